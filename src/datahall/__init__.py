@@ -1,0 +1,66 @@
+"""Datahall plans, simulates, runs and audits AI infrastructure.
+
+Each verb of the command line is a function here with the same name and arguments; it returns an `Answer`.
+
+>>> import datahall as dh
+>>> print(dh.show_chip("h100-sxm", claim="peak.fp8=3958 TFLOP/s"))
+Sparse: 3.958 PFLOP/s is with 2:4 sparsity; dense it is 1.979 PFLOP/s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datahall.answer import Answer
+    from datahall.breakdown import Breakdown
+    from datahall.catalog import Catalog
+    from datahall.catalog import load as load_catalog
+    from datahall.errors import DatahallError
+    from datahall.show.chip import show_chip
+    from datahall.show.listing import catalog_chips, catalog_links, catalog_models, catalog_search, catalog_servers
+    from datahall.show.model import show_model
+    from datahall.show.price import catalog_api_prices, catalog_prices
+    from datahall.show.verdict import check
+
+__version__ = "0.1.0"
+
+# name -> module it is loaded from on first use, and its name there where it differs
+_HOMES = {
+    "Answer": "answer",
+    "Breakdown": "breakdown",
+    "Catalog": "catalog",
+    "load_catalog": "catalog:load",
+    "DatahallError": "errors",
+    "show_chip": "show.chip",
+    "show_model": "show.model",
+    "show_roofline": "show.roofline",
+    "show_hierarchy": "show.hierarchy",
+    "catalog_chips": "show.listing",
+    "catalog_models": "show.listing",
+    "catalog_links": "show.listing",
+    "catalog_servers": "show.listing",
+    "catalog_search": "show.listing",
+    "catalog_prices": "show.price",
+    "catalog_api_prices": "show.price",
+    "check": "show.verdict",
+    "validate": "validation.ledger",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'datahall' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, _, attribute = home.partition(":")
+    found: object = getattr(import_module(f"datahall.{module}"), attribute or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

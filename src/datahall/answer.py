@@ -1,0 +1,179 @@
+"""The answer to a question: what every verb returns, and what every format is drawn from.
+
+A table on a terminal, JSON, Markdown, CSV and the HTML page are renderings of one `Answer`.  Numbers in it are
+SI floats with their unit beside them; only `report/` turns them into text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from datahall.breakdown import Breakdown, Source
+
+Verdict = Literal["yes", "no"]
+
+# units that say how a number is shown but are no part of its key in JSON
+_UNSPOKEN = {"", "count", "year", "citation"}
+
+
+class Quantity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A number that brings its own unit, for a column whose rows have different ones."""
+
+    value: float
+    unit: str
+    low: float | None = None  # where sources differ
+    high: float | None = None
+
+
+Cell: TypeAlias = str | int | float | bool | Quantity | None  # None: not known
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The head of a column.
+
+    `unit` is that of its numbers; "citation" is a number in the list of sources.  An `aside` is a remark on its row:
+    on a screen it stands under the table, where it does not make the rows tall.
+    """
+
+    name: str
+    unit: str = ""
+    key: str = ""
+    aside: bool = False
+
+    @property
+    def field(self) -> str:
+        """The key of this column in JSON and CSV, with its unit.
+
+        >>> Column("memory bandwidth", "bytes_per_s").field, Column("layers", "count").field
+        ('memory_bandwidth_bytes_per_s', 'layers')
+        """
+        if self.key:
+            return self.key
+        words = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
+        return words if self.unit in _UNSPOKEN else f"{words}_{self.unit}"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column is aligned to the right."""
+        return self.unit not in {"", "citation"}
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of SI numbers and text; `marked` is the row that was chosen."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    marked: int | None = None
+    note: str = ""
+
+    def records(self) -> list[dict[str, Cell]]:
+        """The rows as dictionaries under the keys of JSON."""
+        keys = [column.field for column in self.columns]
+        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """One axis of a chart."""
+
+    label: str
+    unit: str = ""
+    log: bool = False
+
+
+class Series(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a chart."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    dashed: bool = False
+
+
+class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place on the x axis worth naming, e.g. the size of a cache."""
+
+    label: str
+    x: float
+
+
+class Point(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A named dot: `weight` (0 to 1) is its share of the whole, `group` its colour."""
+
+    label: str
+    x: float
+    y: float
+    group: str = ""
+    weight: float = 0.0
+    note: str = ""
+
+
+class LineChart(msgspec.Struct, frozen=True, kw_only=True, tag="lines"):
+    """Lines over one axis, with named places on it."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    marks: tuple[Mark, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+class RooflineChart(msgspec.Struct, frozen=True, kw_only=True, tag="roofline"):
+    """Roofs of arithmetic [FLOP/s], slopes of bandwidth [B/s] and a point per operator."""
+
+    title: str
+    roofs: dict[str, float]
+    slopes: dict[str, float]
+    points: tuple[Point, ...]
+    note: str = ""
+
+
+class StackChart(msgspec.Struct, frozen=True, kw_only=True, tag="stack"):
+    """One bar per row, cut into named parts; `limits` is the full length of each bar."""
+
+    title: str
+    unit: str
+    rows: tuple[str, ...]
+    parts: dict[str, tuple[float, ...]]
+    limits: tuple[float, ...] = ()
+
+
+Chart: TypeAlias = LineChart | RooflineChart | StackChart
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked and what came of it.
+
+    `headline` holds the answer and its margin, `binding` what holds it back.  `results` are the figures a
+    script wants, under keys that end in their unit.  `verdict` "no" is exit code 1.
+    """
+
+    kind: str
+    inputs: dict[str, Cell]
+    headline: str
+    binding: str = ""
+    verdict: Verdict = "yes"
+    results: dict[str, Cell] = {}
+    tables: tuple[Table, ...] = ()
+    figure: Breakdown | None = None
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    next_commands: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.headline
+
+    def citations(self) -> tuple[Source, ...]:
+        """Every source behind this answer once; a citation in a table counts from 1 in this list."""
+        figure = self.figure.citations() if self.figure else ()
+        return tuple(dict.fromkeys((*self.sources, *figure)))
+
+    def _repr_html_(self) -> str:
+        from datahall.report.page import fragment
+
+        return fragment(self)

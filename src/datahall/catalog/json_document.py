@@ -1,0 +1,72 @@
+"""A JSON file whose every key knows its line, so that a problem can name its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from datahall.catalog.document import Document
+from datahall.errors import DocumentError, Problem
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
+
+
+def read(path: Path) -> Document:
+    """Read a JSON object from a file; what cannot be read is a `DocumentError` with file:line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(path), [Problem(str(path), f"is not UTF-8 text: {error.reason}")]) from error
+    return parse(text, str(path))
+
+
+def parse(text: str, path: str) -> Document:
+    """Read JSON text that came from `path`."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DocumentError(path, [_syntax_problem(error, text, path)]) from error
+    except (RecursionError, ValueError) as error:
+        raise DocumentError(path, [Problem(path, f"is not usable JSON: {error}")]) from error
+    if not isinstance(content, dict):
+        raise DocumentError(path, [Problem(f"{path}:1", "must hold one JSON object, { … }")])
+    return Document(path, content, line_index(text))
+
+
+def _syntax_problem(error: json.JSONDecodeError, text: str, path: str) -> Problem:
+    last_line = text.rstrip().count("\n") + 1
+    if not text.strip():
+        return Problem(f"{path}:1", "is empty")
+    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+        return Problem(f"{path}:{last_line}", "the file is cut off here", "fetch it again in full")
+    return Problem(f"{path}:{error.lineno}", f"is not JSON: {error.msg} at column {error.colno}")
+
+
+def line_index(text: str) -> dict[tuple[str, ...], int]:
+    """Map each key path of a valid JSON text to its line; items of a list count from "0".
+
+    >>> line_index('{"a": 1,\\n "b": {\\n  "c": [2, {"d": 3}]}}')[("b", "c", "1", "d")]
+    3
+    """
+    lines: dict[tuple[str, ...], int] = {}
+    place: list[str | int | None] = []  # per open bracket the item we are at; None: a key comes next
+    number = 1
+    for token in _TOKEN.findall(text):
+        if token == "\n":
+            number += 1
+        elif token == "{":
+            place.append(None)
+        elif token == "[":
+            place.append(0)
+        elif token in "}]":
+            place.pop()
+        elif token == ",":
+            at = place[-1]
+            place[-1] = at + 1 if isinstance(at, int) else None
+        elif place and place[-1] is None:
+            place[-1] = json.loads(token)
+            lines.setdefault(tuple(map(str, place)), number)
+    return lines

@@ -1,0 +1,53 @@
+"""A link between chips, to the host or to the network; one way, as both-ways headlines mislead."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Literal, cast
+
+import msgspec
+
+from datahall.catalog.document import Table
+from datahall.catalog.fact import Entry, Fact, Field, read_fields
+
+LinkKind = Literal["scale-up", "host", "network"]
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """One link or port; a chip with eighteen of them says so in its own scale-up bandwidth."""
+
+    name: str
+    title: str
+    kind: LinkKind
+    bytes_per_s: float  # one way
+    latency_s: float = nan  # one way, without software
+    year: int = 0
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+    facts: dict[str, Fact] = {}
+
+    @property
+    def both_ways_bytes_per_s(self) -> float:
+        """The headline that vendors print: both directions added up."""
+        return 2 * self.bytes_per_s
+
+
+FIELDS = (
+    Field("title", "title", "what it is called", "text", required=True),
+    Field("kind", "kind", "what it joins", "text", required=True, choices=("scale-up", "host", "network")),
+    Field("bandwidth", "bytes_per_s", "bandwidth, one way", required=True),
+    Field("latency", "latency_s", "latency, one way"),
+    Field("year", "year", "year", at_least=1970),
+    Field("aliases", "aliases", "other names", "texts"),
+    Field("note", "note", "note", "text"),
+)
+
+
+def read_link(entry: Entry, name: str, table: Table) -> Link | None:
+    """Read `[link.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
+    read_fields(entry, table, FIELDS)
+    if entry.problems:
+        return None
+    if "year" in entry.values:
+        entry.values["year"] = int(cast(float, entry.values["year"]))
+    return msgspec.convert(entry.values | {"name": name, "facts": entry.facts}, Link)

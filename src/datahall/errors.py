@@ -1,0 +1,154 @@
+"""The errors a user can meet, as one tree.
+
+    DatahallError                 .code  .where  .hint  .exit_code
+    ├─ UnitError                  a quantity that cannot be read ("400 Gbit per fortnight")
+    ├─ CatalogError               the catalogue has no such thing, or the thing lacks what was asked
+    │  ├─ UnknownNameError        no chip, model, link, … of that name; carries the nearest ones
+    │  └─ UnsupportedError        the thing is known but cannot do that (FP8 on an A100)
+    ├─ DocumentError              a TOML, JSON or CSV file with problems: all of them, with file:line
+    ├─ ScenarioError              an option or scenario value that cannot be used
+    ├─ InfeasibleError            legal input whose answer is no; exit code 1
+    └─ OutputError                the answer is there but could not be written
+
+Each says what was wrong, where, what was seen, what is allowed and what to do next.
+Exit codes: 1 the answer is no, 2 bad input, 3 our bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+
+
+class DatahallError(Exception):
+    """Something a user can put right; printed without a traceback."""
+
+    code = "error"
+    exit_code = 2
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def lines(self) -> list[str]:
+        """The error as the command line prints it: what, where, what to do."""
+        text = [f"error[{self.code}]: {self.message}"]
+        if self.where:
+            text.append(f"  --> {self.where}")
+        if self.hint:
+            text.append(f"  {self.hint}")
+        return text
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+class UnitError(DatahallError, ValueError):
+    """A quantity that cannot be read."""
+
+    code = "unit"
+
+
+class CatalogError(DatahallError, LookupError):
+    """The catalogue cannot answer."""
+
+    code = "catalog"
+
+
+class UnknownNameError(CatalogError):
+    """A name that is not in the catalogue; there is no fallback, only the nearest names."""
+
+    code = "unknown-name"
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, where: str = "", hint: str = ""
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.nearest = nearest(name, known)
+        guess = f"did you mean: {', '.join(self.nearest)}?" if self.nearest else ""
+        listing = hint or f"all of them: datahall catalog {kind}s"
+        super().__init__(
+            f'"{name}" is not a {kind} in the catalogue',
+            where=where,
+            hint="   ".join(part for part in (guess, listing) if part),
+        )
+
+
+class UnsupportedError(CatalogError):
+    """A known thing that lacks what was asked of it."""
+
+    code = "unsupported"
+
+
+class ScenarioError(DatahallError, ValueError):
+    """An option or a scenario value that cannot be used."""
+
+    code = "scenario"
+
+
+class InfeasibleError(DatahallError):
+    """Legal input whose answer is no."""
+
+    code = "infeasible"
+    exit_code = 1
+
+
+class OutputError(DatahallError):
+    """The answer could not be written."""
+
+    code = "output"
+
+
+class Problem:
+    """One thing wrong in a file: where it stands, what it is, what to write instead."""
+
+    __slots__ = ("hint", "message", "where")
+
+    def __init__(self, where: str, message: str, hint: str = "") -> None:
+        self.where = where
+        self.message = message
+        self.hint = hint
+
+    def __repr__(self) -> str:
+        return f"{self.where}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+class DocumentError(DatahallError, ValueError):
+    """A file with problems; all of them are listed, not only the first."""
+
+    code = "document"
+
+    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        super().__init__(f"{name}: {count} problem{'s' if count != 1 else ''}")
+
+    def lines(self) -> list[str]:
+        return [super().lines()[0], *(f"  {problem!r}" for problem in self.problems)]
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Return the names most like `name`, best first.
+
+    >>> nearest("h100-sxm5", ["h100-sxm", "h100-pcie", "a100-sxm-80gb", "tpu-v4"])
+    ('h100-sxm', 'h100-pcie', 'a100-sxm-80gb')
+    """
+    wanted = _folded(name)
+
+    def likeness(candidate: str) -> float:
+        other = _folded(candidate)
+        inside = 0.3 if wanted and (wanted in other or other in wanted) else 0.0
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(wanted, other, strict=False))
+        prefix = len(list(same)) / max(1, len(wanted))
+        return SequenceMatcher(None, wanted, other).ratio() + inside + 0.5 * prefix
+
+    ranked = sorted(set(known), key=lambda candidate: (-likeness(candidate), candidate))
+    return tuple(candidate for candidate in ranked[:count] if likeness(candidate) > 0.5)
+
+
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

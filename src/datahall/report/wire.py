@@ -1,0 +1,118 @@
+"""An answer as JSON, versioned, and back.
+
+Numbers are SI under keys that end in their unit (`memory_bytes`), or stand beside a `unit`; what is not known is
+null.  A key is never renamed within a version; new ones may appear.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
+from datahall.breakdown import Breakdown, Source
+from datahall.errors import DocumentError, Problem
+
+SCHEMA = "datahall/answer"
+VERSION = 1
+
+
+class _Heading(msgspec.Struct):
+    key: str
+    name: str
+    unit: str = ""
+
+
+class _Sheet(msgspec.Struct):
+    title: str
+    columns: list[_Heading]
+    rows: list[dict[str, Cell]]
+    marked: int | None = None
+    note: str = ""
+
+
+class _Citation(msgspec.Struct):
+    number: int
+    source: Source
+
+
+class _Wire(msgspec.Struct, kw_only=True):
+    """The shape of the document."""
+
+    schema: str
+    version: int
+    kind: str
+    inputs: dict[str, Cell]
+    verdict: Verdict
+    headline: str
+    binding: str
+    results: dict[str, Cell]
+    tables: list[_Sheet]
+    figure: Breakdown | None
+    charts: list[Chart]
+    assumptions: list[str]
+    citations: list[_Citation]
+    next_commands: list[str]
+
+
+def encode(answer: Answer) -> str:
+    """Write an answer as JSON."""
+    wire = _Wire(
+        schema=SCHEMA,
+        version=VERSION,
+        kind=answer.kind,
+        inputs=answer.inputs,
+        verdict=answer.verdict,
+        headline=answer.headline,
+        binding=answer.binding,
+        results=answer.results,
+        tables=[_sheet(table) for table in answer.tables],
+        figure=answer.figure,
+        charts=list(answer.charts),
+        assumptions=list(answer.notes),
+        citations=[_Citation(number, source) for number, source in enumerate(answer.citations(), start=1)],
+        next_commands=list(answer.next_commands),
+    )
+    return msgspec.json.format(msgspec.json.encode(wire), indent=2).decode() + "\n"
+
+
+def decode(text: str | bytes, name: str = "answer") -> Answer:
+    """Read an answer that `encode` wrote; anything else is a `DocumentError`."""
+    try:
+        wire = msgspec.json.decode(text, type=_Wire)
+    except msgspec.DecodeError as error:
+        raise DocumentError(name, [Problem(name, f"is not an answer of datahall: {error}")]) from error
+    if wire.schema != SCHEMA or wire.version != VERSION:
+        seen = f"{wire.schema} version {wire.version}"
+        raise DocumentError(name, [Problem(name, f"is {seen}", f"this datahall reads {SCHEMA} version {VERSION}")])
+    return Answer(
+        kind=wire.kind,
+        inputs=wire.inputs,
+        headline=wire.headline,
+        binding=wire.binding,
+        verdict=wire.verdict,
+        results=wire.results,
+        tables=tuple(_table(sheet) for sheet in wire.tables),
+        figure=wire.figure,
+        charts=tuple(wire.charts),
+        notes=tuple(wire.assumptions),
+        sources=tuple(citation.source for citation in wire.citations),
+        next_commands=tuple(wire.next_commands),
+    )
+
+
+def json_schema() -> dict[str, object]:
+    """The JSON Schema of an answer, for those who check what they read."""
+    return cast("dict[str, object]", msgspec.json.schema(_Wire))
+
+
+def _sheet(table: Table) -> _Sheet:
+    headings = [_Heading(column.field, column.name, column.unit) for column in table.columns]
+    return _Sheet(table.title, headings, table.records(), table.marked, table.note)
+
+
+def _table(sheet: _Sheet) -> Table:
+    columns = tuple(Column(heading.name, heading.unit, heading.key) for heading in sheet.columns)
+    rows = tuple(tuple(record.get(column.key) for column in columns) for record in sheet.rows)
+    return Table(title=sheet.title, columns=columns, rows=rows, marked=sheet.marked, note=sheet.note)

@@ -1,0 +1,133 @@
+"""How long attention takes on one chip: prefill over blocks of scores, decode over a cache.
+
+Both walk the keys in blocks of 128.  Prefill gives each block of 128 queries of each head to one
+multiprocessor; the last block of queries sees every key, so its chain of blocks bounds the time from below:
+
+    block   = 4·128·128·head_dim / sm_flop_per_s + softmax_s
+    chain   = ⌈q/128⌉ · block + tile_s
+    work    = Σ blocks · block / num_sms
+    time    = launch + max(chain, work + imbalance · chain, flop / (peak · power_efficiency))
+
+Decode gives each (sequence, KV head) to one multiprocessor, and splits long caches where those are too few:
+
+    chain   = waves · (tile_s + blocks per part · block bytes / sm_stream)
+    memory  = tile_s + one block + cache / (bandwidth · efficiency) + tail
+    time    = launch + smooth max(chain, memory) + combine (when split)
+
+Reference: Dao (2023), FlashAttention-2; Dao et al. (2023), Flash-Decoding.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.workload.operator import Attention, Number, visible_tokens
+
+BLOCK = 128.0
+
+
+class PrefillConstants(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits attention over many new tokens."""
+
+    launch_s: float
+    softmax_s: float  # exponentials of one block that the matrix units wait for
+    tile_s: float  # start and end of one block of queries
+    tensor_efficiency: float
+    power_efficiency: float
+    imbalance: float  # share of the longest chain that does not overlap with the rest
+
+
+
+class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits attention of one new token per sequence over a cache."""
+
+    launch_s: float
+    tile_s: float
+    sm_stream_bytes_per_s: float
+    memory_efficiency: float
+    tail_s: float  # multiprocessors that finish late once memory binds
+    combine_s: float  # the kernel that joins the parts of a split cache
+    combine_part_s: float  # and its time per part
+    sharpness: float
+    split_above_blocks: float
+
+
+class AttentionTimes(msgspec.Struct, frozen=True):
+    """Time and what it is made of, as columns."""
+
+    time_s: Number
+    compute_s: Number
+    memory_s: Number
+
+
+def prefill_times(
+    shape: Attention,
+    constants: PrefillConstants,
+    *,
+    num_sms: float,
+    peak_flop_per_s: float,
+    memory_bytes_per_s: float,
+    kv_bytes: float,
+) -> AttentionTimes:
+    """Times of attention over new tokens that see themselves and what was before them."""
+    q, width = shape.q_len, (shape.head_dim + shape.value_dim) / 2.0
+    pairs = visible_tokens(q, shape.kv_len - q, _scalar(shape.window)) if shape.causal else q * shape.kv_len
+    query_blocks = np.ceil(np.asarray(q) / BLOCK)
+    seen = np.where(np.asarray(shape.window) > 0, np.minimum(shape.window, shape.kv_len), shape.kv_len)
+    # block pairs touched: visible pairs, plus half a block of masked scores along each diagonal block
+    touched = pairs / BLOCK**2 + 0.5 * query_blocks
+    block_s = 4.0 * BLOCK * BLOCK * width * num_sms / (peak_flop_per_s * constants.tensor_efficiency)
+    block_s = block_s + constants.softmax_s
+    heads = shape.batch * shape.num_heads
+    chain_s = np.ceil(seen / BLOCK) * block_s + constants.tile_s
+    work_s = heads * (touched * block_s + query_blocks * constants.tile_s) / num_sms
+    power_s = 4.0 * heads * pairs * width / (peak_flop_per_s * constants.power_efficiency)
+    moved = heads * q * width * 4.0 + shape.batch * shape.num_kv_heads * seen * width * 2.0 * kv_bytes
+    memory_s = moved / memory_bytes_per_s
+    compute_s = np.maximum(np.maximum(chain_s, work_s + constants.imbalance * chain_s), power_s)
+    return AttentionTimes(constants.launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
+
+
+def decode_times(
+    shape: Attention,
+    constants: DecodeConstants,
+    *,
+    num_sms: float,
+    memory_bytes_per_s: float,
+    kv_bytes: float,
+) -> AttentionTimes:
+    """Times of attention of one new token per sequence over its cache."""
+    window = np.asarray(shape.window)
+    seen = np.where(window > 0, np.minimum(window, shape.kv_len), shape.kv_len) * 1.0
+    units = np.asarray(shape.batch * shape.num_kv_heads) * 1.0
+    row_bytes = (shape.head_dim + _stored_value_dim(shape)) * kv_bytes
+    blocks = np.ceil(seen / BLOCK)
+    few = (units < 0.8 * num_sms) & (blocks > constants.split_above_blocks)
+    parts = np.where(few, np.minimum(np.maximum(1.0, np.floor(num_sms / units)), blocks), 1.0)
+    waves = np.ceil(units * parts / num_sms)
+    block_s = np.minimum(seen, BLOCK) * row_bytes / constants.sm_stream_bytes_per_s
+    chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
+    dram_s = units * seen * row_bytes / (memory_bytes_per_s * constants.memory_efficiency)
+    memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
+    core_s = smooth_max(chain_s, memory_s, constants.sharpness)
+    join_s = np.where(parts > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
+    return AttentionTimes(constants.launch_s + core_s + join_s, chain_s, dram_s)
+
+
+def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:
+    """A maximum with a rounded corner: (a^p + b^p)^(1/p)."""
+    high = np.maximum(a, b)
+    low = np.minimum(a, b)
+    rounded: NDArray[np.float64] = high * (1.0 + (low / high) ** sharpness) ** (1.0 / sharpness)
+    return rounded
+
+
+def _stored_value_dim(shape: Attention) -> Number:
+    """Latent attention stores one vector that serves as key and value."""
+    return np.where(np.asarray(shape.value_dim) < shape.head_dim, 0.0, shape.value_dim)
+
+
+def _scalar(window: Number) -> float:
+    return float(np.max(window)) if np.ndim(window) else float(window)  # one kind of layer has one window

@@ -1,0 +1,134 @@
+"""Constants of each chip, and which of three levels an answer rests on.
+
+- `measured`: fitted on kernels measured on that very chip.
+- `family-calibrated`: the constants of a measured chip of the same family, with this chip's own datasheet.
+- `datasheet only`: generic constants for a chip nobody measured here.
+
+Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell from it;
+that range is the band of every time computed with it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from datahall.breakdown import Basis, Source
+from datahall.catalog.chip import Chip, canonical_precision
+from datahall.errors import ScenarioError
+from datahall.silicon.attention import DecodeConstants, PrefillConstants
+from datahall.silicon.gemm import GemmConstants
+from datahall.silicon.grouped_gemm import GroupedConstants
+from datahall.silicon.stream import StreamConstants
+
+LEVELS: dict[str, Basis] = {
+    "measured": "measured",
+    "family": "family-calibrated",
+    "datasheet": "datasheet only",
+}
+
+
+class Path(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between precisions on one chip."""
+
+    tensor_efficiency: float
+    power_efficiency: float
+    memory_factor: float = 1.0  # share of the bandwidth that weights of this precision reach of what bf16's do
+    launch_factor: float = 1.0
+
+
+class Constants(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the kernel models know about a chip beyond its datasheet."""
+
+    name: str
+    chip: str  # the catalogue's name of the chip it was fitted on, "" for the generic set
+    family: str
+    source: Source
+    fitted_on: str
+    gemm: GemmConstants
+    paths: dict[str, Path]
+    prefill: PrefillConstants
+    decode: DecodeConstants
+    grouped: GroupedConstants
+    batched: GroupedConstants
+    stream: StreamConstants
+    sustained: float  # share of the power-limited rate left when whole passes follow one another
+    bands: dict[str, tuple[float, float]]  # kernel kind -> measured/predicted at P10 and P90
+
+    def path(self, precision: str) -> Path:
+        """The constants of a precision; one that was not measured takes those of the nearest narrower kind."""
+        wanted = canonical_precision(precision)
+        for name in _NEAREST_PATH.get(wanted, (wanted, "bf16")):
+            if name in self.paths:
+                return self.paths[name]
+        return self.paths["bf16"]
+
+    def gemm_for(self, precision: str, *, sustained: bool = False) -> GemmConstants:
+        """The GEMM constants with a precision's own shares put in."""
+        path = self.path(precision)
+        droop = self.sustained if sustained else 1.0
+        return msgspec.structs.replace(
+            self.gemm,
+            launch_s=self.gemm.launch_s * path.launch_factor,
+            memory_efficiency=self.gemm.memory_efficiency * path.memory_factor,
+            tensor_efficiency=path.tensor_efficiency,
+            power_efficiency=path.power_efficiency * droop,
+        )
+
+
+_NEAREST_PATH = {
+    "fp16": ("fp16", "bf16"),
+    "fp8": ("fp8", "bf16"),
+    "int8": ("int8", "fp8", "bf16"),
+    "fp6": ("fp4", "fp8", "bf16"),
+    "fp4": ("fp4", "fp8", "bf16"),
+    "int4": ("int4", "fp8", "bf16"),
+}
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """A chip's constants and the level they make an answer."""
+
+    constants: Constants
+    level: Basis
+
+
+@cache
+def constant_sets() -> dict[str, Constants]:
+    """All sets, by name."""
+    text = resources.files("datahall.silicon").joinpath("data/constants.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=dict[str, Constants])
+
+
+def calibrate(chip: Chip, level: str | None = None) -> Calibration:
+    """Return the best constants there are for a chip, or those of the level asked for.
+
+    An asked-for level that the chip does not have is an error, never another level.
+    """
+    if level is not None and level not in LEVELS:
+        raise ScenarioError(f'"{level}" is not a level', hint=f"one of {', '.join(LEVELS)}")
+    sets = constant_sets()
+    own = next((one for one in sets.values() if one.chip == chip.name), None)
+    kin = next((one for one in sets.values() if one.chip and one.family == chip.family), None)
+    if level in {None, "measured"} and own is not None:
+        return Calibration(own, "measured")
+    if level in {None, "family"} and kin is not None:
+        return Calibration(kin, "family-calibrated")
+    if level in {None, "datasheet"}:
+        return Calibration(_with_measured_peak(sets["generic"], chip), "datasheet only")
+    have = [name for name, found in (("measured", own), ("family", kin), ("datasheet", True)) if found]
+    raise ScenarioError(f'{chip.name} has no constants of level "{level}"', hint=f"it has {', '.join(have)}")
+
+
+def _with_measured_peak(generic: Constants, chip: Chip) -> Constants:
+    """Use the best matrix product anybody published for the chip as its power-limited rate."""
+    paths = {
+        name: msgspec.structs.replace(
+            path, power_efficiency=chip.measured_peak_flop_per_s[name] / chip.peak_flop_per_s[name]
+        )
+        for name, path in generic.paths.items()
+        if name in chip.measured_peak_flop_per_s and name in chip.peak_flop_per_s
+    }
+    return msgspec.structs.replace(generic, paths=generic.paths | paths)

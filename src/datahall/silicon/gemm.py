@@ -1,0 +1,196 @@
+"""How long one matrix product takes on one chip.
+
+A GEMM library cuts the (m × n) result into tiles, one per multiprocessor at a time, and picks from a menu
+the tile that fills the chip best.  The time follows from that tile:
+
+    waves   = ⌈⌈n/tile_n⌉ · ⌈m/tile_m⌉ · split / num_sms⌉
+    compute = waves · (k/split · max(2·tile_n·tile_m / sm_flop_per_s, (tile_n+tile_m)·bytes / feed) + epilogue)
+    memory  = max((weights + activations that outgrow L2) / bandwidth, waves · operand bytes of a tile / sm_stream)
+    power   = flop / (peak · power_efficiency)
+    time    = max(launch + (compute^p + memory^p)^(1/p) + split_s, power)
+
+`power` is the energy of the product over the power limit: a chip that would draw more lowers its clock, while the
+pause between kernels lets short products run above it.  A product with too few
+tiles splits k over idle multiprocessors and pays a second, reducing kernel.
+
+The library chooses by its own estimate, which knows no shared memory bandwidth: `choose` constants are kept
+apart from the timing ones, because a library does not always choose the fastest.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.compiled import Kernel
+from datahall.workload.operator import Number
+
+FINE_N = (64, 80, 96, 112, 128, 144, 160, 168, 176, 192, 256, 320, 384, 448, 512)
+FINE_M = (8, 16, 24, 32, 48, 64, 80, 96, 128, 192, 256)
+COARSE = ((64, 32), (64, 64), (128, 32), (128, 64), (64, 128), (128, 128), (256, 64), (64, 256), (256, 128), (128, 256))
+MAX_ACCUMULATORS = 40960  # what the register file of a multiprocessor holds beside its operands
+INTERPRET_BELOW = 40  # shapes under which loading a compiler costs more than it saves
+
+
+def fine_tiles() -> NDArray[np.float64]:
+    """Tiles of a library that generates them in steps of a few columns (Hopper and later)."""
+    tiles = [
+        (n, m)
+        for n in FINE_N
+        for m in FINE_M
+        if n * m <= MAX_ACCUMULATORS and (n <= 320 or m <= 64) and (m <= 128 or n in {64, 128, 160, 192})
+    ]
+    return np.array(tiles, dtype=np.float64)
+
+
+def coarse_tiles() -> NDArray[np.float64]:
+    """The handful of tiles of earlier libraries (Volta, Ampere, Ada)."""
+    return np.array(COARSE, dtype=np.float64)
+
+
+class GemmConstants(msgspec.Struct, frozen=True, kw_only=True):
+    """What a chip and its GEMM library do beyond the datasheet; each constant is a time, a rate or a share."""
+
+    launch_s: float  # from one kernel to the next inside a graph, first operands included
+    memory_efficiency: float  # share of the datasheet's bandwidth a weight stream reaches
+    tensor_efficiency: float  # share of peak inside a tile, at full clock
+    power_efficiency: float  # share of peak held at the power limit
+    feed_bytes_per_s: float  # operands into one multiprocessor
+    epilogue_bytes_per_s: float  # results out of one multiprocessor
+    sm_stream_bytes_per_s: float  # what one multiprocessor can draw alone
+    split_s: float  # the reducing kernel of a split product
+    l2_keep_bytes: float  # activations that stay in L2 between kernels
+    ridge_sharpness: float  # p of the smooth maximum where compute and memory meet
+    choose_stream_bytes_per_s: float
+    choose_split_s: float
+    choose_tile_s: float
+    tiles: str = "fine"
+
+
+class GemmTimes(msgspec.Struct, frozen=True):
+    """Times of many products as columns, and the tile behind each."""
+
+    time_s: NDArray[np.float64]
+    compute_s: NDArray[np.float64]
+    memory_s: NDArray[np.float64]
+    power_s: NDArray[np.float64]
+    tile_n: NDArray[np.float64]
+    tile_m: NDArray[np.float64]
+    split: NDArray[np.float64]
+    waves: NDArray[np.float64]
+
+
+def _search_tiles(  # noqa: PLR0913, PLR0915 — one compiled loop; its arguments are its columns
+    m: NDArray[np.float64],
+    n: NDArray[np.float64],
+    k: NDArray[np.float64],
+    weight_bytes: float,
+    activation_bytes: float,
+    machine: NDArray[np.float64],
+    tiles: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    num_sms, peak, bandwidth = machine[0], machine[1], machine[2]
+    launch_s, memory_eff, tensor_eff, power_eff = machine[3], machine[4], machine[5], machine[6]
+    feed, epilogue, stream, split_s, l2_keep, sharpness = (
+        machine[7], machine[8], machine[9], machine[10], machine[11], machine[12],
+    )  # fmt: skip
+    choose_stream, choose_split_s, choose_tile_s = machine[13], machine[14], machine[15]
+    num_tiles = tiles.shape[0]
+    operand = max(weight_bytes, activation_bytes) if weight_bytes < activation_bytes else weight_bytes
+    per_k = np.empty(num_tiles)
+    chosen_per_k = np.empty(num_tiles)
+    drain = np.empty(num_tiles)
+    for j in range(num_tiles):
+        area = tiles[j, 0] * tiles[j, 1]
+        feed_s = (tiles[j, 0] + tiles[j, 1]) * operand / feed
+        per_k[j] = max(2.0 * area * num_sms / (peak * tensor_eff), feed_s)
+        chosen_per_k[j] = max(
+            max(2.0 * area * num_sms / (peak * power_eff), feed_s), tiles[j, 0] * weight_bytes / choose_stream
+        )
+        drain[j] = area * 2.0 / epilogue
+    for i in range(m.size):
+        rows, columns, depth = m[i], n[i], k[i]
+        spilled = max(0.0, rows * (depth * activation_bytes + columns * 2.0) - l2_keep)
+        dram_s = (columns * depth * weight_bytes + spilled) / (bandwidth * memory_eff)
+        power_s = 2.0 * rows * columns * depth / (peak * power_eff)
+        best = 1e30
+        for j in range(num_tiles):
+            tile_n, tile_m = tiles[j, 0], tiles[j, 1]
+            if tile_m > 8.0 and tile_m >= 2.0 * rows and tile_m > tiles[0, 1]:
+                continue
+            count = math.ceil(columns / tile_n) * math.ceil(rows / tile_m)
+            splits = 2 if count * 2 <= num_sms and depth >= 1024 else 1
+            for way in range(splits):
+                split = 1.0 if way == 0 else min(16.0, math.floor(num_sms / count))
+                waves = math.ceil(count * split / num_sms)
+                part = depth / split
+                cost = waves * (part * chosen_per_k[j] + choose_tile_s + drain[j])
+                reduce_s = 0.0
+                if split > 1.0:
+                    reduce_s = 2.0 * split * rows * columns * 4.0 / bandwidth
+                    cost += choose_split_s + reduce_s
+                if cost < best:
+                    best = cost
+                    compute_s = waves * (part * per_k[j] + drain[j])
+                    stream_s = waves * (tile_n * weight_bytes + tile_m * activation_bytes) * part / stream
+                    memory_s = max(dram_s, stream_s)
+                    core = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
+                    extra = split_s + reduce_s if split > 1.0 else 0.0
+                    out[0, i] = max(launch_s + core + extra, power_s)
+                    out[1, i] = compute_s
+                    out[2, i] = memory_s
+                    out[3, i] = power_s
+                    out[4, i] = tile_n
+                    out[5, i] = tile_m
+                    out[6, i] = split
+                    out[7, i] = waves
+
+
+search_tiles = Kernel(_search_tiles)
+
+
+def gemm_times(
+    m: Number,
+    n: Number,
+    k: Number,
+    *,
+    num_sms: float,
+    peak_flop_per_s: float,
+    memory_bytes_per_s: float,
+    constants: GemmConstants,
+    weight_bytes: float = 2.0,
+    activation_bytes: float = 2.0,
+) -> GemmTimes:
+    """Times of (m × k)·(k × n) products on one chip, scalars or columns.
+
+    Parameters
+    ----------
+    m, n, k
+        Rows of activations, columns of weights, depth.
+    num_sms, peak_flop_per_s, memory_bytes_per_s
+        The chip: multiprocessors, dense peak at the precision of the arithmetic [FLOP/s], bandwidth [B/s].
+    weight_bytes, activation_bytes
+        Bytes of one stored weight and of one activation value [B].
+
+    References
+    ----------
+    Tile and wave quantisation: NVIDIA, Matrix Multiplication Background User's Guide (2023).
+    """
+    columns = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (m, n, k)]
+    rows, width, depth = (np.ascontiguousarray(x) for x in np.broadcast_arrays(*columns))
+    machine = np.array([
+        num_sms, peak_flop_per_s, memory_bytes_per_s,
+        constants.launch_s, constants.memory_efficiency, constants.tensor_efficiency, constants.power_efficiency,
+        constants.feed_bytes_per_s, constants.epilogue_bytes_per_s, constants.sm_stream_bytes_per_s,
+        constants.split_s, constants.l2_keep_bytes, constants.ridge_sharpness,
+        constants.choose_stream_bytes_per_s, constants.choose_split_s, constants.choose_tile_s,
+    ])  # fmt: skip
+    tiles = fine_tiles() if constants.tiles == "fine" else coarse_tiles()
+    out = np.empty((8, rows.size))
+    run = search_tiles.interpreted if rows.size < INTERPRET_BELOW else search_tiles
+    run(rows.ravel(), width.ravel(), depth.ravel(), weight_bytes, activation_bytes, machine, tiles, out)
+    return GemmTimes(*(column.reshape(rows.shape) for column in out))

@@ -1,0 +1,44 @@
+"""How long memory-bound work takes: additions, norms, activations, casts, copies.
+
+    time = kernels · kernel_s + bytes / rate + width · row_element_s (norms)
+
+What fits in L2 was left there by the kernel before and moves at L2's rate; what does not moves at the share of
+memory bandwidth that its access pattern reaches.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from datahall.workload.operator import Number, Stream
+
+
+class StreamConstants(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits element-wise kernels."""
+
+    kernel_s: float  # from one small kernel to the next inside a graph
+    eager_kernel_s: float  # the same launched one by one from the host
+    memory_efficiency: float  # plain element-wise work, vectorised
+    row_efficiency: float  # norms: a reduction along each row, then a second pass
+    row_element_s: float  # time of one row per element of its width, when rows are few
+    strided_bytes_per_s: float  # halves of a fused projection, read element by element
+    l2_bytes_per_s: float
+    l2_keep_bytes: float
+
+
+def stream_times(
+    shape: Stream, moved_bytes: Number, constants: StreamConstants, *, memory_bytes_per_s: float
+) -> tuple[Number, Number]:
+    """Time and memory part of so many bytes in so many kernels [s]."""
+    moved = np.asarray(moved_bytes, dtype=np.float64)
+    efficiency = constants.row_efficiency if shape.pattern == "rows" else constants.memory_efficiency
+    # between one and one and a half times what L2 keeps, traffic moves over to main memory
+    outgrown = np.clip((moved / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
+    memory_s = outgrown * moved / (memory_bytes_per_s * efficiency) + (1.0 - outgrown) * moved / constants.l2_bytes_per_s
+    if shape.pattern == "strided":
+        memory_s = np.maximum(memory_s, moved / constants.strided_bytes_per_s)
+    latency_s = shape.num_kernels * constants.kernel_s
+    if shape.pattern == "rows":
+        memory_s = np.maximum(memory_s, shape.row_width * constants.row_element_s)
+    return latency_s + memory_s, memory_s

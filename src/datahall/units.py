@@ -1,0 +1,204 @@
+"""Quantities at the border: the only parser and the only formatter of numbers with units.
+
+Inside the code a quantity is an SI float whose name ends in its unit (`memory_bytes_per_s`).
+Here "400 Gb/s" becomes 5e10 and 5e10 becomes "50 GB/s".  GB is 1e9, GiB is 2**30; a lower-case
+`b` is a bit and exists only on this side of the border.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from datahall.errors import UnitError
+
+GB = 1e9
+GIB = float(2**30)
+HOUR_S = 3600.0
+DAY_S = 86400.0
+
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_SMALL = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3}
+
+
+def _scaled(bases: dict[str, float], *prefix_maps: dict[str, float]) -> dict[str, float]:
+    return {
+        prefix + base: scale * factor
+        for base, factor in bases.items()
+        for prefixes in prefix_maps
+        for prefix, scale in prefixes.items()
+    }
+
+
+_BYTES = _scaled({"B": 1.0, "b": 0.125}, _DECIMAL, _BINARY) | {"bytes": 1.0, "byte": 1.0}
+_FLOP = _scaled({"FLOP": 1.0, "FLOPs": 1.0, "OP": 1.0}, _DECIMAL)
+_COUNT = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_TIME = {
+    **_scaled({"s": 1.0}, _SMALL, {"": 1.0}),
+    "sec": 1.0, "min": 60.0, "h": HOUR_S, "hour": HOUR_S, "hours": HOUR_S,
+    "d": DAY_S, "day": DAY_S, "days": DAY_S,
+}  # fmt: skip
+
+
+def _per_second(units: dict[str, float], *words: str) -> dict[str, float]:
+    rates = {f"{name}/s": factor for name, factor in units.items()}
+    for word in words:
+        rates |= {prefix + word: scale for prefix, scale in _DECIMAL.items()}
+    return rates
+
+
+_BITS_PER_S = {prefix + "bps": scale / 8 for prefix, scale in _DECIMAL.items()}
+
+# unit suffix of an attribute -> spellings a person may write for it, as factors to SI
+SPELLINGS: dict[str, dict[str, float]] = {
+    "bytes": _BYTES,
+    "bytes_per_s": _per_second(_BYTES) | _BITS_PER_S,
+    "flop": _FLOP,
+    "flop_per_s": _per_second(_FLOP, "FLOPS", "OPS"),
+    "s": _TIME,
+    "w": _scaled({"W": 1.0}, _DECIMAL, {"m": 1e-3}),
+    "j": _scaled({"J": 1.0, "Wh": HOUR_S}, _DECIMAL),
+    "hz": _scaled({"Hz": 1.0}, _DECIMAL),
+    "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "": 1.0},
+    "usd_per_hour": {"USD/h": 1.0, "$/h": 1.0, "USD/hour": 1.0, "/h": 1.0, "": 1.0},
+    "usd_per_mtok": {"USD/Mtok": 1.0, "$/Mtok": 1.0, "/Mtok": 1.0, "": 1.0},
+    "tokens": _COUNT | {f"{p} tokens".strip(): f for p, f in _COUNT.items()},
+    "tokens_per_s": {"tokens/s": 1.0, "tok/s": 1.0, "ktok/s": 1e3, "Mtok/s": 1e6, "Gtok/s": 1e9},
+    "parameters": _COUNT,
+    "count": _COUNT,
+    "fraction": {"": 1.0, "%": 0.01},
+    "ratio": {"": 1.0, "x": 1.0, "×": 1.0},
+    "flop_per_byte": {"FLOP/B": 1.0, "FLOP/byte": 1.0, "": 1.0},
+    "year": {"": 1.0},
+}
+
+# how a value of a unit is shown: base word and the prefixes that may stand before it
+_SHOWN: dict[str, tuple[str, str]] = {
+    "bytes": ("B", "kMGTPE"),
+    "bytes_per_s": ("B/s", "kMGTPE"),
+    "flop": ("FLOP", "kMGTPE"),
+    "flop_per_s": ("FLOP/s", "kMGTPE"),
+    "w": ("W", "kMG"),
+    "j": ("J", "kMGT"),
+    "hz": ("Hz", "kMG"),
+    "parameters": ("", "kMBT"),
+    "tokens": (" tokens", "kMBT"),
+    "tokens_per_s": ("tok/s", "kMG"),
+}
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s*\^\s*(\d+))?\s*(.*?)\s*$")
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that an attribute's name ends in.
+
+    >>> unit_of("memory_bytes_per_s"), unit_of("num_layers"), unit_of("power_limit_w")
+    ('bytes_per_s', 'count', 'w')
+    """
+    if name.startswith("num_"):
+        return "count"
+    for unit in sorted(SPELLINGS, key=len, reverse=True):
+        if name == unit or name.endswith("_" + unit):
+            return unit
+    return ""
+
+
+def parse(text: str | float, unit: str) -> float:
+    """Read a quantity written by a person as an SI float of `unit`.
+
+    >>> parse("400 Gb/s", "bytes_per_s")
+    50000000000.0
+    >>> parse("15T tokens", "tokens"), parse("80 GiB", "bytes"), parse("2^20", "count")
+    (15000000000000.0, 85899345920.0, 1048576.0)
+    """
+    spellings = SPELLINGS[unit]
+    if isinstance(text, (int, float)):
+        value, word = float(text), None
+    else:
+        match = _NUMBER.match(text.strip().removeprefix("$") if unit.startswith("usd") else text)
+        if match is None:
+            raise UnitError(
+                f"{text!r} is not a quantity", hint=f"write a number and a unit, e.g. {example(unit)}"
+            )
+        value = float(match[1].replace(",", "").replace("_", ""))
+        if match[2]:
+            value = value ** int(match[2])
+        word = match[3]
+    if not math.isfinite(value):
+        raise UnitError(f"{text!r} is not a finite number", hint=f"e.g. {example(unit)}")
+    if word is None or word == "":
+        if word == "" and "" not in spellings and value != 0:
+            raise UnitError(f"{text!r} has no unit", hint=f"e.g. {example(unit)}")
+        return value
+    if word not in spellings:
+        raise UnitError(f"{text!r}: {word!r} is not a unit of {unit}", hint=f"e.g. {example(unit)}")
+    return value * spellings[word]
+
+
+_EXAMPLES = {
+    "bytes": '"80 GB" or "80 GiB"', "bytes_per_s": '"3.35 TB/s" or "400 Gb/s"', "flop": '"1 TFLOP"',
+    "flop_per_s": '"989 TFLOP/s"', "s": '"50 ms"', "w": '"700 W"', "j": '"1 kWh"', "hz": '"1.98 GHz"',
+    "usd": '"30000 USD"', "usd_per_hour": '"2.50 USD/h"', "tokens": '"15T tokens"',
+    "tokens_per_s": '"4,460 tok/s"', "parameters": '"70.6B"', "count": '"16384" or "2^20"',
+    "fraction": '"80 %"',
+}  # fmt: skip
+
+
+def example(unit: str) -> str:
+    """Return a legal spelling of a quantity of `unit`, to put into an error."""
+    return _EXAMPLES.get(unit, '"1"')
+
+
+def _digits(value: float, significant: int = 4) -> str:
+    if value == 0:
+        return "0"
+    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _prefixed(value: float, base: str, prefixes: str, significant: int) -> str:
+    steps = min(len(prefixes), max(0, math.floor(math.log10(abs(value)) / 3 + 1e-12))) if value else 0
+    prefix = prefixes[steps - 1] if steps else ""
+    space = "" if base in {"", " tokens"} else " "
+    return f"{_digits(value / 1000.0**steps, significant)}{space}{prefix}{base}"
+
+
+def _seconds(value: float, significant: int) -> str:
+    size = abs(value)
+    for limit, factor, word in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
+        if size < limit:
+            return f"{_digits(value * factor, significant)} {word}"
+    for limit, factor, word in ((2 * HOUR_S, 60.0, "min"), (2 * DAY_S, HOUR_S, "h")):
+        if size < limit:
+            return f"{_digits(value / factor, significant)} {word}"
+    return f"{_digits(value / DAY_S, significant)} days"
+
+
+def fmt(value: float, unit: str, significant: int = 4) -> str:
+    """Write an SI float for a person.
+
+    >>> fmt(5e10, "bytes_per_s"), fmt(0.0345, "s"), fmt(70.6e9, "parameters"), fmt(0.123, "fraction")
+    ('50 GB/s', '34.5 ms', '70.6B', '12.3 %')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if unit == "s":
+        return "0 s" if value == 0 else _seconds(value, significant)
+    if unit in _SHOWN:
+        base, prefixes = _SHOWN[unit]
+        return _prefixed(value, base, prefixes, significant)
+    if unit == "fraction":
+        return f"{_digits(value * 100, 3)} %"
+    if unit in {"usd", "usd_per_hour", "usd_per_mtok"}:
+        tail = {"usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok"}[unit]
+        return f"${value:,.0f}{tail}" if abs(value) >= 1000 else f"${_digits(value, 3)}{tail}"
+    if unit == "flop_per_byte":
+        return f"{_digits(value, 3)} FLOP/B"
+    if unit == "year":
+        return f"{value:.0f}"
+    if unit == "ratio":
+        return f"{_digits(value, 3)}×"
+    text = _digits(value, max(significant, 4))
+    return text if unit in {"", "count"} else f"{text} {unit}"

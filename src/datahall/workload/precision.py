@@ -1,0 +1,134 @@
+"""Which number format a model keeps its weights, activations and cache in, and which one multiplies them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from datahall.errors import UnknownNameError
+
+# Bytes of one stored value, the shared scale of its group included.
+BYTES_PER_VALUE: Mapping[str, float] = MappingProxyType(
+    {
+        "fp32": 4.0,
+        "tf32": 4.0,  # a way to multiply; stored as fp32
+        "fp16": 2.0,
+        "bf16": 2.0,
+        "fp8": 1.0,  # one scale per tensor, channel or 128 × 128 block: under 0.1 %
+        "mxfp8": 1.0 + 1 / 32,  # OCP microscaling: one 8-bit exponent per 32 values
+        "int8": 1.0,
+        "int4": 0.5 + 2 / 128,  # GPTQ/AWQ: one fp16 scale per 128 values
+        "fp4": 0.5,
+        "mxfp4": 0.5 + 1 / 32,
+        "nvfp4": 0.5 + 1 / 16,  # one 8-bit scale per 16 values
+    }
+)
+
+_WIDE = ("fp32", "tf32", "fp16", "bf16")
+_UNIT = {"mxfp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4"}  # the arithmetic unit that a scaled format runs on
+_LISTING = f"formats: {', '.join(BYTES_PER_VALUE)}"
+
+
+def bytes_per_value(name: str) -> float:
+    """Return the bytes that one value takes in a number format, its share of a group's scale included.
+
+    >>> bytes_per_value("bf16"), bytes_per_value("nvfp4")
+    (2.0, 0.5625)
+    """
+    if name not in BYTES_PER_VALUE:
+        raise UnknownNameError("number format", name, BYTES_PER_VALUE, hint=_LISTING)
+    return BYTES_PER_VALUE[name]
+
+
+class Precision(msgspec.Struct, frozen=True):
+    """The number formats of one model as it runs.
+
+    `weights` and `activations` are those of the linear layers.  The embedding, the head, the router, the
+    norms and the attention core are not quantised and run in `wide`.  `compute` is what the linear layers
+    multiply in; left out it follows from the other two: the wider of them, so that weight-only
+    quantisation multiplies in 16 bits.
+
+    >>> Precision(weights="int4").compute, Precision(weights="fp8", activations="fp8").compute
+    ('bf16', 'fp8')
+    >>> Precision(weights="int4", activations="fp8").compute, Precision.named("nvfp4").compute
+    ('fp8', 'fp4')
+    """
+
+    weights: str = "bf16"
+    activations: str = "bf16"
+    kv: str = "bf16"
+    compute: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (self.weights, self.activations, self.kv):
+            bytes_per_value(name)
+        if self.compute:
+            bytes_per_value(self.compute)
+            return
+        wider = max(self.activations, self.weights, key=bytes_per_value)
+        msgspec.structs.force_setattr(self, "compute", _UNIT.get(wider, wider))
+
+    @classmethod
+    def named(cls, name: str) -> Precision:
+        """Return a preset; an unknown name is an error that lists the nearest ones.
+
+        >>> Precision.named("fp8").kv, Precision.named("fp8-kv8").kv
+        ('bf16', 'fp8')
+        """
+        if name not in PRESETS:
+            raise UnknownNameError("precision", name, PRESETS, hint=f"precisions: {', '.join(PRESETS)}")
+        return PRESETS[name]
+
+    @property
+    def wide(self) -> str:
+        """The format of everything that is never quantised: residual stream, norms, attention, head."""
+        return self.activations if self.activations in _WIDE else "bf16"
+
+    @property
+    def wide_compute(self) -> str:
+        """What the unquantised GEMMs and the attention core multiply in."""
+        return self.compute if self.compute in _WIDE else self.wide
+
+    @property
+    def quantises_activations(self) -> bool:
+        """Whether a linear layer's input must first be cast to a narrower format."""
+        return self.activations not in _WIDE
+
+    @property
+    def weight_bytes_per_value(self) -> float:
+        return bytes_per_value(self.weights)
+
+    @property
+    def activation_bytes_per_value(self) -> float:
+        return bytes_per_value(self.activations)
+
+    @property
+    def kv_bytes_per_value(self) -> float:
+        return bytes_per_value(self.kv)
+
+    @property
+    def wide_bytes_per_value(self) -> float:
+        return bytes_per_value(self.wide)
+
+
+BF16 = Precision()
+
+PRESETS: Mapping[str, Precision] = MappingProxyType(
+    {
+        "fp32": Precision("fp32", "fp32", "fp32"),
+        "tf32": Precision("fp32", "fp32", "fp32", "tf32"),
+        "bf16": BF16,
+        "fp16": Precision("fp16", "fp16", "fp16"),
+        "fp8": Precision("fp8", "fp8"),
+        "fp8-kv8": Precision("fp8", "fp8", "fp8"),
+        "mxfp8": Precision("mxfp8", "mxfp8"),
+        "int8": Precision("int8", "int8"),
+        "w8a16": Precision("int8"),
+        "w4a16": Precision("int4"),
+        "w4a8": Precision("int4", "fp8"),
+        "mxfp4": Precision("mxfp4"),  # GPT-OSS: weight-only on chips without FP4 units
+        "nvfp4": Precision("nvfp4", "nvfp4"),
+    }
+)

@@ -1,0 +1,92 @@
+"""Numbers that documents state about hardware, each run through the catalogue."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import datahall.catalog
+from datahall.catalog import Catalog
+from datahall.catalog.claim import judge
+from datahall.errors import UnitError, UnknownNameError
+
+TABLE = Path(datahall.catalog.__file__).parents[1] / "validation" / "data" / "seed_claims.csv"
+with TABLE.open(encoding="utf-8", newline="") as file:
+    CLAIMS = list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", CLAIMS, ids=[f"{row['id']}-{row['subject']}" for row in CLAIMS])
+def test_the_catalogue_answers_a_claim_of_the_seeds(catalog: Catalog, row: dict[str, str]) -> None:
+    assert row["reason"]
+    if row["expected_outcome"] == "not a fact":
+        assert not row["subject"]
+        return
+    verdict = judge(catalog, row["subject"], row["quantity"], row["claimed"])
+    assert verdict.outcome == row["expected_outcome"], verdict.reason
+    assert (verdict.right.shown if verdict.right else "") == row["right_value"]
+    assert verdict.reason == row["reason"]
+
+
+def test_all_outcomes_occur_among_the_seeds() -> None:
+    outcomes = {row["expected_outcome"] for row in CLAIMS}
+    assert outcomes >= {"correct", "rounded", "sparse", "both-ways", "wrong", "unsupported", "unknown"}
+
+
+def test_a_sparse_peak_is_recognised_and_the_dense_one_given(catalog: Catalog) -> None:
+    verdict = judge(catalog, "h100", "peak.fp8", "3,958 TFLOPS")
+    assert verdict.outcome == "sparse"
+    assert verdict.right is not None
+    assert verdict.right.value == 1979e12
+
+
+def test_a_peak_the_chip_does_not_have(catalog: Catalog) -> None:
+    verdict = judge(catalog, "a100", "peak.fp8", "624 TFLOPS")
+    assert (verdict.outcome, verdict.right) == ("unsupported", None)
+    assert "has no FP8" in verdict.reason
+
+
+def test_both_ways_is_recognised_and_right_when_said(catalog: Catalog) -> None:
+    assert judge(catalog, "b200", "scale_up_bandwidth", "1.8 TB/s").outcome == "both-ways"
+    assert judge(catalog, "b200", "scale_up_bandwidth", "1.8 TB/s both ways").outcome == "correct"
+    assert judge(catalog, "b200", "scale_up_bandwidth", "900 GB/s").outcome == "correct"
+    assert (
+        judge(catalog, "nvlink-4", "bandwidth", "50 GB/s").reason
+        == "50 GB/s is both ways; one way it is 25 GB/s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("claimed", "outcome"),
+    [("3.35 TB/s", "correct"), ("3.4 TB/s", "correct"), ("3.5 TB/s", "rounded"), ("3 TB/s", "rounded"),
+     ("3.0 TB/s", "rounded"), ("3.75 TB/s", "wrong"), ("4 TB/s", "wrong"), ("3.2-3.5 TB/s", "correct")],
+)  # fmt: skip
+def test_how_near_is_near_enough(catalog: Catalog, claimed: str, outcome: str) -> None:
+    assert judge(catalog, "h100", "memory_bandwidth", claimed).outcome == outcome
+
+
+def test_a_count_is_exact(catalog: Catalog) -> None:
+    assert judge(catalog, "h100", "sms", "132").outcome == "correct"
+    assert judge(catalog, "h100", "sms", "144").outcome == "wrong"
+    assert judge(catalog, "h100", "year", "2023").outcome == "wrong"
+    assert judge(catalog, "meta-24k", "chips", "24,500").outcome == "rounded"
+
+
+def test_a_working_set_is_held_against_the_level(catalog: Catalog) -> None:
+    assert judge(catalog, "h100", "fits.l2", "40 MB").outcome == "correct"
+    assert judge(catalog, "h100", "fits.l2", "2 GB").reason == "2 GB is 40.0 times the 50 MB of l2"
+    assert judge(catalog, "h100", "fits.host", "1 TB").outcome == "unknown"
+
+
+def test_what_nobody_published_is_unknown(catalog: Catalog) -> None:
+    assert judge(catalog, "maia-100", "scale_up_bandwidth", "600 GB/s").outcome == "unknown"
+
+
+def test_nonsense_is_an_error_not_a_verdict(catalog: Catalog) -> None:
+    with pytest.raises(UnknownNameError):
+        judge(catalog, "h1000x", "memory", "80 GB")
+    with pytest.raises(UnknownNameError, match="quantity"):
+        judge(catalog, "h100", "memori", "80 GB")
+    with pytest.raises(UnitError):
+        judge(catalog, "h100", "memory", "80 W")

@@ -1,0 +1,71 @@
+import msgspec
+import numpy as np
+import pytest
+
+from datahall.catalog.model import Model
+from datahall.errors import ScenarioError
+from datahall.workload.sharding import Sharding
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4, 8, 16, 32])
+def test_llama_splits_by_heads_and_repeats_kv_heads_beyond_eight(llama: Model, tp: int) -> None:
+    sharding = Sharding(tp=tp)
+    sharding.check(llama)
+    assert sharding.local_kv_heads(llama) == max(8 / tp, 1)
+
+
+def test_an_illegal_split_names_rule_value_and_nearest(llama: Model) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Sharding(tp=6).check(llama)
+    text = str(caught.value)
+    assert "tp = 6" in text
+    assert "32 attention heads" in text
+    assert "nearest legal tp: 4, 8" in text
+
+
+def test_the_nearest_legal_values_obey_every_rule(llama: Model) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Sharding(tp=12).check(llama)
+    for value in caught.value.hint.removeprefix("nearest legal tp: ").split(", "):
+        Sharding(tp=int(value)).check(llama)
+
+
+def test_experts_divide_by_ep(mixtral: Model) -> None:
+    Sharding(tp=1, ep=8).check(mixtral)
+    with pytest.raises(ScenarioError, match="8 experts divide by ep"):
+        Sharding(ep=3).check(mixtral)
+
+
+def test_ep_and_tp_nest(deepseek: Model) -> None:
+    Sharding(tp=8, ep=4).check(deepseek)
+    Sharding(tp=4, ep=64).check(deepseek)
+    assert deepseek.moe is not None
+    twelve = msgspec.structs.replace(deepseek, moe=msgspec.structs.replace(deepseek.moe, num_experts=12))
+    with pytest.raises(ScenarioError, match="ep divides tp = 2 or is a multiple"):
+        Sharding(tp=2, ep=3).check(twelve)
+
+
+def test_a_fraction_of_a_chip_is_refused(llama: Model) -> None:
+    with pytest.raises(ScenarioError, match="whole number"):
+        Sharding(tp=1.5).check(llama)
+
+
+def test_columns_are_checked_value_by_value(llama: Model) -> None:
+    Sharding(tp=np.array([1.0, 2.0, 8.0])).check(llama)
+    with pytest.raises(ScenarioError, match="tp = 3"):
+        Sharding(tp=np.array([1.0, 3.0])).check(llama)
+
+
+def test_dp_attention_frees_the_heads_from_tp(deepseek: Model) -> None:
+    sharding = Sharding(tp=16, ep=16, dp_attention=True)
+    sharding.check(deepseek)
+    assert sharding.attention_tp == 1
+    assert sharding.attention_dp == 16
+
+
+@pytest.mark.parametrize(
+    ("tp", "ep", "expert_tp", "groups"), [(8, 1, 8, 1), (8, 8, 1, 1), (8, 2, 4, 1), (2, 8, 1, 4)]
+)
+def test_experts_inside_or_across_groups(tp: int, ep: int, expert_tp: int, groups: int) -> None:
+    sharding = Sharding(tp=tp, ep=ep)
+    assert (sharding.expert_tp, sharding.expert_groups) == (expert_tp, groups)
