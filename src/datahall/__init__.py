@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from datahall.catalog import load as load_catalog
     from datahall.errors import DatahallError
     from datahall.show.chip import show_chip
-    from datahall.show.listing import catalog_chips, catalog_links, catalog_models, catalog_search, catalog_servers
+    from datahall.show.listing import (
+        catalog_chips,
+        catalog_links,
+        catalog_models,
+        catalog_search,
+        catalog_servers,
+    )
     from datahall.show.model import show_model
     from datahall.show.price import catalog_api_prices, catalog_prices
-    from datahall.show.verdict import check
+    from datahall.show.verdict import catalog_add, check
 
 __version__ = "0.1.0"
 
@@ -43,11 +49,12 @@ _HOMES = {
     "catalog_search": "show.listing",
     "catalog_prices": "show.price",
     "catalog_api_prices": "show.price",
+    "catalog_add": "show.verdict",
     "check": "show.verdict",
     "validate": "validation.ledger",
 }
 
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
 """The answer to a question: what every verb returns, and what every format is drawn from.
 
-A table on a terminal, JSON, Markdown, CSV and the HTML page are renderings of one `Answer`.  Numbers in it are
-SI floats with their unit beside them; only `report/` turns them into text.
+A table on a terminal, JSON, Markdown, CSV and the HTML page are renderings of one `Answer`.  Numbers in it
+are SI floats with their unit beside them; only `report/` turns them into text.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Cell: TypeAlias = str | int | float | bool | Quantity | None  # None: not known
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """The head of a column.
 
-    `unit` is that of its numbers; "citation" is a number in the list of sources.  An `aside` is a remark on its row:
-    on a screen it stands under the table, where it does not make the rows tall.
+    `unit` is that of its numbers; "citation" is a number in the list of sources.  An `aside` is a remark on
+    its row: on a screen it stands under the table, where it does not make the rows tall.
     """
 
     name: str

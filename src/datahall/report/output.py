@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "tree", "json", "csv", "md", "html")
 _ENDINGS = {
-    ".txt": "table", ".json": "json", ".csv": "csv", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html",
-}  # fmt: skip
+    ".txt": "table",
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "md",
+    ".markdown": "md",
+    ".html": "html",
+    ".htm": "html",
+}
 
 
 def render(
@@ -26,7 +32,9 @@ def render(
         case "table" | "tree" | "explain":
             from datahall.report import screen
 
-            draw = {"table": screen.table_text, "tree": screen.tree_text, "explain": screen.explain_text}[form]
+            draw = {"table": screen.table_text, "tree": screen.tree_text, "explain": screen.explain_text}[
+                form
+            ]
             return draw(answer, width=width, color=color, quiet=quiet)
         case "json":
             from datahall.report.wire import encode
@@ -46,7 +54,8 @@ def render(
             return page(answer)
     guess = nearest(form, FORMATS, 1)
     raise ScenarioError(
-        f'"{form}" is not a format', hint=f"one of {', '.join(FORMATS)}" + (f"; did you mean {guess[0]}?" if guess else "")
+        f'"{form}" is not a format',
+        hint=f"one of {', '.join(FORMATS)}" + (f"; did you mean {guess[0]}?" if guess else ""),
     )
 
 
@@ -57,7 +66,9 @@ def format_of(path: Path) -> str:
         return "table"
     if ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
-        raise OutputError(f'"{path}": no format goes with {ending}', hint=f"endings: {known}; or say --format")
+        raise OutputError(
+            f'"{path}": no format goes with {ending}', hint=f"endings: {known}; or say --format"
+        )
     return _ENDINGS[ending]
 
 

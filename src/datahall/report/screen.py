@@ -18,7 +18,7 @@ from datahall.report import table, tree
 from datahall.report.cell import asides
 
 WIDTH = 100
-SHORT = 2  # levels of the breakdown shown under a table
+SHORT = 1  # levels of the breakdown shown under a table
 
 
 def table_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet: bool = False) -> str:
@@ -28,7 +28,7 @@ def table_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet
     for one in answer.tables:
         _table(console, one)
     if answer.figure is not None:
-        _heading(console, "how it adds up")
+        _heading(console, "how it adds up" if answer.figure.parts else "what it rests on")
         console.print(tree.draw(answer.figure, answer.citations(), SHORT, notes=False))
     if answer.citations() and _cites(answer):
         _sources(console, answer.citations())
@@ -73,9 +73,16 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
 def _console(width: int, color: bool) -> Console:
     """A console that writes to memory, so that a broken pipe or a full disk meets one place only."""
     return Console(
-        file=io.StringIO(), width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False,
-        color_system="standard" if color else None, legacy_windows=False, markup=False,
-    )  # fmt: skip
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        markup=False,
+    )
 
 
 def _text(console: Console) -> str:

@@ -14,10 +14,13 @@ def spreadsheet(answer: Answer) -> str:
         keys = list(answer.results)
         return _lines([keys, [_plain(answer.results[key]) for key in keys]])
     table = answer.tables[0]
-    wide = [any(isinstance(row[index], Quantity) for row in table.rows) for index in range(len(table.columns))]
+    wide = [
+        any(isinstance(row[index], Quantity) for row in table.rows) for index in range(len(table.columns))
+    ]
     head = [key for column, spread in zip(table.columns, wide, strict=True) for key in _keys(column, spread)]
     body = [
-        [text for cell, spread in zip(row, wide, strict=True) for text in _texts(cell, spread)] for row in table.rows
+        [text for cell, spread in zip(row, wide, strict=True) for text in _texts(cell, spread)]
+        for row in table.rows
     ]
     return _lines([head, *body])
 

@@ -9,6 +9,8 @@ from rich.text import Text
 from datahall.answer import Cell, Table
 from datahall.report.cell import MARK, row, upright
 
+SHORT = 26  # characters of a cell that is never broken
+
 
 def draw(table: Table) -> RichTable:
     """Draw a table; text wraps only where a cell is long."""
@@ -18,20 +20,21 @@ def draw(table: Table) -> RichTable:
         padding=(0, 1),
     )  # fmt: skip
     has_mark = table.marked is not None
+    texts = [row(table.columns, cells) for cells in table.rows]
     for index, column in enumerate(table.columns):
+        longest = max((len(one[index]) for one in texts), default=0)
         lead = "  " if has_mark and index == 0 else ""
         drawn.add_column(
             Text(lead + column.name),
             justify="right" if column.numeric else "left",
-            no_wrap=column.numeric or index == 0,
+            no_wrap=column.numeric or longest <= SHORT,
             overflow="fold",
         )
-    for index, cells in enumerate(table.rows):
+    for index, (cells, words) in enumerate(zip(table.rows, texts, strict=True)):
         chosen = index == table.marked
-        texts = row(table.columns, cells)
         if has_mark:
-            texts[0] = f"{MARK if chosen else ' '} {texts[0]}"
-        drawn.add_row(*(_cell(text, cell) for text, cell in zip(texts, cells, strict=True)), style="bold" if chosen else "")
+            words[0] = f"{MARK if chosen else ' '} {words[0]}"
+        drawn.add_row(*map(_cell, words, cells), style="bold" if chosen else "")
     return drawn
 
 

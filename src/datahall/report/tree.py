@@ -19,12 +19,12 @@ def draw(figure: Breakdown, citations: Sequence[Source], depth: int = WHOLE, *, 
 
 
 def _branch(figure: Breakdown, numbers: dict[Source, int], depth: int, notes: bool) -> Tree:
-    branch = Tree(_label(figure, numbers, notes), guide_style="dim", highlight=False)
+    label = _label(figure, numbers, notes)
+    if depth <= 0 and figure.parts:
+        label.append(f"  … {sum(1 for _ in figure.walk()) - 1} more", style="dim")
+    branch = Tree(label, guide_style="dim", highlight=False)
     if depth > 0:
         branch.children = [_branch(part, numbers, depth - 1, notes) for part in figure.parts]
-    elif figure.parts:
-        count = sum(1 for _ in figure.walk()) - 1
-        branch.children = [Tree(Text(f"… {count} figures below", style="dim"))]
     return branch
 
 
@@ -33,7 +33,9 @@ def _label(figure: Breakdown, numbers: dict[Source, int], notes: bool) -> Text:
     label.append(figure.shown, style="bold")
     if figure.formula:
         label.append(f"  = {figure.formula}", style="cyan")
-    marks = tuple(filter(None, (figure.basis, *(f"{source.kind} [{numbers[source]}]" for source in figure.sources))))
+    kinds = {source.kind for source in figure.sources}
+    basis = figure.basis if figure.basis not in kinds else ""
+    marks = tuple(filter(None, (basis, *(f"{source.kind} [{numbers[source]}]" for source in figure.sources))))
     if marks:
         label.append(f"  {', '.join(marks)}", style="dim")
     if notes and figure.note:

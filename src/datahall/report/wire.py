@@ -1,18 +1,21 @@
 """An answer as JSON, versioned, and back.
 
-Numbers are SI under keys that end in their unit (`memory_bytes`), or stand beside a `unit`; what is not known is
-null.  A key is never renamed within a version; new ones may appear.
+Numbers are SI under keys that end in their unit (`memory_bytes`), or stand beside a `unit`; what is not known
+is null.  A key is never renamed within a version; new ones may appear.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
 from datahall.breakdown import Breakdown, Source
 from datahall.errors import DocumentError, Problem
+
+if TYPE_CHECKING:
+    from datahall.validation.scorecard import Scorecard
 
 SCHEMA = "datahall/answer"
 VERSION = 1
@@ -85,7 +88,9 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
         raise DocumentError(name, [Problem(name, f"is not an answer of datahall: {error}")]) from error
     if wire.schema != SCHEMA or wire.version != VERSION:
         seen = f"{wire.schema} version {wire.version}"
-        raise DocumentError(name, [Problem(name, f"is {seen}", f"this datahall reads {SCHEMA} version {VERSION}")])
+        raise DocumentError(
+            name, [Problem(name, f"is {seen}", f"this datahall reads {SCHEMA} version {VERSION}")]
+        )
     return Answer(
         kind=wire.kind,
         inputs=wire.inputs,
@@ -100,6 +105,12 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
         sources=tuple(citation.source for citation in wire.citations),
         next_commands=tuple(wire.next_commands),
     )
+
+
+def encode_scorecard(card: Scorecard) -> str:
+    """Write a scorecard as JSON under its own schema; errors are in percent."""
+    named = {"schema": "datahall/scorecard", "version": VERSION, **msgspec.to_builtins(card)}
+    return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"
 
 
 def json_schema() -> dict[str, object]:

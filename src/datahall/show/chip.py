@@ -22,7 +22,13 @@ COLUMNS = (
     Column("note", aside=True),
 )  # fmt: skip
 _COMPUTE = ("num_sms", "clock_hz")
-_LINKS = ("scale_up_bytes_per_s", "num_scale_up_domain", "host_bytes_per_s", "measured_host_bytes_per_s", "nic_bytes_per_s")
+_LINKS = (
+    "scale_up_bytes_per_s",
+    "num_scale_up_domain",
+    "host_bytes_per_s",
+    "measured_host_bytes_per_s",
+    "nic_bytes_per_s",
+)
 _MEMORY = ("memory_bytes", "visible_memory_bytes", "memory_bytes_per_s", "measured_memory_bytes_per_s")
 _POWER = ("power_limit_w", "power_idle_w", "price_usd", "year")
 _LEVEL = ("capacity_per_sm_bytes", "addressable_per_sm_bytes", "capacity_bytes", "bytes_per_s", "latency_s")
@@ -90,8 +96,8 @@ def _binding(chip: Chip, balance: Breakdown | None) -> str:
     if balance is None:
         return "The catalogue lacks a peak or a bandwidth, so what binds cannot be said."
     return (
-        f"Work below {fmt(balance.value, 'flop_per_byte')} waits for memory: a {widest(chip).upper()} matrix needs "
-        f"about {balance.value:,.0f} rows before arithmetic binds."
+        f"Work below {fmt(balance.value, 'flop_per_byte')} waits for memory: a {widest(chip).upper()} product "
+        f"needs about {balance.value:,.0f} rows before arithmetic binds."
     )
 
 
@@ -165,11 +171,15 @@ def _judged(catalog: Catalog, name: str, claim: str) -> Answer:
     """Hold a claim against the catalogue; anything but right, or right as rounded, is a no."""
     quantity_name, equals, value = claim.partition("=")
     if not equals or not value.strip():
-        raise ScenarioError(f'"{claim}" is not a claim', hint='write quantity=value, e.g. --claim "peak.fp8=1979 TFLOP/s"')
+        raise ScenarioError(
+            f'"{claim}" is not a claim', hint='write quantity=value, e.g. --claim "peak.fp8=1979 TFLOP/s"'
+        )
     entry = catalog.find(name)
     verdict = judge(catalog, name, quantity_name.strip(), value.strip())
     right = verdict.right
-    named = {"both-ways": "Both ways", "unknown": "Not settled"}.get(verdict.outcome, verdict.outcome.capitalize())
+    named = {"both-ways": "Both ways", "unknown": "Not settled"}.get(
+        verdict.outcome, verdict.outcome.capitalize()
+    )
     results: dict[str, Cell] = {"outcome": verdict.outcome, "reason": verdict.reason}
     if right is not None:
         results["right"] = quantity(right)

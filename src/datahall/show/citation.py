@@ -29,7 +29,9 @@ def quantity(fact: Fact) -> Quantity:
 
 def figure(fact: Fact, name: str = "") -> Breakdown:
     """A fact as the leaf of a breakdown."""
-    return Breakdown(name=name or fact.label, value=fact.value, unit=fact.unit, sources=(fact.source,), note=fact.note)
+    return Breakdown(
+        name=name or fact.label, value=fact.value, unit=fact.unit, sources=(fact.source,), note=fact.note
+    )
 
 
 def known(value: float) -> Cell:

@@ -1,7 +1,7 @@
 """What fits on which chip: the smallest power-of-two group that holds a model and some sequences.
 
-    usable = USABLE_FRACTION · memory that the driver reports
-    free   = usable − weights(tp)         sequences = ⌊free / KV cache of one sequence(tp)⌋
+usable = USABLE_FRACTION · memory that the driver reports
+free   = usable − weights(tp)         sequences = ⌊free / KV cache of one sequence(tp)⌋
 """
 
 from __future__ import annotations
@@ -25,9 +25,21 @@ LARGEST_GROUP = 64
 
 # chips that most people ask about; any other is there by name
 COMMON = (
-    "a100-sxm-80gb", "l40s", "h100-sxm", "h200-sxm", "b200-sxm", "b300-sxm", "rtx-pro-6000", "mi300x", "mi325x",
-    "mi355x", "tpu-v5e", "tpu-v6e", "gaudi3", "trainium2",
-)  # fmt: skip
+    "a100-sxm-80gb",
+    "l40s",
+    "h100-sxm",
+    "h200-sxm",
+    "b200-sxm",
+    "b300-sxm",
+    "rtx-pro-6000",
+    "mi300x",
+    "mi325x",
+    "mi355x",
+    "tpu-v5e",
+    "tpu-v6e",
+    "gaudi3",
+    "trainium2",
+)
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):

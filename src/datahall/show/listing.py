@@ -8,11 +8,9 @@ from math import nan
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.catalog import Catalog
 from datahall.catalog.chip import PRECISIONS, Chip, canonical_precision
-from datahall.catalog.model import Model
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.show.bounds import opened
 from datahall.show.citation import known
-from datahall.units import fmt
 
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
@@ -34,9 +32,15 @@ def catalog_chips(
         "year": lambda chip: -chip.year or nan,
     }
     _check_order(sort, CHIP_ORDERS)
-    chips = [chip for chip in shelf.chips() if _is_vendor(chip, vendor) and (not precision or shown in chip.peak_flop_per_s)]
+    chips = [
+        chip
+        for chip in shelf.chips()
+        if _is_vendor(chip, vendor) and (not precision or shown in chip.peak_flop_per_s)
+    ]
     if vendor and not chips and not any(_is_vendor(chip, vendor) for chip in shelf.chips()):
-        raise UnknownNameError("vendor", vendor, {chip.vendor for chip in shelf.chips()}, hint=_vendors(shelf))
+        raise UnknownNameError(
+            "vendor", vendor, {chip.vendor for chip in shelf.chips()}, hint=_vendors(shelf)
+        )
     rows = tuple(
         (
             chip.name, known(chip.year), known(chip.memory_bytes), known(chip.memory_bytes_per_s),
@@ -50,7 +54,13 @@ def catalog_chips(
     )  # fmt: skip
     asked: dict[str, Cell] = {"sort": sort, "vendor": vendor, "precision": precision}
     first = f"datahall show chip {rows[0][0]}" if rows else "datahall catalog chips"
-    return _answer("chips", asked, _counted(len(rows), "chip", sort), Table(title="chips", columns=columns, rows=rows), first)
+    return _answer(
+        "chips",
+        asked,
+        _counted(len(rows), "chip", sort),
+        Table(title="chips", columns=columns, rows=rows),
+        first,
+    )
 
 
 def catalog_models(*, sort: str = "name", family: str = "", catalog: Catalog | None = None) -> Answer:
@@ -63,13 +73,23 @@ def catalog_models(*, sort: str = "name", family: str = "", catalog: Catalog | N
     wanted = family.lower()
     models = [model for model in shelf.models() if not wanted or wanted in model.family.lower()]
     if not models and family:
-        raise UnknownNameError("family", family, {model.family for model in shelf.models()}, hint=_families(shelf))
+        raise UnknownNameError(
+            "family", family, {model.family for model in shelf.models()}, hint=_families(shelf)
+        )
     rows = []
     for model in models:
         counts, cache = count_parameters(model), float(kv_bytes_per_token(model))
-        rows.append((
-            model.name, model.family, counts.total, counts.active, known(model.max_context), cache, known(model.year)
-        ))  # fmt: skip
+        rows.append(
+            (
+                model.name,
+                model.family,
+                counts.total,
+                counts.active,
+                known(model.max_context),
+                cache,
+                known(model.year),
+            )
+        )
     place = {"parameters": 2, "active": 3, "context": 4, "kv": 5, "year": 6}.get(sort)
     ordered = sorted(rows, key=lambda row: (-float(row[place] or 0) if place else 0.0, str(row[0])))
     columns = (
@@ -77,9 +97,13 @@ def catalog_models(*, sort: str = "name", family: str = "", catalog: Catalog | N
         Column("active", "parameters", "num_active_parameters"), Column("context", "count", "context_tokens"),
         Column("cache per token", "bytes"), Column("year", "year"),
     )  # fmt: skip
-    table = Table(title="models", columns=columns, rows=tuple(ordered), note="Cache in bf16, before a window is full.")
+    table = Table(
+        title="models", columns=columns, rows=tuple(ordered), note="Cache in bf16, before a window is full."
+    )
     first = f"datahall show model {ordered[0][0]}" if ordered else "datahall catalog models"
-    return _answer("models", {"sort": sort, "family": family}, _counted(len(ordered), "model", sort), table, first)
+    return _answer(
+        "models", {"sort": sort, "family": family}, _counted(len(ordered), "model", sort), table, first
+    )
 
 
 def catalog_links(*, catalog: Catalog | None = None) -> Answer:
@@ -87,7 +111,15 @@ def catalog_links(*, catalog: Catalog | None = None) -> Answer:
     shelf = opened(catalog)
     links = sorted(shelf.links(), key=lambda link: (link.kind, -link.bytes_per_s))
     rows = tuple(
-        (link.name, link.title, link.kind, link.bytes_per_s, link.both_ways_bytes_per_s, known(link.latency_s), known(link.year))
+        (
+            link.name,
+            link.title,
+            link.kind,
+            link.bytes_per_s,
+            link.both_ways_bytes_per_s,
+            known(link.latency_s),
+            known(link.year),
+        )
         for link in links
     )
     columns = (
@@ -124,7 +156,11 @@ def catalog_search(text: str, *, catalog: Catalog | None = None) -> Answer:
         raise ScenarioError("nothing to search for", hint="datahall catalog search nvlink")
     hits = shelf.search(text)
     rows = tuple((hit.name, hit.kind, hit.title) for hit in hits)
-    found = f"{len(hits)} entr{'ies' if len(hits) != 1 else 'y'} for “{text}”." if hits else f"Nothing for “{text}”."
+    found = (
+        f"{len(hits)} entr{'ies' if len(hits) != 1 else 'y'} for “{text}”."
+        if hits
+        else f"Nothing for “{text}”."
+    )
     shows = [f"datahall show {hit.kind} {hit.name}" for hit in hits if hit.kind in {"chip", "model"}][:1]
     return Answer(
         kind="search",
@@ -132,7 +168,11 @@ def catalog_search(text: str, *, catalog: Catalog | None = None) -> Answer:
         headline=found,
         verdict="yes" if hits else "no",
         results={"num_entries": len(hits)},
-        tables=(Table(title="entries", columns=(Column("name"), Column("kind"), Column("called")), rows=rows),) if rows else (),
+        tables=(
+            Table(title="entries", columns=(Column("name"), Column("kind"), Column("called")), rows=rows),
+        )
+        if rows
+        else (),
         next_commands=tuple(shows) or ("datahall catalog chips",),
     )
 
@@ -177,5 +217,3 @@ def _vendors(shelf: Catalog) -> str:
 
 def _families(shelf: Catalog) -> str:
     return "families: " + ", ".join(sorted({model.family for model in shelf.models()}))
-
-

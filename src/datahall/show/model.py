@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from datahall.answer import Answer, Cell, Column, StackChart, Table
+from datahall.answer import Answer, Cell
 from datahall.breakdown import Breakdown, Source
 from datahall.catalog import Catalog
 from datahall.catalog.model import Model
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import COMMON, USABLE_FRACTION, Fit, best, fit
+from datahall.show.model_table import SPREAD, charts, fit_table, parts_table, precision_table, token_table
 from datahall.units import fmt
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.forward import forward_pass
@@ -18,12 +19,6 @@ from datahall.workload.operator import total_bytes
 from datahall.workload.parameters import ParameterCount, count_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.state import serving_weight_bytes
-
-SHOWN_PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")
-_SPREAD = {
-    "sharded": "cut by tensor parallelism", "replicated": "whole on each chip", "expert": "cut by expert parallelism",
-    "embedding": "cut by vocabulary", "head": "cut by vocabulary",
-}  # fmt: skip
 
 
 def show_model(
@@ -48,18 +43,23 @@ def show_model(
     tokens = _per_token(model, formats, length)
     return Answer(
         kind="model",
-        inputs={"model": model.name, "seq_tokens": length, "batch_sequences": sequences, "precision": precision},
+        inputs={
+            "model": model.name,
+            "seq_tokens": length,
+            "batch_sequences": sequences,
+            "precision": precision,
+        },
         headline=_headline(model, counts, memory, precision, length),
         binding=_binding(fits, sequences, length, precision),
         results=_results(counts, memory, tokens),
         tables=(
-            _fit_table(fits, sequences, length, precision, len(shelf.chips())),
-            _parts_table(counts),
-            _token_table(tokens, length),
-            _precision_table(model, counts, length),
+            fit_table(fits, sequences, length, precision, len(shelf.chips())),
+            parts_table(counts),
+            token_table(tokens, length),
+            precision_table(model, counts, length),
         ),
         figure=memory,
-        charts=_charts(fits, sequences),
+        charts=charts(fits, sequences),
         notes=_notes(model, counts, length),
         next_commands=(
             f"datahall show roofline h200-sxm --model {model.name} --phase decode --batch 32 --context {length}",
@@ -73,7 +73,11 @@ def _headline(model: Model, counts: ParameterCount, memory: Breakdown, precision
     weights, cache = (fmt(part.value, "bytes") for part in memory.parts)
     each = fmt(memory.parts[1].parts[0].value, "bytes")
     sequences = int(memory.parts[1].parts[1].value)
-    held = f"a sequence of {seq:,} tokens {each}" if sequences == 1 else f"{sequences:,} sequences of {seq:,} tokens {cache}"
+    held = (
+        f"a sequence of {seq:,} tokens {each}"
+        if sequences == 1
+        else f"{sequences:,} sequences of {seq:,} tokens {cache}"
+    )
     return (
         f"{model.title or model.name} has {fmt(counts.total, 'parameters')} parameters{active}: "
         f"in {precision} its weights take {weights} and {held} of cache."
@@ -98,13 +102,17 @@ def _memory(
     """Weights and cache of one copy of the model, before it is cut over chips."""
     source = _sources(model)
     parts = tuple(
-        Breakdown(name=part.name, value=float(part.count), unit="parameters", note=_SPREAD[part.sharding])
+        Breakdown(name=part.name, value=float(part.count), unit="parameters", note=SPREAD[part.sharding])
         for part in counts.parts
     )
     parameters = Breakdown(
-        name="parameters", value=float(counts.total), unit="parameters", formula="sum of the parts", parts=parts,
+        name="parameters",
+        value=float(counts.total),
+        unit="parameters",
+        formula="sum of the parts",
+        parts=parts,
         sources=source,
-    )  # fmt: skip
+    )
     weights = Breakdown(
         name="weights",
         value=float(serving_weight_bytes(model, counts, formats)),
@@ -114,12 +122,19 @@ def _memory(
     )
     each = float(kv_bytes(model, seq, formats))
     one = Breakdown(
-        name=f"cache of a sequence of {seq:,} tokens", value=each, unit="bytes", formula=_cache_formula(model, formats, seq),
+        name=f"cache of a sequence of {seq:,} tokens",
+        value=each,
+        unit="bytes",
+        formula=_cache_formula(model, formats, seq),
         sources=source,
-    )  # fmt: skip
+    )
     num = Breakdown(name="sequences", value=float(batch), unit="count")
     cache = Breakdown(
-        name="KV cache", value=each * batch, unit="bytes", formula="cache of a sequence × sequences", parts=(one, num)
+        name="KV cache",
+        value=each * batch,
+        unit="bytes",
+        formula="cache of a sequence × sequences",
+        parts=(one, num),
     )
     return Breakdown(
         name=f"memory of one copy in {precision}",
@@ -171,102 +186,6 @@ def _results(counts: ParameterCount, memory: Breakdown, tokens: dict[str, float]
     }
 
 
-def _fit_table(fits: Sequence[Fit], batch: int, seq: int, precision: str, known: int) -> Table:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            one.chip.name,
-            one.tp or None,
-            one.chip.memory_bytes,
-            one.weight_bytes if one.tp else None,
-            one.free_bytes if one.tp else None,
-            one.num_sequences if one.tp else None,
-            one.why or _remark(one),
-        )
-        for one in fits
-    )
-    columns = (
-        Column("chip"), Column("chips", "count", "num_chips"), Column("memory", "bytes"), Column("weights per chip", "bytes"),
-        Column("free per chip", "bytes"), Column("sequences", "count", "num_sequences"), Column("remark"),
-    )  # fmt: skip
-    return Table(
-        title=f"what it fits on: {batch:,} × {seq:,} tokens, {precision}",
-        columns=columns,
-        rows=rows,
-        marked=best(fits),
-        note=f"{len(fits)} of {known} chips; others by name: --chip NAME" if len(fits) < known else "",
-    )
-
-
-def _remark(one: Fit) -> str:
-    if not one.leaves_domain:
-        return ""
-    return f"{one.chip.num_scale_up_domain} per scale-up domain" if one.chip.num_scale_up_domain > 1 else "no scale-up link"
-
-
-def _parts_table(counts: ParameterCount) -> Table:
-    rows = tuple(
-        (part.name, part.count, part.active, part.count / counts.total, _SPREAD[part.sharding]) for part in counts.parts
-    )
-    total: tuple[Cell, ...] = ("all", counts.total, counts.active, 1.0, "")
-    columns = (
-        Column("part"), Column("parameters", "parameters", "num_parameters"),
-        Column("active per token", "parameters", "num_active_parameters"), Column("share", "fraction"), Column("spread"),
-    )  # fmt: skip
-    return Table(title="parameters by part", columns=columns, rows=(*rows, total))
-
-
-def _token_table(tokens: dict[str, float], seq: int) -> Table:
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("forward", tokens["forward_flop"], f"mean over {seq:,} tokens, causal attention counted"),
-        ("training", tokens["training_flop"], "forward and backward: three forwards"),
-        ("matrix products alone", tokens["matmul_flop"], "the 2N of scaling laws"),
-    )
-    return Table(
-        title="arithmetic per token",
-        columns=(Column("pass"), Column("arithmetic", "flop", "flop_per_token"), Column("what counts")),
-        rows=rows,
-        note=(
-            f"One decoded token at {seq:,} tokens of context moves {fmt(tokens['decode_bytes'], 'bytes')} when it runs "
-            f"alone, and adds {fmt(tokens['kv_bytes'], 'bytes')} to the cache."
-        ),
-    )
-
-
-def _precision_table(model: Model, counts: ParameterCount, seq: int) -> Table:
-    rows = []
-    for name in SHOWN_PRECISIONS:
-        formats = Precision.named(name)
-        rows.append((
-            name, formats.weights, formats.kv, float(serving_weight_bytes(model, counts, formats)),
-            float(kv_bytes_per_token(model, formats)), float(kv_bytes(model, seq, formats)),
-        ))  # fmt: skip
-    columns = (
-        Column("precision"), Column("weights in"), Column("cache in"), Column("weights", "bytes"),
-        Column("cache per token", "bytes"), Column(f"cache at {seq:,}", "bytes", "cache_at_seq_bytes"),
-    )  # fmt: skip
-    return Table(title="memory by precision", columns=columns, rows=tuple(rows))
-
-
-def _charts(fits: Sequence[Fit], batch: int) -> tuple[StackChart, ...]:
-    shown = [one for one in fits if one.tp]
-    if not shown:
-        return ()
-    cache = [batch * one.sequence_bytes for one in shown]
-    return (
-        StackChart(
-            title="memory of one chip of the group",
-            unit="bytes",
-            rows=tuple(f"{one.tp} × {one.chip.name}" for one in shown),
-            parts={
-                "weights": tuple(one.weight_bytes for one in shown),
-                "cache asked for": tuple(cache),
-                "free": tuple(one.free_bytes - held for one, held in zip(shown, cache, strict=True)),
-                "kept back": tuple(one.usable_bytes / USABLE_FRACTION - one.usable_bytes for one in shown),
-            },
-        ),
-    )
-
-
 def _notes(model: Model, counts: ParameterCount, seq: int) -> tuple[str, ...]:
     lines = [
         f"{USABLE_FRACTION:.0%} of the memory that the driver reports is handed out, vLLM's default; the rest is for "
@@ -276,7 +195,9 @@ def _notes(model: Model, counts: ParameterCount, seq: int) -> tuple[str, ...]:
     if model.published_parameters:
         counted = counts.as_published(model.published_basis)
         off = counted / model.published_parameters - 1
-        lines.append(f"its maker publishes {fmt(model.published_parameters, 'parameters')}; counted here it is {off:+.2%} off")
+        lines.append(
+            f"its maker publishes {fmt(model.published_parameters, 'parameters')}; counted here it is {off:+.2%} off"
+        )
     if seq > model.max_context:
         lines.append(f"{seq:,} tokens is beyond the {model.max_context:,} it was made for")
     if model.note:

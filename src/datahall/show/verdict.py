@@ -7,12 +7,13 @@ from pathlib import Path
 
 from datahall.answer import Answer, Column, Table
 from datahall.catalog import Catalog
+from datahall.catalog.catalog import user_folder
 from datahall.errors import DatahallError, DocumentError, Problem, ScenarioError
 from datahall.show.bounds import opened
 
 
 def check(files: Sequence[str | Path] | str | Path, *, catalog: Catalog | None = None) -> Answer:
-    """Check catalogue files (.toml) and model configs (.json); the verdict is "no" where there is a problem."""
+    """Check catalogue files (.toml) and model configs (.json); a problem makes the verdict "no"."""
     paths = [Path(file) for file in ([files] if isinstance(files, (str, Path)) else files)]
     if not paths:
         raise ScenarioError("no file to check", hint="datahall check my-chip.toml")
@@ -24,17 +25,42 @@ def check(files: Sequence[str | Path] | str | Path, *, catalog: Catalog | None =
             holds.append((str(path), ", ".join(_entries(path, shelf))))
         except DatahallError as error:
             problems += _problems(error, path)
-    bad = len(paths) - len(holds)
-    good = f"{len(holds)} of {len(paths)} files are right" if len(paths) > 1 else f"{paths[0]} is right"
-    found = f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in {bad} of {len(paths)} file{'s'[: len(paths) > 1]}."
     return Answer(
         kind="check",
         inputs={"files": ", ".join(map(str, paths))},
-        headline=found if problems else f"{good}: it holds {holds[0][1]}." if len(paths) == 1 else f"{good}.",
+        headline=_headline(paths, holds, problems),
         verdict="no" if problems else "yes",
         results={"num_files": len(paths), "num_problems": len(problems)},
         tables=_tables(problems, holds if len(paths) > 1 else []),
-        next_commands=() if problems else tuple(f"datahall catalog add {p}" for p in paths if p.suffix == ".toml")[:1],
+        next_commands=()
+        if problems
+        else tuple(f"datahall catalog add {p}" for p in paths if p.suffix == ".toml")[:1],
+    )
+
+
+def _headline(paths: Sequence[Path], holds: Sequence[tuple[str, str]], problems: Sequence[Problem]) -> str:
+    if problems:
+        bad, noun = len(paths) - len(holds), "problem" if len(problems) == 1 else "problems"
+        place = f"{bad} of {len(paths)} files" if len(paths) > 1 else str(paths[0])
+        return f"{len(problems)} {noun} in {place}."
+    return (
+        f"{paths[0]} is right: it holds {holds[0][1]}."
+        if len(paths) == 1
+        else f"All {len(paths)} files are right."
+    )
+
+
+def catalog_add(file: str | Path, *, replace: bool = False, catalog: Catalog | None = None) -> Answer:
+    """Check a TOML file and copy it into your own folder; its problems are raised all at once."""
+    names = opened(catalog).add(Path(file), replace=replace)
+    shows = [f"datahall show {name}" for name in names if name.startswith(("chip ", "model "))]
+    return Answer(
+        kind="add",
+        inputs={"file": str(file), "replace": replace},
+        headline=f"Added {', '.join(names)} to {user_folder()}.",
+        results={"num_entries": len(names)},
+        tables=(),
+        next_commands=tuple(shows[:3]),
     )
 
 
@@ -44,7 +70,9 @@ def _entries(path: Path, shelf: Catalog) -> tuple[str, ...]:
 
         return (f"model {from_config(path).name}",)
     if path.suffix not in {".toml", ""}:
-        raise DocumentError(str(path), [Problem(str(path), f'cannot check "{path.suffix}"', "a .toml or a config.json")])
+        raise DocumentError(
+            str(path), [Problem(str(path), f'cannot check "{path.suffix}"', "a .toml or a config.json")]
+        )
     return shelf.check(path)
 
 

@@ -10,6 +10,7 @@ that range is the band of every time computed with it.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib import resources
 
@@ -45,6 +46,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     chip: str  # the catalogue's name of the chip it was fitted on, "" for the generic set
     family: str
+    stack: str  # the software whose kernels were measured: "pytorch", "vllm"
     source: Source
     fitted_on: str
     gemm: GemmConstants
@@ -54,6 +56,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     grouped: GroupedConstants
     batched: GroupedConstants
     stream: StreamConstants
+    reference_sm_flop_per_s: float  # bf16 peak of one multiprocessor of the chip it was fitted on
     sustained: float  # share of the power-limited rate left when whole passes follow one another
     bands: dict[str, tuple[float, float]]  # kernel kind -> measured/predicted at P10 and P90
 
@@ -102,24 +105,60 @@ def constant_sets() -> dict[str, Constants]:
     return msgspec.toml.decode(text, type=dict[str, Constants])
 
 
-def calibrate(chip: Chip, level: str | None = None) -> Calibration:
-    """Return the best constants there are for a chip, or those of the level asked for.
+def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) -> Calibration:
+    """Return the best constants there are for a chip, or those of the level and software stack asked for.
 
-    An asked-for level that the chip does not have is an error, never another level.
+    An asked-for level or stack that the chip does not have is an error, never another one.
     """
     if level is not None and level not in LEVELS:
         raise ScenarioError(f'"{level}" is not a level', hint=f"one of {', '.join(LEVELS)}")
-    sets = constant_sets()
+    every = constant_sets()
+    sets = {name: one for name, one in every.items() if stack in {None, one.stack}}
     own = next((one for one in sets.values() if one.chip == chip.name), None)
     kin = next((one for one in sets.values() if one.chip and one.family == chip.family), None)
     if level in {None, "measured"} and own is not None:
         return Calibration(own, "measured")
     if level in {None, "family"} and kin is not None:
-        return Calibration(kin, "family-calibrated")
+        return Calibration(_scaled(kin, chip), "family-calibrated")
     if level in {None, "datasheet"}:
-        return Calibration(_with_measured_peak(sets["generic"], chip), "datasheet only")
+        return Calibration(_with_measured_peak(_scaled(every["generic"], chip), chip), "datasheet only")
     have = [name for name, found in (("measured", own), ("family", kin), ("datasheet", True)) if found]
     raise ScenarioError(f'{chip.name} has no constants of level "{level}"', hint=f"it has {', '.join(have)}")
+
+
+GENERIC_SMS = 100.0  # chips that are not made of multiprocessors: tiles are then only a granularity
+
+
+def num_sms(chip: Chip) -> float:
+    """Multiprocessors that share a product; a few large cores count as many small ones.
+
+    >>> from datahall.catalog import load
+    >>> num_sms(load().chip("h100-sxm")), num_sms(load().chip("tpu-v5p"))
+    (132.0, 100.0)
+    """
+    return float(chip.num_sms) if chip.num_sms >= 16 else GENERIC_SMS
+
+
+def _scaled(constants: Constants, chip: Chip) -> Constants:
+    """Rates of one multiprocessor grow with its arithmetic: what feeds it is built for it."""
+    peaks = chip.peak_flop_per_s
+    peak = peaks.get("bf16") or peaks.get("fp16") or max(peaks.values(), default=math.nan)
+    factor = peak / num_sms(chip) / constants.reference_sm_flop_per_s
+    if not math.isfinite(factor):
+        return constants
+    gemm, decode, prefill = constants.gemm, constants.decode, constants.prefill
+    return msgspec.structs.replace(
+        constants,
+        gemm=msgspec.structs.replace(
+            gemm,
+            feed_bytes_per_s=gemm.feed_bytes_per_s * factor,
+            epilogue_bytes_per_s=gemm.epilogue_bytes_per_s * factor,
+            sm_stream_bytes_per_s=gemm.sm_stream_bytes_per_s * factor,
+            choose_stream_bytes_per_s=gemm.choose_stream_bytes_per_s * factor,
+        ),
+        decode=msgspec.structs.replace(decode, sm_stream_bytes_per_s=decode.sm_stream_bytes_per_s * factor),
+        prefill=msgspec.structs.replace(prefill, softmax_s=prefill.softmax_s / factor),
+    )
 
 
 def _with_measured_peak(generic: Constants, chip: Chip) -> Constants:

@@ -12,7 +12,7 @@ from datahall.breakdown import Band, Basis
 from datahall.catalog.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.silicon.attention import decode_times, prefill_times
-from datahall.silicon.calibration import Calibration, calibrate
+from datahall.silicon.calibration import Calibration, calibrate, num_sms
 from datahall.silicon.gemm import gemm_times
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.roofline import roofline_time
@@ -22,8 +22,6 @@ from datahall.workload.precision import bytes_per_value
 
 Bound = Literal["compute", "memory", "launch"]
 Kind = Literal["gemm", "attention", "grouped_gemm", "stream"]
-
-GENERIC_SMS = 100.0  # chips whose makers do not speak of multiprocessors: tiles are then only a granularity
 
 
 class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,15 +82,17 @@ def time_operators(
     operators: Sequence[Operator],
     *,
     level: str | None = None,
+    stack: str | None = None,
     graph: bool = True,
     sustained: bool = True,
 ) -> PassTimes:
     """Time each operator of a pass on one chip.
 
     `graph` replays a captured pass; without it every kernel is launched from the host.  `sustained` passes
-    follow one another, so that the clock settles at what the power limit allows.
+    follow one another, so that the clock settles at what the power limit allows.  `stack` names the software whose
+    kernels are meant, where a chip was measured with several.
     """
-    calibration = calibrate(chip, level)
+    calibration = calibrate(chip, level, stack)
     kernels = tuple(_kernel_time(chip, one, calibration, sustained) for one in operators)
     if not graph:
         kernels = tuple(_launched_from_host(one, calibration) for one in kernels)
@@ -135,7 +135,7 @@ def _gemm(
         shape.m,
         shape.n,
         shape.k,
-        num_sms=chip.num_sms or GENERIC_SMS,
+        num_sms=num_sms(chip),
         peak_flop_per_s=compute_peak(chip, operator.precision),
         memory_bytes_per_s=chip.memory_bytes_per_s,
         constants=calibration.constants.gemm_for(operator.precision, sustained=sustained),
@@ -156,13 +156,12 @@ def _attention(
     chip: Chip, operator: Operator, shape: Attention, calibration: Calibration, sustained: bool
 ) -> KernelTime:
     constants = calibration.constants
-    num_sms = chip.num_sms or GENERIC_SMS
     kv_bytes = bytes_per_value(operator.weight_precision)
     if np.all(np.asarray(shape.q_len) == 1):
         times = decode_times(
             shape,
             constants.decode,
-            num_sms=num_sms,
+            num_sms=num_sms(chip),
             memory_bytes_per_s=chip.memory_bytes_per_s,
             kv_bytes=kv_bytes,
         )
@@ -175,7 +174,7 @@ def _attention(
         times = prefill_times(
             shape,
             prefill,
-            num_sms=num_sms,
+            num_sms=num_sms(chip),
             peak_flop_per_s=compute_peak(chip, operator.precision),
             memory_bytes_per_s=chip.memory_bytes_per_s,
             kv_bytes=kv_bytes,

@@ -1,0 +1,60 @@
+# On a fresh machine with Python 3.11 or later: `make run` and `make test` set everything up by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.run-ready
+TEST_READY := $(VENV)/.test-ready
+
+.PHONY: run test check bench lock docs clean
+
+run: $(RUN_READY)
+	@$(BIN)/datahall show roofline h200 --model llama-3.1-70b --phase decode --batch 32 --context 4096 --precision fp8
+	@$(BIN)/datahall validate kernels
+
+test: $(TEST_READY)
+	$(BIN)/ruff format --check src tests calibration benchmarks
+	$(BIN)/ruff check src tests calibration benchmarks
+	$(BIN)/mypy
+	$(BIN)/pytest -q
+
+check: $(TEST_READY)
+	$(BIN)/ruff format src tests calibration benchmarks
+	$(BIN)/ruff check --fix src tests calibration benchmarks
+	$(BIN)/mypy
+	$(BIN)/pytest -q -x --ignore=tests/golden --ignore=tests/docs
+
+bench: $(TEST_READY)
+	$(BIN)/python benchmarks/run.py
+
+docs: $(RUN_READY)
+	$(BIN)/python docs/generate.py
+
+lock:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		-q pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		-q pyproject.toml --extra dev -o requirements-dev.lock
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Datahall needs Python 3.11 or later; $$($(PYTHON) --version) found. Set PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_READY): $(BIN)/python requirements.lock pyproject.toml
+	@echo "setting up $(VENV) …"
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(TEST_READY): $(BIN)/python requirements-dev.lock pyproject.toml
+	@echo "setting up $(VENV) with the test tools …"
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	@$(BIN)/python -m compileall -q src
+	@touch $@ $(RUN_READY)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

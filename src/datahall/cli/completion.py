@@ -1,0 +1,29 @@
+"""`datahall completion`: the script that lets a shell complete our commands."""
+
+from __future__ import annotations
+
+import click
+
+from datahall.cli.verbs import Question
+
+
+@click.command(
+    "completion",
+    cls=Question,
+    examples="""
+    datahall completion bash >> ~/.bashrc
+    datahall completion zsh >> ~/.zshrc
+    datahall completion fish > ~/.config/fish/completions/datahall.fish
+    """,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script of a shell."""
+    from click.shell_completion import get_completion_class
+
+    from datahall.cli.main import root
+
+    script = get_completion_class(shell)
+    assert script is not None
+    complete = script(root, {}, "datahall", "_DATAHALL_COMPLETE")
+    click.echo(complete.source_template % complete.source_vars())

@@ -1,0 +1,129 @@
+"""The root command, and the process boundary: every error leaves as a sentence and an exit code.
+
+0 yes · 1 the answer is no · 2 bad input · 3 our bug · 130 interrupted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from datahall import __version__
+from datahall.cli.verbs import Verb, Verbs
+from datahall.errors import DatahallError, OutputError
+
+VERBS = {
+    "decide": (Verb("explain", "the chain behind any answer, or what a term means"),),
+    "look": (Verb("show", "one question: chip, model, roofline, hierarchy"),),
+    "trust": (
+        Verb("validate", "our error against public measurements"),
+        Verb("check", "every problem of a catalogue file or a config.json"),
+        Verb("catalog", "chips, models, links, servers, prices; search and add"),
+    ),
+    "": (Verb("completion", "completion script for a shell"),),
+}
+
+EXAMPLES = """
+datahall show chip h100-sxm
+datahall show model llama-3.1-70b --seq 8192
+datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
+datahall catalog chips --sort memory
+"""
+
+
+@click.group(
+    cls=Verbs,
+    home="datahall.cli",
+    sections=VERBS,
+    examples=EXAMPLES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Each verb: datahall VERB --help. Completion for your shell: datahall completion bash.",
+)
+@click.version_option(__version__, "--version", message="datahall %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def root(context: click.Context, debug: bool) -> None:
+    """What AI infrastructure you need, how fast it will be, what it costs, and how sure that is."""
+    del debug  # read from the arguments where errors are caught
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    code = run(words)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence()
+    sys.exit(code)
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = root.main(list(words), prog_name="datahall", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except DatahallError as error:
+        return _failed(error, words)
+    except click.exceptions.Abort:
+        return _say("interrupted", 130)
+    except click.ClickException as error:
+        return _misused(error)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        _silence()
+        return 0
+    except OSError as error:
+        return _failed(OutputError(f"could not write: {error.strerror or error}"), words)
+    except Exception as error:  # the process boundary: whatever is left is ours
+        return _bug(error, words)
+
+
+def _failed(error: DatahallError, words: Sequence[str]) -> int:
+    if "--debug" in words:
+        _traceback()
+    return _say(str(error), error.exit_code)
+
+
+def _misused(error: click.ClickException) -> int:
+    from datahall.cli.usage import lines
+
+    return _say("\n".join(lines(error)), 2)
+
+
+def _bug(error: Exception, words: Sequence[str]) -> int:
+    if "--debug" in words:
+        _traceback()
+        return _say(f"error[bug]: {type(error).__name__}: {error}", 3)
+    return _say(
+        f"error[bug]: this is a bug in datahall ({type(error).__name__}); run it again with --debug to see where",
+        3,
+    )
+
+
+def _traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
+
+
+def _say(text: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+    return code
+
+
+def _silence() -> None:
+    """Nobody reads standard output any more; let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,145 @@
+"""`datahall show`: one question, answered from closed forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from datahall.cli.names import chip_names, model_names
+from datahall.cli.question import question
+from datahall.cli.verbs import Verbs
+
+if TYPE_CHECKING:
+    from datahall.answer import Answer
+    from datahall.catalog import Catalog
+
+GROUP_EXAMPLES = """
+datahall show chip h100-sxm
+datahall show model llama-3.1-70b --seq 8192
+datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
+datahall show hierarchy h100-sxm
+"""
+
+
+@click.group("show", cls=Verbs, examples=GROUP_EXAMPLES)
+def command() -> None:
+    """One question, answered at once."""
+
+
+@question(
+    command,
+    "chip",
+    examples="""
+    datahall show chip h100-sxm
+    datahall show chip h100-sxm --claim "peak.fp8=3958 TFLOP/s"
+    """,
+)
+@click.argument("name", metavar="CHIP", shell_complete=chip_names)
+@click.option(
+    "--claim", default="", metavar="QUANTITY=VALUE", help="Is this number right? Exit code 1 if not."
+)
+def chip(name: str, claim: str, catalog: Catalog) -> Answer:
+    """Every value with unit, source, date and kind."""
+    from datahall.show.chip import show_chip
+
+    return show_chip(name, claim=claim, catalog=catalog)
+
+
+@question(
+    command,
+    "model",
+    examples="""
+    datahall show model llama-3.1-70b --seq 8192
+    datahall show model path/to/config.json --precision fp8 --batch 64
+    datahall show model qwen3-32b --chip l40s --chip rtx-4090
+    """,
+)
+@click.argument("name", metavar="MODEL", shell_complete=model_names)
+@click.option("--seq", default="8192", show_default=True, metavar="TOKENS", help="Length of a sequence.")
+@click.option("--batch", default="1", show_default=True, metavar="N", help="Sequences that must fit.")
+@click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, fp8-kv8, w4a16, nvfp4, …")
+@click.option(
+    "--chip", "chips", multiple=True, metavar="CHIP", shell_complete=chip_names, help="Chips to fit it on."
+)
+def model(
+    name: str, seq: str, batch: str, precision: str, chips: tuple[str, ...], catalog: Catalog
+) -> Answer:
+    """Parameters, FLOPs and bytes, cache, and what it fits on.
+
+    MODEL is a name of the catalogue or a config.json in the Hugging Face format.
+    """
+    from datahall.show.model import show_model
+
+    return show_model(name, seq=seq, batch=batch, precision=precision, chips=chips, catalog=catalog)
+
+
+@question(
+    command,
+    "roofline",
+    examples="""
+    datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
+    datahall show roofline h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html
+    """,
+)
+@click.argument("chip", metavar="CHIP", shell_complete=chip_names)
+@click.option(
+    "--model", required=True, metavar="MODEL", shell_complete=model_names, help="Name or config.json."
+)
+@click.option(
+    "--phase",
+    type=click.Choice(["prefill", "decode"]),
+    default="decode",
+    show_default=True,
+    help="What runs.",
+)
+@click.option("--batch", default="1", show_default=True, metavar="N", help="Sequences at once.")
+@click.option(
+    "--context", default="4096", show_default=True, metavar="TOKENS", help="Prompt, or tokens already there."
+)
+@click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, fp8-kv8, w4a16, nvfp4, …")
+@click.option("--tp", default="1", show_default=True, metavar="N", help="Chips that share each layer.")
+@click.option(
+    "--level",
+    type=click.Choice(["datasheet", "family", "measured"]),
+    help="Constants to use (default: the best).",
+)
+@click.option("--eager", is_flag=True, help="Launch each kernel from the host instead of replaying a graph.")
+def roofline(
+    chip: str,
+    model: str,
+    phase: str,
+    batch: str,
+    context: str,
+    precision: str,
+    tp: str,
+    level: str | None,
+    eager: bool,
+    catalog: Catalog,
+) -> Answer:
+    """A pass on one chip: time, bound and efficiency by operator."""
+    from datahall.show.roofline import show_roofline
+
+    return show_roofline(
+        chip, model=model, phase=phase, batch=batch, context=context, precision=precision, tp=tp, level=level,
+        eager=eager, catalog=catalog,
+    )  # fmt: skip
+
+
+@question(
+    command,
+    "hierarchy",
+    examples="""
+    datahall show hierarchy h100-sxm
+    datahall show hierarchy h100-sxm --working-set "140 GB" --offload host --prefetch
+    """,
+)
+@click.argument("chip", metavar="CHIP", shell_complete=chip_names)
+@click.option("--working-set", default="", metavar="SIZE", help='What is read over and over, e.g. "2 GB".')
+@click.option("--offload", type=click.Choice(["host", "nvme"]), help="Where to keep what does not fit.")
+@click.option("--prefetch", is_flag=True, help="Fetch the next part while this one is used.")
+def hierarchy(chip: str, working_set: str, offload: str | None, prefetch: bool, catalog: Catalog) -> Answer:
+    """Memory levels, and what outgrowing each of them costs."""
+    from datahall.show.hierarchy import show_hierarchy
+
+    return show_hierarchy(chip, working_set=working_set, offload=offload, prefetch=prefetch, catalog=catalog)

@@ -1,0 +1,48 @@
+"""Wrong use of the command line in the shape of our other errors: what, where, what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from datahall.errors import nearest
+
+
+class UnknownCommand(click.UsageError):
+    """A verb that does not exist; carries the nearest ones."""
+
+    def __init__(self, name: str, known: Iterable[str], context: click.Context) -> None:
+        super().__init__(f'"{name}" is not a command', context)
+        self.nearest = nearest(name, known)
+
+
+def lines(error: click.ClickException) -> list[str]:
+    """The error as it is printed."""
+    text = [f"error[usage]: {_message(error)}"]
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        text.append(f"  --> {context.command_path}")
+    hint = "   ".join(
+        filter(None, (_guess(error), f"how to use it: {context.command_path} --help" if context else ""))
+    )
+    return [*text, f"  {hint}"] if hint else text
+
+
+def _message(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        return f"no option {error.option_name}"
+    return message[:1].lower() + message[1:]
+
+
+def _guess(error: click.ClickException) -> str:
+    close: Iterable[str] = ()
+    if isinstance(error, UnknownCommand):
+        close = error.nearest
+    elif isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        known = [
+            name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")
+        ]
+        close = nearest(error.option_name, known)
+    return f"did you mean: {', '.join(close)}?" if close else ""

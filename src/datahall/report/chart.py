@@ -1,0 +1,177 @@
+"""Charts as SVG, drawn here so that a page needs nothing from outside.
+
+Colours are CSS variables of the page, so a chart follows its light or dark theme.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape as escape
+
+import msgspec
+
+from datahall.answer import Axis, Chart, LineChart, RooflineChart, StackChart
+from datahall.units import fmt
+
+WIDTH, HEIGHT = 760, 420
+LEFT, RIGHT, BOTTOM = 92, 20, 46
+COLORS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)")
+LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
+
+
+def svg(chart: Chart) -> str:
+    """Draw a chart."""
+    match chart:
+        case RooflineChart():
+            from datahall.report.roofline_chart import draw as draw_roofline
+
+            return draw_roofline(chart)
+        case LineChart():
+            from datahall.report.line_chart import draw as draw_lines
+
+            return draw_lines(chart)
+        case StackChart():
+            from datahall.report.stack_chart import draw as draw_stack
+
+            return draw_stack(chart)
+
+
+def picture(title: str, body: Iterable[str], *, width: int = WIDTH, height: int = HEIGHT) -> str:
+    """Wrap drawn parts as one accessible picture that scales with the page."""
+    return (
+        f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title>{''.join(body)}</svg>"
+    )
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Where a value lies between two pixels, linearly or by its logarithm."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        if self.log:
+            value = max(value, 1e-300)
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+
+def decades(low: float, high: float) -> list[float]:
+    """The powers of ten (every third where there are many) from `low` to `high`."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, math.ceil((last - first) / 9))
+    return [10.0**power for power in range(first, last + 1, step)]
+
+
+def steps(low: float, high: float, count: int = 6) -> list[float]:
+    """Round values that divide a linear axis."""
+    rough = (high - low) / count or 1.0
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
+    first = math.ceil(low / step)
+    return [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
+    """Grid, numbers and titles of two axes."""
+    parts = []
+    for value in _ticks(across):
+        place = across(value)
+        parts.append(line(place, up.start, place, up.end, "grid"))
+        parts.append(text(place, up.start + 18, _bare(value, x.unit), "tick", "middle"))
+    for value in _ticks(up):
+        place = up(value)
+        parts.append(line(across.start, place, across.end, place, "grid"))
+        parts.append(text(across.start - 8, place + 4, _bare(value, y.unit), "tick", "end"))
+    parts.append(line(across.start, up.start, across.end, up.start, "axis"))
+    parts.append(text((across.start + across.end) / 2, up.start + 38, x.label, "axis-title", "middle"))
+    parts.append(text(across.start, up.end - 10, y.label, "axis-title", "start"))
+    return parts
+
+
+def _bare(value: float, unit: str) -> str:
+    """The number of a tick; a unit that never changes stands in the title of the axis instead."""
+    return fmt(value, unit, 3).removesuffix(" FLOP/B")
+
+
+def _ticks(scale: Scale) -> list[float]:
+    return decades(scale.low, scale.high) if scale.log else steps(scale.low, scale.high)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+    """A straight line of a class."""
+    return f'<line class="{name}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def text(x: float, y: float, words: str, name: str, anchor: str = "start", extra: str = "") -> str:
+    """Words at a place."""
+    return (
+        f'<text class="{name}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
+    )
+
+
+def path(points: Iterable[tuple[float, float]], color: str, *, dashed: bool = False) -> str:
+    """A line through points."""
+    places = " ".join(f"{'M' if index == 0 else 'L'}{x:.1f} {y:.1f}" for index, (x, y) in enumerate(points))
+    dash = ' stroke-dasharray="5 4"' if dashed else ""
+    return f'<path class="series" d="{places}" stroke="{color}"{dash}/>'
+
+
+class Labels:
+    """Puts words beside points so that none covers another; what finds no room is left to the hover."""
+
+    def __init__(self, right: float, top: float, left: float, bottom: float) -> None:
+        self._bounds = (left, top, right, bottom)
+        self._taken: list[tuple[float, float, float, float]] = []
+
+    def take(self, x: float, y: float, width: float, height: float) -> None:
+        """Keep a box free of words."""
+        self._taken.append((x, y, x + width, y + height))
+
+    def place(self, x: float, y: float, words: str, radius: float) -> str:
+        """The words near a point, or nothing where they would cover others."""
+        width, gap = LETTER * len(words), radius + 4
+        spots: list[tuple[float, float, str]] = []
+        for down in (4, -10, 18, -24, 32):
+            spots += [(x + gap, y + down, "start"), (x - gap, y + down, "end")]
+        spots += [(x, y - gap - 4, "middle"), (x, y + gap + 12, "middle")]
+        for at, base, anchor in spots:
+            start = {"start": at, "end": at - width, "middle": at - width / 2}[anchor]
+            box = (start, base - 11, start + width, base + 3)
+            if self.free(box):
+                self._taken.append(box)
+                return text(at, base, words, "label", anchor)
+        return ""
+
+    def free(self, box: tuple[float, float, float, float]) -> bool:
+        """Whether a box lies inside and covers nothing."""
+        left, top, right, bottom = self._bounds
+        if box[0] < left or box[2] > right or box[1] < top or box[3] > bottom:
+            return False
+        return all(
+            box[2] <= other[0] or other[2] <= box[0] or box[3] <= other[1] or other[3] <= box[1]
+            for other in self._taken
+        )
+
+
+def legend(
+    names: Sequence[tuple[str, str]], right: float, y: float, *, round_dots: bool = False
+) -> list[str]:
+    """Names with their colours in one row that ends at `right`."""
+    x = right - sum(16 + LETTER * len(name) + 18 for name, _ in names) + 18
+    parts = []
+    for name, color in names:
+        radius = 5 if round_dots else 2
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" rx="{radius}" fill="{color}"/>'
+        )
+        parts.append(text(x + 16, y, name, "tick"))
+        x += 16 + LETTER * len(name) + 18
+    return parts

@@ -1,0 +1,179 @@
+"""An answer as one HTML file: no script, no font, no picture from outside; light, dark and on paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table
+from datahall.breakdown import Breakdown, Source
+from datahall.report.cell import shown
+from datahall.report.chart import svg
+
+OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
+FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
+SHORT = 30  # characters of a cell that is never broken
+
+
+def page(answer: Answer) -> str:
+    """Write the answer as a whole HTML document."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(_title(answer))} · datahall</title>\n"
+        "<style>html{background:#fff}@media(prefers-color-scheme:dark){html{background:#14171b}}body{margin:0}</style>\n"
+        f"</head>\n<body>\n{fragment(answer)}\n</body>\n</html>\n"
+    )
+
+
+def fragment(answer: Answer) -> str:
+    """Write the answer as an element with its own style, for a page or a notebook."""
+    from datahall import __version__
+
+    citations = answer.citations()
+    sections = [_figure(chart) for chart in answer.charts]
+    sections += [_table(table) for table in answer.tables]
+    if answer.figure is not None:
+        numbers = {source: number for number, source in enumerate(citations, start=1)}
+        sections.append(
+            f'<section><h2>how it adds up</h2><div class="tree">{_tree(answer.figure, numbers, 0)}</div></section>'
+        )
+    sections += [_list("notes", "ul", answer.notes), _sources(citations), _commands(answer.next_commands)]
+    return (
+        f'<style>{_style()}</style>\n<main class="datahall">\n{_header(answer)}\n'
+        + "\n".join(filter(None, sections))
+        + f"\n<footer>datahall {escape(__version__)} · {FOOTER}</footer>\n</main>"
+    )
+
+
+@cache
+def _style() -> str:
+    return (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+
+
+def _title(answer: Answer) -> str:
+    names = [str(value) for value in answer.inputs.values() if isinstance(value, str) and value][:2]
+    return " ".join([answer.kind, *names])
+
+
+def _header(answer: Answer) -> str:
+    asked = [
+        f"{_words(key)} {_asked(key, value)}"
+        for key, value in answer.inputs.items()
+        if value not in (None, "", False)
+    ]
+    same = bool(asked) and asked[0].startswith(f"{answer.kind} ")
+    kicker = " · ".join(asked if same else [answer.kind, *asked])
+    no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
+    binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
+    return f'<header><p class="kicker">{escape(kicker)}</p>{no}<h1>{_unbroken(answer.headline)}</h1>{binding}</header>'
+
+
+def _unbroken(sentence: str) -> str:
+    """Keep a number and its unit on one line."""
+    return escape(re.sub(r"(?<=\d) (?=[A-Za-zµ%][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
+
+
+def _words(key: str) -> str:
+    for unit in ("_tokens", "_sequences", "_bytes", "_s"):
+        key = key.removesuffix(unit)
+    return key.replace("_", " ")
+
+
+def _asked(key: str, value: Cell) -> str:
+    return shown(value, "bytes" if key.endswith("_bytes") else "count")
+
+
+def _figure(chart: Chart) -> str:
+    note = chart.note if isinstance(chart, RooflineChart) else ""
+    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
+    return f'<section><h2>{escape(chart.title)}</h2><figure><div class="scroll">{svg(chart)}</div>{caption}</figure></section>'
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col"{_class("n" if column.numeric else "")}>{escape(column.name)}</th>'
+        for column in table.columns
+        if not column.aside
+    )
+    rows = "".join(_row(table, index, cells) for index, cells in enumerate(table.rows))
+    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+    return (
+        f'<section><h2>{escape(table.title)}</h2><div class="scroll"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{note}</section>"
+    )
+
+
+def _row(table: Table, index: int, cells: Sequence[Cell]) -> str:
+    asides = "".join(
+        f'<span class="aside">{escape(shown(cell))}</span>'
+        for column, cell in zip(table.columns, cells, strict=True)
+        if column.aside and cell
+    )
+    columns = [(column, cell) for column, cell in zip(table.columns, cells, strict=True) if not column.aside]
+    texts = [
+        _cell(column, cell, asides if place == 0 else "") for place, (column, cell) in enumerate(columns)
+    ]
+    chosen = ' class="chosen" aria-label="chosen"' if index == table.marked else ""
+    return f"<tr{chosen}>{''.join(texts)}</tr>"
+
+
+def _cell(column: Column, cell: Cell, aside: str) -> str:
+    if column.unit == "citation" and cell is not None:
+        return f'<td><a href="#source-{cell}">{escape(shown(cell, "citation"))}</a></td>'
+    said = shown(cell, column.unit)
+    kinds = ("n" if column.numeric else "s" if len(said) <= SHORT else "", "unknown" if cell is None else "")
+    return f"<td{_class(' '.join(filter(None, kinds)))}>{escape(said)}{aside}</td>"
+
+
+def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
+    said = _line(figure, numbers)
+    if not figure.parts:
+        return f'<div class="leaf">{said}</div>'
+    parts = "".join(_tree(part, numbers, depth + 1) for part in figure.parts)
+    opened = " open" if depth < OPEN_DEPTH else ""
+    return f"<details{opened}><summary>{said}</summary>{parts}</details>"
+
+
+def _line(figure: Breakdown, numbers: dict[Source, int]) -> str:
+    formula = f' <span class="formula">= {escape(figure.formula)}</span>' if figure.formula else ""
+    stated = {source.kind for source in figure.sources}
+    marks = [escape(figure.basis)] if figure.basis and figure.basis not in stated else []
+    marks += [
+        f'{source.kind} <a href="#source-{numbers[source]}">[{numbers[source]}]</a>'
+        for source in figure.sources
+    ]
+    marks += [escape(figure.note)] if figure.note else []
+    rest = f' <span class="rest">{", ".join(marks)}</span>' if marks else ""
+    return f"{escape(figure.name)} <b>{escape(figure.shown)}</b>{formula}{rest}"
+
+
+def _sources(citations: Sequence[Source]) -> str:
+    if not citations:
+        return ""
+    items = "".join(
+        f'<li id="source-{number}">{escape(source.title)}, {escape(source.date)}, {source.kind}</li>'
+        for number, source in enumerate(citations, start=1)
+    )
+    return f"<section><h2>sources</h2><ol>{items}</ol></section>"
+
+
+def _list(title: str, tag: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<section><h2>{title}</h2><{tag}>{items}</{tag}></section>"
+
+
+def _commands(commands: Sequence[str]) -> str:
+    if not commands:
+        return ""
+    return f"<section><h2>next</h2><pre>{escape(chr(10).join(commands))}</pre></section>"
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""

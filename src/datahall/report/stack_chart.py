@@ -1,0 +1,38 @@
+"""Bars cut into parts, such as what takes the memory of a chip."""
+
+from __future__ import annotations
+
+from datahall.answer import StackChart
+from datahall.report.chart import COLORS, LETTER, WIDTH, escape, legend, picture, text
+from datahall.units import fmt
+
+BAR, GAP, TOP = 18, 9, 36
+FADED = {"free": "var(--free)", "kept back": "var(--kept)"}
+
+
+def draw(chart: StackChart) -> str:
+    """Draw one bar per row on a common scale, with its total at the end."""
+    totals = [sum(values[row] for values in chart.parts.values()) for row in range(len(chart.rows))]
+    left = LETTER * max(len(name) for name in chart.rows) + 14
+    scale = (WIDTH - left - 70) / max(totals)
+    colors = _colors(chart)
+    parts = legend([(name, colors[name]) for name in chart.parts], WIDTH, 14)
+    for row, name in enumerate(chart.rows):
+        y = TOP + row * (BAR + GAP)
+        parts.append(text(left - 10, y + 13, name, "tick", "end"))
+        x = left
+        for part, values in chart.parts.items():
+            width = max(0.0, values[row]) * scale
+            said = f"{name}, {part}: {fmt(values[row], chart.unit)}"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" fill="{colors[part]}">'
+                f"<title>{escape(said)}</title></rect>"
+            )
+            x += width
+        parts.append(text(x + 8, y + 13, fmt(totals[row], chart.unit, 3), "tick"))
+    return picture(chart.title, parts, height=TOP + len(chart.rows) * (BAR + GAP))
+
+
+def _colors(chart: StackChart) -> dict[str, str]:
+    own = iter(COLORS)
+    return {name: FADED.get(name) or next(own, COLORS[-1]) for name in chart.parts}

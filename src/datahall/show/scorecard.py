@@ -1,0 +1,104 @@
+"""A scorecard as an answer: how far off we are, by hardware, source and model, and where it is worst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from datahall.answer import Answer, Cell, Column, Quantity, Table
+from datahall.validation.scorecard import Score, Scorecard
+
+COLUMNS = (
+    Column("rows", "count", "num_rows"),
+    Column("median", "fraction", "median_ape_fraction"),
+    Column("mean", "fraction", "mean_ape_fraction"),
+    Column("P90", "fraction", "p90_ape_fraction"),
+    Column("bias", "fraction", "bias_fraction"),
+    Column("inside the band", "fraction", "band_coverage_fraction"),
+)
+RIGHT_COVERAGE = 0.8
+
+
+def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
+    """Say a scorecard in sentences and tables."""
+    groups = (("hardware", card.by_hardware), ("source", card.by_source), ("model", card.by_model))
+    tables = [_groups(f"error by {name}", name, scores) for name, scores in groups if scores]
+    return Answer(
+        kind="validation",
+        inputs={"domain": card.domain, "data": data},
+        headline=_headline(card),
+        binding=_coverage(card),
+        verdict="yes" if card.scored else "no",
+        results=_results(card),
+        tables=(*tables, *_worst(card), *_unsupported(card)),
+        notes=(
+            "error: predicted over measured, minus one; median, mean and P90 are of its size, bias is its median",
+            "rows that a constant was fitted on are counted and never scored",
+        ),
+        next_commands=(f"datahall validate {card.domain} --format md",),
+    )
+
+
+def _headline(card: Scorecard) -> str:
+    if not card.scored:
+        return f"No measured row of {card.domain} could be scored."
+    all_rows = card.overall
+    return (
+        f"On {card.scored:,} measured rows of {card.domain} the median error is {all_rows.median_ape:.1f} % "
+        f"(mean {all_rows.mean_ape:.1f} %, P90 {all_rows.p90_ape:.1f} %, bias {all_rows.bias:+.1f} %)."
+    )
+
+
+def _coverage(card: Scorecard) -> str:
+    missing = sum(reason.rows for reason in card.unsupported)
+    counted = (
+        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, {missing:,} that cannot be expressed."
+    )
+    if not card.scored:
+        return counted
+    inside = f"{card.overall.band_coverage:.0f} % lie inside their P10–P90 band"
+    return f"{inside} ({RIGHT_COVERAGE:.0%} would be right). {counted}"
+
+
+def _results(card: Scorecard) -> dict[str, Cell]:
+    known = dict(zip((column.field for column in COLUMNS), _cells(card.overall), strict=True))
+    return {"num_scored": card.scored, "num_fitted": card.fitted, **known}
+
+
+def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
+    rows = tuple((group or "–", *_cells(score)) for group, score in scores.items())
+    return Table(title=title, columns=(Column(name), *COLUMNS), rows=rows)
+
+
+def _cells(score: Score) -> tuple[Cell, ...]:
+    percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
+    return (score.rows, *(None if math.isnan(percent) else percent / 100 for percent in percents))
+
+
+def _worst(card: Scorecard) -> tuple[Table, ...]:
+    rows = tuple(
+        (
+            one.label,
+            one.hardware,
+            Quantity(one.measured, one.unit),
+            Quantity(one.predicted, one.unit),
+            one.error_percent / 100,
+            one.where,
+        )
+        for one in card.worst
+    )
+    columns = (
+        Column("row"),
+        Column("hardware"),
+        Column("measured"),
+        Column("predicted"),
+        Column("error", "fraction"),
+        Column("where"),
+    )
+    return (Table(title="furthest off", columns=columns, rows=rows),) if rows else ()
+
+
+def _unsupported(card: Scorecard) -> tuple[Table, ...]:
+    rows = tuple((reason.reason, reason.rows) for reason in card.unsupported)
+    columns = (Column("reason"), Column("rows", "count", "num_rows"))
+    return (Table(title="not scored", columns=columns, rows=rows),) if rows else ()

@@ -1,0 +1,44 @@
+"""`validate`: predict every measured row of a domain again and say how far off we are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+from datahall.errors import UnknownNameError
+from datahall.validation.kernels import FORMATS as KERNELS
+from datahall.validation.measurement import Format, Outcome, format_of, read_rows
+from datahall.validation.scorecard import Scorecard, scorecard
+
+DOMAINS: dict[str, tuple[Format, ...]] = {"kernels": KERNELS}
+
+
+def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None) -> Scorecard:
+    """Score our predictions on the shipped measurements of a domain, or on files of the same columns.
+
+    Rows that a constant was fitted on are counted apart and not scored; rows that cannot be expressed are
+    counted with the reason.
+    """
+    if domain not in DOMAINS:
+        raise UnknownNameError("domain", domain, DOMAINS, hint=f"domains: {', '.join(DOMAINS)}")
+    formats = DOMAINS[domain]
+    files = shipped_files(domain) if data is None else _paths(data)
+    return scorecard(domain, (one for path in files for one in outcomes(path, formats)))
+
+
+def shipped_files(domain: str) -> tuple[Path, ...]:
+    """The measurements that come with the package."""
+    folder = Path(str(resources.files("datahall.validation"))) / "data" / domain
+    return tuple(sorted(folder.glob("*.csv")))
+
+
+def outcomes(path: Path, formats: Sequence[Format]) -> Iterable[Outcome]:
+    """Predict the rows of one file."""
+    columns, rows = read_rows(path)
+    return format_of(path, columns, formats).predict(rows)
+
+
+def _paths(data: Path | str | Sequence[Path | str]) -> tuple[Path, ...]:
+    given = [data] if isinstance(data, (str, Path)) else list(data)
+    return tuple(Path(one) for one in given)

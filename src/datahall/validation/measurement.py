@@ -1,0 +1,96 @@
+"""Files of measured rows: read, told apart by their columns, and handed to the format that understands them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from datahall.errors import DocumentError, Problem, nearest
+from datahall.validation.scorecard import Prediction, Unsupported
+
+Outcome: TypeAlias = Prediction | Unsupported
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of a file of measurements."""
+
+    where: str
+    cells: dict[str, str]
+
+    def text(self, column: str, default: str = "") -> str:
+        return (self.cells.get(column) or default).strip()
+
+    def number(self, column: str) -> float:
+        """The number in a column; raises `RowError` where there is none."""
+        text = self.text(column)
+        try:
+            value = float(text)
+        except ValueError:
+            raise RowError(f'column "{column}" is not a number') from None
+        if not math.isfinite(value):
+            raise RowError(f'column "{column}" is not finite')
+        return value
+
+    def positive(self, column: str) -> float:
+        """A number above zero."""
+        value = self.number(column)
+        if value <= 0:
+            raise RowError(f'column "{column}" is not above zero')
+        return value
+
+    @property
+    def fitted(self) -> bool:
+        """Whether a constant was fitted on this row."""
+        return self.text("fitted") in {"1", "true", "yes"}
+
+
+class RowError(ValueError):
+    """A row that cannot be read as its format; counted, with this reason."""
+
+
+class Format(msgspec.Struct, frozen=True):
+    """A kind of file: the columns that give it away, and the function that predicts its rows."""
+
+    name: str
+    columns: frozenset[str]
+    predict: Callable[[Sequence[Row]], Iterable[Outcome]]
+
+
+def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
+    """Read a CSV file; the names of its columns and its rows."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            columns = tuple((name or "").strip() for name in reader.fieldnames or ())
+            rows = [
+                Row(f"{path.name}:{reader.line_num}", {str(key): cell or "" for key, cell in line.items() if key})
+                for line in reader
+            ]
+    except OSError as error:
+        raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DocumentError(str(path), [Problem(str(path), f"is not a CSV file: {error}")]) from error
+    if not columns:
+        raise DocumentError(str(path), [Problem(f"{path}:1", "is empty", "the first line names the columns")])
+    if not rows:
+        raise DocumentError(str(path), [Problem(f"{path}:1", "has a header and no rows")])
+    return columns, rows
+
+
+def format_of(path: Path, columns: Sequence[str], formats: Sequence[Format]) -> Format:
+    """The format whose columns a file has; an error names what is missing for the nearest one."""
+    present = set(columns)
+    fitting = [one for one in formats if one.columns <= present]
+    if fitting:
+        return max(fitting, key=lambda one: len(one.columns))
+    closest = max(formats, key=lambda one: len(one.columns & present) / len(one.columns))
+    missing = sorted(closest.columns - present)
+    guesses = [f'"{name}" (is it "{found[0]}"?)' if (found := nearest(name, present, 1)) else f'"{name}"' for name in missing]
+    known = "; ".join(f"{one.name}: {', '.join(sorted(one.columns))}" for one in formats)
+    problem = Problem(f"{path}:1", f"looks like {closest.name} but lacks {', '.join(guesses)}", f"files understood: {known}")
+    raise DocumentError(str(path), [problem])
