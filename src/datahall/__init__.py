@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datahall.catalog import load as load_catalog
     from datahall.errors import DatahallError
     from datahall.show.chip import show_chip
+    from datahall.show.hierarchy import show_hierarchy
     from datahall.show.listing import (
         catalog_chips,
         catalog_links,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     )
     from datahall.show.model import show_model
     from datahall.show.price import catalog_api_prices, catalog_prices
+    from datahall.show.roofline import show_roofline
+    from datahall.show.term import explain_term
     from datahall.show.verdict import catalog_add, check
+    from datahall.validation.ledger import validate
 
 __version__ = "0.1.0"
 
@@ -51,10 +55,33 @@ _HOMES = {
     "catalog_api_prices": "show.price",
     "catalog_add": "show.verdict",
     "check": "show.verdict",
+    "explain_term": "show.term",
     "validate": "validation.ledger",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [
+    "Answer",
+    "Breakdown",
+    "Catalog",
+    "DatahallError",
+    "__version__",
+    "catalog_add",
+    "catalog_api_prices",
+    "catalog_chips",
+    "catalog_links",
+    "catalog_models",
+    "catalog_prices",
+    "catalog_search",
+    "catalog_servers",
+    "check",
+    "explain_term",
+    "load_catalog",
+    "show_chip",
+    "show_hierarchy",
+    "show_model",
+    "show_roofline",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -81,7 +81,7 @@ def run(words: Sequence[str]) -> int:
         return _misused(error)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
-    except BrokenPipeError:
+    except SystemExit:  # how click ends when nobody reads its output any more
         _silence()
         return 0
     except OSError as error:
@@ -107,7 +107,7 @@ def _bug(error: Exception, words: Sequence[str]) -> int:
         _traceback()
         return _say(f"error[bug]: {type(error).__name__}: {error}", 3)
     return _say(
-        f"error[bug]: this is a bug in datahall ({type(error).__name__}); run it again with --debug to see where",
+        f"error[bug]: this is a bug in datahall ({type(error).__name__}); --debug shows where it is",
         3,
     )
 

@@ -93,9 +93,8 @@ def question(
         for option in reversed(OPTIONS):
             ask = option(ask)
         settings: dict[str, Any] = {"cls": Question, "examples": examples}
-        if group is None:
-            return click.command(name, **settings)(ask)
-        return group.command(name, **settings)(ask)
+        made: click.Command = (click if group is None else group).command(name, **settings)(ask)
+        return made
 
     return wrap
 

@@ -39,9 +39,8 @@ def fragment(answer: Answer) -> str:
     sections += [_table(table) for table in answer.tables]
     if answer.figure is not None:
         numbers = {source: number for number, source in enumerate(citations, start=1)}
-        sections.append(
-            f'<section><h2>how it adds up</h2><div class="tree">{_tree(answer.figure, numbers, 0)}</div></section>'
-        )
+        tree = _tree(answer.figure, numbers, 0)
+        sections.append(f'<section><h2>how it adds up</h2><div class="tree">{tree}</div></section>')
     sections += [_list("notes", "ul", answer.notes), _sources(citations), _commands(answer.next_commands)]
     return (
         f'<style>{_style()}</style>\n<main class="datahall">\n{_header(answer)}\n'
@@ -70,7 +69,8 @@ def _header(answer: Answer) -> str:
     kicker = " · ".join(asked if same else [answer.kind, *asked])
     no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
-    return f'<header><p class="kicker">{escape(kicker)}</p>{no}<h1>{_unbroken(answer.headline)}</h1>{binding}</header>'
+    title = f"<h1>{_unbroken(answer.headline)}</h1>"
+    return f'<header><p class="kicker">{escape(kicker)}</p>{no}{title}{binding}</header>'
 
 
 def _unbroken(sentence: str) -> str:
@@ -91,7 +91,8 @@ def _asked(key: str, value: Cell) -> str:
 def _figure(chart: Chart) -> str:
     note = chart.note if isinstance(chart, RooflineChart) else ""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    return f'<section><h2>{escape(chart.title)}</h2><figure><div class="scroll">{svg(chart)}</div>{caption}</figure></section>'
+    figure = f'<figure><div class="scroll">{svg(chart)}</div>{caption}</figure>'
+    return f"<section><h2>{escape(chart.title)}</h2>{figure}</section>"
 
 
 def _table(table: Table) -> str:

@@ -36,6 +36,9 @@ def draw(chart: RooflineChart) -> str:
     )
     parts = frame(x, y, across, up)
     labels = Labels(across.end, up.end, across.start, up.start)
+    for point in chart.points:
+        radius = _radius(point)
+        labels.take(across(point.x) - radius * 0.7, up(point.y) - radius * 0.7, 1.4 * radius, 1.4 * radius)
     top = max(chart.roofs.values())
     for index, (name, rate) in enumerate(chart.slopes.items()):
         parts += _slope(name, rate, top, across, up, labels, main=index == 0)
@@ -69,10 +72,12 @@ def _slope(
     ridge = min(across.high, top / rate)
     x1, y1, x2, y2 = across(start), up(start * rate), across(ridge), up(ridge * rate)
     said = f"{name} {fmt(rate, 'bytes_per_s')}"
-    share = 0.3 if main else 0.6
-    at, high = x1 + share * (x2 - x1), y1 + share * (y2 - y1) + (16 if main else -8)
-    angle = math.degrees(math.atan2(y2 - y1, x2 - x1))
+    for share in (0.3, 0.6, 0.45, 0.75, 0.15):
+        at, high = x1 + share * (x2 - x1), y1 + share * (y2 - y1) + (16 if main else -8)
+        if labels.free((at - 48, high - 32, at + 48, high + 30)):
+            break
     labels.take(at - 40, high - 24, 80, 40)
+    angle = math.degrees(math.atan2(y2 - y1, x2 - x1))
     turned = f' transform="rotate({angle:.1f} {at:.1f} {high:.1f})"'
     return [
         line(x1, y1, x2, y2, "roof" if main else "roof faint"),
@@ -96,11 +101,9 @@ def _roof(
 
 def _points(points: tuple[Point, ...], across: Scale, up: Scale, labels: Labels) -> list[str]:
     """Heaviest first, so that their names find room; the area of a dot grows with its share of the time."""
-    placed = [(across(point.x), up(point.y), 3.5 + 11 * math.sqrt(point.weight), point) for point in points]
-    for x, y, radius, _ in placed:
-        labels.take(x - radius * 0.7, y - radius * 0.7, 1.4 * radius, 1.4 * radius)
     dots, names = [], []
-    for x, y, radius, point in sorted(placed, key=lambda one: -one[3].weight):
+    for point in sorted(points, key=lambda one: -one.weight):
+        x, y, radius = across(point.x), up(point.y), _radius(point)
         color = COLOR.get(point.group, "var(--c4)")
         dots.append(
             f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{color}">'
@@ -108,3 +111,7 @@ def _points(points: tuple[Point, ...], across: Scale, up: Scale, labels: Labels)
         )
         names.append(labels.place(x, y, point.label, radius))
     return [*dots, *names]
+
+
+def _radius(point: Point) -> float:
+    return 3.5 + 11 * math.sqrt(point.weight)

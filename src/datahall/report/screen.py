@@ -104,7 +104,7 @@ def _heading(console: Console, title: str) -> None:
 
 def _table(console: Console, one: Table) -> None:
     _heading(console, one.title)
-    console.print(table.draw(one))
+    console.print(table.draw(one, console.width), crop=False, no_wrap=True, overflow="ignore")
     for name, remark in asides(one):
         console.print(_hanging("·", f"{name}: {remark}"))
     if one.note:

@@ -1,7 +1,10 @@
-"""A table on a terminal: at most seven columns, the chosen row marked."""
+"""A table on a terminal: the chosen row marked, long text wrapped, and never a number cut short."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
 from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -9,33 +12,55 @@ from rich.text import Text
 from datahall.answer import Cell, Table
 from datahall.report.cell import MARK, row, upright
 
-SHORT = 26  # characters of a cell that is never broken
+UNBROKEN = 26  # characters of a text that is kept on one line while there is room
+NARROWEST = 16  # characters that a column of long text keeps
+GAP = 2
 
 
-def draw(table: Table) -> RichTable:
-    """Draw a table; text wraps only where a cell is long."""
+class Room(msgspec.Struct):
+    """How wide a column is: what it needs at least, and what it would like."""
+
+    least: int
+    wish: int
+    width: int = 0
+
+
+def draw(table: Table, width: int) -> RichTable:
+    """Draw a table for a screen of so many columns; only text and heads wrap."""
     table = upright(table)
-    drawn = RichTable(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", title_justify="left",
-        padding=(0, 1),
-    )  # fmt: skip
-    has_mark = table.marked is not None
-    texts = [row(table.columns, cells) for cells in table.rows]
-    for index, column in enumerate(table.columns):
-        longest = max((len(one[index]) for one in texts), default=0)
-        lead = "  " if has_mark and index == 0 else ""
+    words = [row(table.columns, cells) for cells in table.rows]
+    if table.marked is not None:
+        for index, line in enumerate(words):
+            line[0] = f"{MARK if index == table.marked else ' '} {line[0]}"
+    heads = [column.name for column in table.columns]
+    if table.marked is not None:
+        heads[0] = f"  {heads[0]}"
+    drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    for column, head, size in zip(table.columns, heads, _widths(table, heads, words, width), strict=True):
         drawn.add_column(
-            Text(lead + column.name),
-            justify="right" if column.numeric else "left",
-            no_wrap=column.numeric or longest <= SHORT,
-            overflow="fold",
+            Text(head), justify="right" if column.numeric else "left", width=size, overflow="fold", vertical="top"
         )
-    for index, (cells, words) in enumerate(zip(table.rows, texts, strict=True)):
-        chosen = index == table.marked
-        if has_mark:
-            words[0] = f"{MARK if chosen else ' '} {words[0]}"
-        drawn.add_row(*map(_cell, words, cells), style="bold" if chosen else "")
+    for index, (line, cells) in enumerate(zip(words, table.rows, strict=True)):
+        drawn.add_row(*map(_cell, line, cells), style="bold" if index == table.marked else "")
     return drawn
+
+
+def _widths(table: Table, heads: Sequence[str], words: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Give every column what it needs, then what it would like as far as the screen goes."""
+    rooms = []
+    for place, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
+        longest = max((len(line[place]) for line in words), default=0)
+        head_word = max(map(len, head.split()), default=0)
+        kept = longest if column.numeric or longest <= UNBROKEN else min(longest, NARROWEST)
+        rooms.append(Room(max(kept, head_word), max(longest, len(head))))
+    spare = width - GAP * (len(rooms) - 1) - sum(room.least for room in rooms)
+    for room in rooms:
+        room.width = room.least
+    while spare > 0 and any(room.width < room.wish for room in rooms):
+        tightest = max(rooms, key=lambda room: room.wish - room.width)
+        tightest.width += 1
+        spare -= 1
+    return [room.width for room in rooms]
 
 
 def _cell(text: str, cell: Cell) -> Text:

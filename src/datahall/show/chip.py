@@ -96,8 +96,8 @@ def _binding(chip: Chip, balance: Breakdown | None) -> str:
     if balance is None:
         return "The catalogue lacks a peak or a bandwidth, so what binds cannot be said."
     return (
-        f"Work below {fmt(balance.value, 'flop_per_byte')} waits for memory: a {widest(chip).upper()} product "
-        f"needs about {balance.value:,.0f} rows before arithmetic binds."
+        f"Work below {fmt(balance.value, 'flop_per_byte')} waits for memory: a {widest(chip).upper()} "
+        f"product needs about {balance.value:,.0f} rows before arithmetic binds."
     )
 
 

@@ -91,7 +91,7 @@ def catalog_models(*, sort: str = "name", family: str = "", catalog: Catalog | N
             )
         )
     place = {"parameters": 2, "active": 3, "context": 4, "kv": 5, "year": 6}.get(sort)
-    ordered = sorted(rows, key=lambda row: (-float(row[place] or 0) if place else 0.0, str(row[0])))
+    ordered = sorted(rows, key=lambda row: (-_number(row[place]) if place else 0.0, str(row[0])))
     columns = (
         Column("model"), Column("family"), Column("parameters", "parameters", "num_parameters"),
         Column("active", "parameters", "num_active_parameters"), Column("context", "count", "context_tokens"),
@@ -175,6 +175,10 @@ def catalog_search(text: str, *, catalog: Catalog | None = None) -> Answer:
         else (),
         next_commands=tuple(shows) or ("datahall catalog chips",),
     )
+
+
+def _number(cell: Cell) -> float:
+    return float(cell) if isinstance(cell, int | float) else 0.0
 
 
 def _answer(kind: str, asked: dict[str, Cell], headline: str, table: Table, first: str) -> Answer:

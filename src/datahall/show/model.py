@@ -62,7 +62,7 @@ def show_model(
         charts=charts(fits, sequences),
         notes=_notes(model, counts, length),
         next_commands=(
-            f"datahall show roofline h200-sxm --model {model.name} --phase decode --batch 32 --context {length}",
+            f"datahall show roofline h200-sxm --model {name} --phase decode --batch 32 --context {length}",
             f"datahall explain show model {name} --seq {length}",
         ),
     )
@@ -91,8 +91,8 @@ def _binding(fits: Sequence[Fit], batch: int, seq: int, precision: str) -> str:
     one = fits[row]
     asked = f"{batch:,} sequences" if batch > 1 else "one sequence"
     return (
-        f"Memory decides: the smallest group that holds it and {asked} is {one.tp} × {one.chip.name}, with room for "
-        f"{one.num_sequences:,} of {seq:,} tokens."
+        f"Memory decides: the smallest group that holds it and {asked} is {one.tp} × {one.chip.name}, with "
+        f"room for {one.num_sequences:,} of {seq:,} tokens."
     )
 
 
@@ -113,11 +113,12 @@ def _memory(
         parts=parts,
         sources=source,
     )
+    narrow, wide = formats.weight_bytes_per_value, formats.wide_bytes_per_value
     weights = Breakdown(
         name="weights",
         value=float(serving_weight_bytes(model, counts, formats)),
         unit="bytes",
-        formula=f"linear layers × {formats.weight_bytes_per_value:g} B, tables and norms × {formats.wide_bytes_per_value:g} B",
+        formula=f"linear layers × {narrow:g} B, the rest × {wide:g} B",
         parts=(parameters,),
     )
     each = float(kv_bytes(model, seq, formats))
@@ -149,12 +150,13 @@ def _cache_formula(model: Model, formats: Precision, seq: int) -> str:
     kinds = {layer.mixer for layer in model.layers}
     if kinds == {"full"}:
         return (
-            f"2 × {model.num_kv_heads} KV heads × {model.head_dim} × {model.num_layers} layers × {seq:,} tokens × "
-            f"{formats.kv_bytes_per_value:g} B"
+            f"2 × {model.num_kv_heads} KV heads × {model.head_dim} × {model.num_layers} layers × {seq:,} "
+            f"tokens × {formats.kv_bytes_per_value:g} B"
         )
     if kinds == {"mla"} and model.mla is not None:
         width = model.mla.kv_rank + model.mla.rope_head_dim
-        return f"{width} latent values × {model.num_layers} layers × {seq:,} tokens × {formats.kv_bytes_per_value:g} B"
+        each = f"{formats.kv_bytes_per_value:g} B"
+        return f"{width} latent values × {model.num_layers} layers × {seq:,} tokens × {each}"
     return "sum over layers: min(tokens, window) × values per token, and recurrent states"
 
 
@@ -188,15 +190,15 @@ def _results(counts: ParameterCount, memory: Breakdown, tokens: dict[str, float]
 
 def _notes(model: Model, counts: ParameterCount, seq: int) -> tuple[str, ...]:
     lines = [
-        f"{USABLE_FRACTION:.0%} of the memory that the driver reports is handed out, vLLM's default; the rest is for "
-        "activations, workspaces and the driver",
-        "groups are powers of two that the model's heads divide by; KV heads are repeated where there are fewer than chips",
+        f"{USABLE_FRACTION:.0%} of the memory that the driver reports is handed out, vLLM's default; the "
+        "rest is for activations, workspaces and the driver",
+        "groups are powers of two that the heads divide by; where KV heads are fewer they are repeated",
     ]
     if model.published_parameters:
         counted = counts.as_published(model.published_basis)
         off = counted / model.published_parameters - 1
         lines.append(
-            f"its maker publishes {fmt(model.published_parameters, 'parameters')}; counted here it is {off:+.2%} off"
+            f"its maker says {fmt(model.published_parameters, 'parameters')}; our count is {off:+.2%} off"
         )
     if seq > model.max_context:
         lines.append(f"{seq:,} tokens is beyond the {model.max_context:,} it was made for")

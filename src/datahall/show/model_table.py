@@ -94,8 +94,8 @@ def token_table(tokens: dict[str, float], seq: int) -> Table:
         columns=(Column("pass"), Column("arithmetic", "flop", "flop_per_token"), Column("what counts")),
         rows=rows,
         note=(
-            f"One decoded token at {seq:,} tokens of context moves {fmt(tokens['decode_bytes'], 'bytes')} when it runs "
-            f"alone, and adds {fmt(tokens['kv_bytes'], 'bytes')} to the cache."
+            f"One decoded token at {seq:,} tokens of context moves {fmt(tokens['decode_bytes'], 'bytes')} "
+            f"when it runs alone, and adds {fmt(tokens['kv_bytes'], 'bytes')} to the cache."
         ),
     )
 

@@ -113,7 +113,8 @@ def _headline(asked: _Asked, times: PassTimes) -> str:
     )
     return (
         f"One {asked.step} of {asked.model.title} ({work}, {asked.precision}) on {chips} takes "
-        f"{fmt(total, 's', 3)} ({fmt(band.low, 's', 3)} to {fmt(band.high, 's', 3)}): {asked.tokens / total:,.0f} tokens/s."
+        f"{fmt(total, 's', 3)} ({fmt(band.low, 's', 3)} to {fmt(band.high, 's', 3)}): "
+        f"{asked.tokens / total:,.0f} tokens/s."
     )
 
 
@@ -170,7 +171,7 @@ def _table(times: PassTimes, asked: _Asked) -> Table:
         columns=columns,
         rows=rows,
         marked=heaviest,
-        note="Time is of all runs. Efficiency is roofline time over predicted time; above 100 % a cache helps.",
+        note="Time is of all runs. Efficiency is roofline over predicted time; above 100 % a cache helps.",
     )
 
 
@@ -229,8 +230,8 @@ def _notes(asked: _Asked, times: PassTimes, formats: Precision, eager: bool) -> 
     usable = usable_bytes(asked.chip)
     if held > usable:
         lines.append(
-            f"it does not fit: weights and cache take {fmt(held, 'bytes')} per chip of {fmt(usable, 'bytes')} "
-            "usable; raise --tp or lower --batch"
+            f"it does not fit: weights and cache take {fmt(held, 'bytes')} per chip, and "
+            f"{fmt(usable, 'bytes')} are usable; raise --tp or lower --batch"
         )
     if asked.tp > 1:
         lines.append(f"one chip's share of {asked.tp}; the exchange between them is not in it")

@@ -32,7 +32,7 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
         results=_results(card),
         tables=(*tables, *_worst(card), *_unsupported(card)),
         notes=(
-            "error: predicted over measured, minus one; median, mean and P90 are of its size, bias is its median",
+            "error: predicted / measured − 1; median, mean and P90 are of its size, bias is signed",
             "rows that a constant was fitted on are counted and never scored",
         ),
         next_commands=(f"datahall validate {card.domain} --format md",),

@@ -100,7 +100,7 @@ def _search_tiles(  # noqa: PLR0913, PLR0915 — one compiled loop; its argument
     )  # fmt: skip
     choose_stream, choose_split_s, choose_tile_s = machine[13], machine[14], machine[15]
     num_tiles = tiles.shape[0]
-    operand = max(weight_bytes, activation_bytes) if weight_bytes < activation_bytes else weight_bytes
+    operand = max(weight_bytes, activation_bytes)
     per_k = np.empty(num_tiles)
     chosen_per_k = np.empty(num_tiles)
     drain = np.empty(num_tiles)
@@ -114,40 +114,43 @@ def _search_tiles(  # noqa: PLR0913, PLR0915 — one compiled loop; its argument
         drain[j] = area * 2.0 / epilogue
     for i in range(m.size):
         rows, columns, depth = m[i], n[i], k[i]
-        spilled = max(0.0, rows * (depth * activation_bytes + columns * 2.0) - l2_keep)
-        dram_s = (columns * depth * weight_bytes + spilled) / (bandwidth * memory_eff)
-        power_s = 2.0 * rows * columns * depth / (peak * power_eff)
-        best = 1e30
+        best, chosen, parts = np.inf, 0, 1.0
+        wide, across = 0.0, 0.0
         for j in range(num_tiles):
             tile_n, tile_m = tiles[j, 0], tiles[j, 1]
             if tile_m > 8.0 and tile_m >= 2.0 * rows and tile_m > tiles[0, 1]:
                 continue
-            count = math.ceil(columns / tile_n) * math.ceil(rows / tile_m)
-            splits = 2 if count * 2 <= num_sms and depth >= 1024 else 1
-            for way in range(splits):
-                split = 1.0 if way == 0 else min(16.0, math.floor(num_sms / count))
-                waves = math.ceil(count * split / num_sms)
-                part = depth / split
-                cost = waves * (part * chosen_per_k[j] + choose_tile_s + drain[j])
-                reduce_s = 0.0
-                if split > 1.0:
-                    reduce_s = 2.0 * split * rows * columns * 4.0 / bandwidth
-                    cost += choose_split_s + reduce_s
+            if tile_n != wide:  # neighbours on the menu share it
+                wide, across = tile_n, float(math.ceil(columns / tile_n))
+            count = across * math.ceil(rows / tile_m)
+            cost = math.ceil(count / num_sms) * (depth * chosen_per_k[j] + choose_tile_s + drain[j])
+            if cost < best:
+                best, chosen, parts = cost, j, 1.0
+            if count * 2.0 <= num_sms and depth >= 1024.0:
+                split = min(16.0, math.floor(num_sms / count))
+                cost = math.ceil(count * split / num_sms) * (
+                    depth / split * chosen_per_k[j] + choose_tile_s + drain[j]
+                ) + (choose_split_s + 2.0 * split * rows * columns * 4.0 / bandwidth)
                 if cost < best:
-                    best = cost
-                    compute_s = waves * (part * per_k[j] + drain[j])
-                    stream_s = waves * (tile_n * weight_bytes + tile_m * activation_bytes) * part / stream
-                    memory_s = max(dram_s, stream_s)
-                    core = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
-                    extra = split_s + reduce_s if split > 1.0 else 0.0
-                    out[0, i] = max(launch_s + core + extra, power_s)
-                    out[1, i] = compute_s
-                    out[2, i] = memory_s
-                    out[3, i] = power_s
-                    out[4, i] = tile_n
-                    out[5, i] = tile_m
-                    out[6, i] = split
-                    out[7, i] = waves
+                    best, chosen, parts = cost, j, split
+        tile_n, tile_m = tiles[chosen, 0], tiles[chosen, 1]
+        waves = math.ceil(math.ceil(columns / tile_n) * math.ceil(rows / tile_m) * parts / num_sms)
+        part = depth / parts
+        compute_s = waves * (part * per_k[chosen] + drain[chosen])
+        stream_s = waves * (tile_n * weight_bytes + tile_m * activation_bytes) * part / stream
+        spilled = max(0.0, rows * (depth * activation_bytes + columns * 2.0) - l2_keep)
+        memory_s = max((columns * depth * weight_bytes + spilled) / (bandwidth * memory_eff), stream_s)
+        core = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
+        extra = split_s + 2.0 * parts * rows * columns * 4.0 / bandwidth if parts > 1.0 else 0.0
+        power_s = 2.0 * rows * columns * depth / (peak * power_eff)
+        out[0, i] = max(launch_s + core + extra, power_s)
+        out[1, i] = compute_s
+        out[2, i] = memory_s
+        out[3, i] = power_s
+        out[4, i] = tile_n
+        out[5, i] = tile_m
+        out[6, i] = parts
+        out[7, i] = waves
 
 
 search_tiles = Kernel(_search_tiles)

@@ -23,6 +23,7 @@ class StreamConstants(msgspec.Struct, frozen=True, kw_only=True):
     row_efficiency: float  # norms: a reduction along each row, then a second pass
     row_element_s: float  # time of one row per element of its width, when rows are few
     strided_bytes_per_s: float  # halves of a fused projection, read element by element
+    cast_bytes_per_s: float  # a scale found and applied: the input is read twice
     l2_bytes_per_s: float
     l2_keep_bytes: float
 
@@ -36,8 +37,9 @@ def stream_times(
     # between one and one and a half times what L2 keeps, traffic moves over to main memory
     outgrown = np.clip((moved / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
     memory_s = outgrown * moved / (memory_bytes_per_s * efficiency) + (1.0 - outgrown) * moved / constants.l2_bytes_per_s
-    if shape.pattern == "strided":
-        memory_s = np.maximum(memory_s, moved / constants.strided_bytes_per_s)
+    limits = {"strided": constants.strided_bytes_per_s, "cast": constants.cast_bytes_per_s}
+    if shape.pattern in limits:
+        memory_s = np.maximum(memory_s, moved / limits[shape.pattern])
     latency_s = shape.num_kernels * constants.kernel_s
     if shape.pattern == "rows":
         memory_s = np.maximum(memory_s, shape.row_width * constants.row_element_s)

@@ -261,7 +261,7 @@ def table_gemm(row: Row) -> Prediction:
     m, n, k = (row.positive(column) for column in "mnk")
     operators = [matrix_product(m, n, k, precision)]
     if precision not in {"bf16", "fp16"}:
-        operators.append(_moved("quantise", m * k * (2.0 + bytes_per_value(precision))))
+        operators.append(_moved("quantise", m * k * (2.0 + bytes_per_value(precision)), Stream(1.0, "cast")))
     return _prediction(
         row, source=f"GEMM table {precision}", hardware=chip.name, label=f"{precision} {m:g} × {n:g} × {k:g}",
         measured_s=row.positive("latency_ms") * 1e-3, found=timed(chip, operators, "gemm", "vllm"),

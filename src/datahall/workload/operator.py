@@ -58,11 +58,11 @@ class Stream(msgspec.Struct, frozen=True):
     """Memory-bound work: so many bytes in and out, in so many kernels.
 
     `rows` work reduces along rows of `row_width` elements (norms); `strided` work reads the halves of a fused
-    projection element by element, as unfused library kernels do.
+    projection element by element, as unfused library kernels do; `cast` work finds a scale, then casts.
     """
 
     num_kernels: Number = 1.0
-    pattern: Literal["plain", "rows", "strided"] = "plain"
+    pattern: Literal["plain", "rows", "strided", "cast"] = "plain"
     row_width: Number = 0.0
 
 

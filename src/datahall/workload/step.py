@@ -157,7 +157,9 @@ def cast(step: Step, name: str, elements: Number, count: float) -> tuple[Operato
     if not (step.quantise and precision.quantises_activations):
         return ()
     narrow = elements * precision.activation_bytes_per_value
-    return (moved(step, f"{name}_quantise", elements * step.wide_bytes, narrow, count),)
+    return (
+        moved(step, f"{name}_quantise", elements * step.wide_bytes, narrow, count, shape=Stream(1.0, "cast")),
+    )
 
 
 def attention_core(

@@ -1,0 +1,125 @@
+"""Whatever is wrong is said in one shape, without a traceback, and ends with the right code."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datahall.cli import main
+
+BAD = [
+    # words, exit code, what the error must say
+    ("shw", 2, "did you mean: show?"),
+    ("show chp h100", 2, "did you mean: chip"),
+    ("catalog prics", 2, "did you mean: prices"),
+    ("show chip", 2, "missing argument"),
+    ("show chip h100 extra", 2, "unexpected extra argument"),
+    ("show chip h100 --formt json", 2, "did you mean: --format?"),
+    ("show chip h100 --format xml", 2, "'table', 'tree'"),
+    ("show chip h100 --format", 2, "requires an argument"),
+    ("show chip h10", 2, "did you mean: h100"),
+    ("show chip ''", 2, "is not a chip"),
+    ("show chip h100 --claim peak.fp8", 2, "is not a claim"),
+    ("show chip h100 --claim peek.fp8=1", 2, "peak.fp8"),
+    ("show chip h100 --claim 'memory=80 XB'", 2, "is not a unit"),
+    ("show model llama-3.1-8", 2, "did you mean: llama-3.1-8b"),
+    ("show model llama-3.1-8b --seq 0", 2, "at least 1"),
+    ("show model llama-3.1-8b --seq -5", 2, "at least 1"),
+    ("show model llama-3.1-8b --seq 1e30", 2, "at most"),
+    ("show model llama-3.1-8b --seq many", 2, "is not a quantity"),
+    ("show model llama-3.1-8b --seq ''", 2, "is not a quantity"),
+    ("show model llama-3.1-8b --batch 1.5", 2, "whole number"),
+    ("show model llama-3.1-8b --precision fp7", 2, "precisions:"),
+    ("show model llama-3.1-8b --chip h10", 2, "did you mean: h100"),
+    ("show model gone/config.json", 2, "No such file"),
+    ("show roofline h200", 2, "missing option '--model'"),
+    ("show roofline h200 --model llama-3.1-8b --tp 3", 2, "nearest legal tp"),
+    ("show roofline h200 --model llama-3.1-8b --batch 0", 2, "at least 1"),
+    ("show roofline a100-sxm-80gb --model llama-3.1-8b --precision fp8", 2, "has no FP8"),
+    ("show hierarchy h100-sxm --working-set 0", 2, "above 0"),
+    ("show hierarchy h100-sxm --working-set 2", 2, "has no unit"),
+    ("show hierarchy h100-sxm --working-set '1 PB'", 1, "spread it over"),
+    ("catalog chips --sort beauty", 2, "'name', 'memory'"),
+    ("catalog chips --vendor nvida", 2, "NVIDIA"),
+    ("catalog prices --kind leased", 2, "one of on-demand"),
+    ("catalog prices --max-age soon", 2, "is not a quantity"),
+    ("catalog chips --catalog /gone", 2, "--> --catalog"),
+    ("catalog add /gone.toml", 2, "No such file"),
+    ("catalog search", 2, "missing argument"),
+    ("explain tpott", 2, "did you mean: TPOT"),
+    ("validate kernel", 2, "did you mean: kernels"),
+    ("validate kernels --data /gone.csv", 2, "No such file"),
+    ("completion tcsh", 2, "'bash', 'zsh', 'fish'"),
+    ("show chip h100 -o /gone/x.txt", 2, "mkdir -p /gone"),
+    ("show chip h100 -o /tmp", 2, "it is a folder"),
+    ("show chip h100 -o x.docx", 2, "no format goes with .docx"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), BAD, ids=[row[0] for row in BAD])
+def test_bad_input(datahall: Callable, line: str, code: int, words: str) -> None:
+    import shlex
+
+    found, out, err = datahall(*shlex.split(line))
+    assert (found, out) == (code, "")
+    assert err.startswith("error[")
+    assert words in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b'{"model_type": "llama", "hidden_size": 40', "cut off"),
+        (b"\xff\xfe\x00", "UTF-8"),
+        (b"[1, 2]", "one JSON object"),
+        (b'{"model_type": "abacus"}', "abacus"),
+        (b'{"model_type": "llama", "hidden_size": "wide"}', "hidden_size"),
+    ],
+    ids=["empty", "cut off", "binary", "a list", "unknown type", "wrong type"],
+)
+def test_bad_configs(datahall: Callable, tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    code, out, err = datahall("show", "model", str(file))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+    assert datahall("check", str(file)).code == 1
+
+
+def test_a_bug_is_called_one(datahall: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*words: object, **named: object) -> None:
+        raise RuntimeError("the sky fell")
+
+    monkeypatch.setattr("datahall.show.chip.show_chip", broken)
+    code, out, err = datahall("show", "chip", "h100")
+    assert (code, out) == (3, "")
+    assert err.count("\n") == 1
+    assert "this is a bug in datahall" in err
+    assert "--debug" in err
+    code, _, err = datahall("show", "chip", "h100", "--debug")
+    assert code == 3
+    assert "Traceback" in err
+    assert "the sky fell" in err
+
+
+def test_debug_shows_the_traceback_of_an_error(datahall: Callable) -> None:
+    assert "Traceback" in datahall("show", "chip", "h10", "--debug").err
+    assert "Traceback" in datahall("--debug", "show", "chip", "h10").err
+
+
+def test_ctrl_c_ends_with_130(datahall: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*words: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("datahall.show.chip.show_chip", interrupted)
+    code, out, err = datahall("show", "chip", "h100")
+    assert (code, out, err.strip()) == (130, "", "interrupted")
+
+
+def test_errors_leave_through_one_door() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["show", "chip", "h10"])
+    assert ended.value.code == 2

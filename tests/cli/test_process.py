@@ -1,0 +1,123 @@
+"""The command as a process: pipes, full disks, colour and the time it takes to start."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+HELP_BUDGET_S = 0.150
+IMPORT_BUDGET_S = 0.060
+ESC = "\x1b"
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "datahall", *words]
+
+
+def environment(**more: str) -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "TERM", "COLUMNS"}}
+    return {**kept, **more}
+
+
+def on_terminal(words: list[str], env: Mapping[str, str]) -> str:
+    """Run a command whose standard output is a terminal."""
+    import pty
+
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(words, stdout=follower, stderr=subprocess.PIPE, env=env)
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(leader)
+    process.communicate()
+    return seen.decode()
+
+
+def cpu_s(words: list[str]) -> float:
+    """User and system time of one run, the best of five after one that compiles bytecode."""
+    subprocess.run(words, check=True, capture_output=True)
+    spent = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(words, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(spent)
+
+
+def test_help_starts_within_its_budget() -> None:
+    assert cpu_s(command("--help")) < HELP_BUDGET_S
+
+
+def test_import_stays_within_its_budget() -> None:
+    assert cpu_s([sys.executable, "-c", "import datahall"]) < IMPORT_BUDGET_S
+
+
+@pytest.mark.parametrize("words", [("--help",), ("show", "roofline", "--help"), ("explain", "--help")], ids=" ".join)
+def test_help_loads_nothing_heavy(words: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from datahall.cli.main import run; run(sys.argv[1:]);"
+        "print([name for name in ('numpy', 'rich', 'msgspec', 'numba', 'tomllib') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as pipe:
+        done = subprocess.run(command("catalog", "models"), stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_said() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command("catalog", "chips"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "coloured"),
+    [
+        ({"TERM": "xterm"}, (), True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, (), False),
+        ({"TERM": "dumb"}, (), False),
+        ({"TERM": "xterm"}, ("--no-color",), False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, ("--color",), True),
+    ],
+    ids=["terminal", "NO_COLOR", "dumb", "--no-color", "--color wins"],
+)
+def test_colour_on_a_terminal(more: dict[str, str], words: tuple[str, ...], coloured: bool) -> None:
+    text = on_terminal(command("catalog", "chips", *words), environment(**more))
+    assert (ESC in text) is coloured
+
+
+@pytest.mark.parametrize("words", [(), ("--color",)], ids=["", "--color"])
+def test_colour_in_a_pipe_only_when_asked(words: tuple[str, ...]) -> None:
+    done = subprocess.run(command("catalog", "chips", *words), capture_output=True, text=True, check=True, env=environment())
+    assert (ESC in done.stdout) is bool(words)
+
+
+def test_a_terminal_that_speaks_ascii_gets_an_answer() -> None:
+    env = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = subprocess.run(command("show", "chip", "h100"), capture_output=True, check=True, env=env)
+    assert b"NVIDIA H100 SXM" in done.stdout
+
+
+def test_standard_input_is_never_read() -> None:
+    subprocess.run(command("show", "chip", "h100"), stdin=subprocess.DEVNULL, capture_output=True, check=True)

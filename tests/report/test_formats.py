@@ -1,0 +1,115 @@
+"""Every format says the same thing, because it is drawn from the same answer."""
+
+import csv
+import io
+
+import msgspec
+import pytest
+
+from datahall.answer import Answer, Cell, Column, Quantity, Table
+from datahall.errors import ScenarioError
+from datahall.report import FORMATS, render
+from datahall.report.cell import shown
+
+ESC = "\x1b"
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "explain"])
+def test_every_format_holds_the_names(answer: Answer, form: str) -> None:
+    text = render(answer, form)
+    assert "step" in text or form == "csv"
+    assert text.endswith("\n")
+
+
+def test_an_unknown_format_names_the_known(answer: Answer) -> None:
+    with pytest.raises(ScenarioError, match="did you mean html"):
+        render(answer, "htm")
+
+
+def test_table_is_in_the_order_of_an_answer(answer: Answer) -> None:
+    text = render(answer, "table")
+    places = [text.index(part) for part in ("A step takes", "Memory binds", "chips", "how it adds up", "sources", "next")]
+    assert places == sorted(places)
+    assert "▸ two" in text
+    assert "5.5 TB/s (5.5–10 TB/s)" in text
+    assert "· one: a remark" in text
+
+
+def test_quiet_leaves_out_what_to_do_next(answer: Answer) -> None:
+    assert "datahall show chip" not in render(answer, "table", quiet=True)
+
+
+@pytest.mark.parametrize("form", ["table", "tree", "explain"])
+def test_nothing_is_wider_than_the_screen(answer: Answer, form: str) -> None:
+    assert max(map(len, render(answer, form, width=60).splitlines())) <= 60
+
+
+def test_colour_only_when_asked(answer: Answer) -> None:
+    assert ESC not in render(answer, "table")
+    assert ESC in render(answer, "table", color=True)
+
+
+def test_tree_has_value_formula_band_and_source(answer: Answer) -> None:
+    text = render(answer, "tree")
+    assert "step 3.346 ms [3 ms – 4 ms]  = weights / bandwidth" in text
+    assert "bandwidth 4.8 TB/s  datasheet [1]" in text
+    assert "[2] Somebody's benchmark, 2025-01, measured" in text
+
+
+def test_explain_says_what_was_asked_and_what_the_band_rests_on(answer: Answer) -> None:
+    text = render(answer, "explain")
+    assert "batch_sequences = 32" in text
+    assert "41 points" in text
+
+
+def test_csv_has_si_numbers_and_units_in_its_head(answer: Answer) -> None:
+    rows = list(csv.DictReader(io.StringIO(render(answer, "csv"))))
+    assert rows[0] == {
+        "chip": "one", "memory_bytes": "80000000000.0", "value": "52428800.0", "value_unit": "bytes", "source": "1",
+        "note": "a remark | with a bar",
+    }  # fmt: skip
+    assert rows[1]["memory_bytes"] == ""
+
+
+def test_csv_without_a_table_has_the_results(answer: Answer) -> None:
+    text = render(msgspec.structs.replace(answer, tables=()), "csv")
+    assert text.splitlines() == ["step_s,level,unknown_bytes", "0.003346,measured,"]
+
+
+def test_markdown_escapes_what_would_break_a_table(answer: Answer) -> None:
+    text = render(answer, "md")
+    assert "a remark \\| with a bar" in text
+    assert "| **▸ two** |" in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "unit", "text"),
+    [
+        (None, "bytes", "–"),
+        (True, "", "yes"),
+        (0.0, "s", "0 s"),
+        (float("nan"), "bytes", "–"),
+        (float("inf"), "bytes", "∞"),
+        (131072, "count", "131,072"),
+        (1e-9, "fraction", "< 0.01 %"),
+        (Quantity(262144, "bytes"), "", "256 KiB"),
+        (Quantity(33600, "usd", 22000, 33600), "", "$33,600 ($22,000–$33,600)"),
+    ],
+)
+def test_cells(cell: Cell, unit: str, text: str) -> None:
+    assert shown(cell, unit) == text
+
+
+def test_a_row_of_the_wrong_length_is_our_bug() -> None:
+    table = Table(title="x", columns=(Column("a"), Column("b")), rows=(("only one",),))
+    with pytest.raises(ValueError, match="zip"):
+        table.records()
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_a_number_is_never_cut_short(width: int) -> None:
+    columns = (Column("a long head of a column"), *(Column(f"quantity {n}", "count") for n in range(6)))
+    rows = (("some text that may be wrapped over lines", *(123_456_789 + n for n in range(6))),)
+    table = Table(title="t", columns=columns, rows=rows, marked=0)
+    text = render(Answer(kind="x", inputs={}, headline="x", tables=(table,)), width=width)
+    assert all(f"123,456,79{n}" in text for n in range(5))

@@ -1,0 +1,66 @@
+"""A file is written whole or not at all, and what goes wrong is said."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from datahall.errors import OutputError
+from datahall.report.output import format_of, write
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("a.html", "html"), ("a.JSON", "json"), ("a.md", "md"), ("a.csv", "csv"), ("a.txt", "table"), ("a", "table")]
+)  # fmt: skip
+def test_the_ending_chooses_the_format(name: str, form: str) -> None:
+    assert format_of(Path(name)) == form
+
+
+def test_an_unknown_ending_is_an_error() -> None:
+    with pytest.raises(OutputError, match="no format goes with .docx"):
+        format_of(Path("a.docx"))
+
+
+def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    write("old", target)
+    write("new", target)
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_missing_folder_says_how_to_make_it(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="mkdir -p"):
+        write("x", tmp_path / "no" / "a.txt")
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="it is a folder"):
+        write("x", tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="Permission denied"):
+        write("x", tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk() -> None:
+    with pytest.raises(OutputError, match="No space left"):
+        write("x", Path("/dev/full"))
+
+
+def test_what_fails_half_way_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.txt"
+    write("old", target)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        write("new", target)
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
