@@ -1,7 +1,8 @@
 """Hot loops compiled with numba, imported only when one runs and cached on disk.
 
 A kernel is one plain Python function.  Small work runs it as it is, so a single question never pays for
-loading a compiler; large work runs the compiled form of the same source.
+loading a compiler; large work runs the compiled form of the same source.  A function marked `inline` is one
+that kernels call: Python calls it as it is, and each kernel compiles it into itself.
 """
 
 from __future__ import annotations
@@ -9,18 +10,32 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
 
 log = logging.getLogger("datahall")
+
+INLINE = "__datahall_inline__"
+REGISTERED = "__datahall_registered__"
+
+
+def inline(function: F) -> F:
+    """Mark a plain function that kernels may call; it stays the plain function that it is."""
+    setattr(function, INLINE, True)
+    return function
 
 
 class Kernel(Generic[P, R]):
     """A function over arrays that can run interpreted or compiled.
+
+    It may call other kernels' functions by their global names, when they are named in `uses`.
 
     >>> def total(values: list[float]) -> float:
     ...     return sum(values)
@@ -28,26 +43,89 @@ class Kernel(Generic[P, R]):
     3.0
     """
 
-    def __init__(self, function: Callable[P, R], *, compile_s: float = 3.0) -> None:
+    def __init__(
+        self, function: Callable[P, R], *, compile_s: float = 3.0, uses: tuple[Kernel[..., object], ...] = ()
+    ) -> None:
         self.interpreted = function
         self.compile_s = compile_s
+        self.uses = uses
         self._machine_code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.machine_code(*args, **kwargs)
+
+    @property
+    def machine_code(self) -> Callable[P, R]:
+        """The compiled function, made on first use."""
         if self._machine_code is None:
             self._machine_code = self._compile()
-        return self._machine_code(*args, **kwargs)
+        return self._machine_code
+
+    @property
+    def stamp(self) -> int:
+        """Changes with the source of this kernel and of those it uses; numba itself looks at one file only."""
+        code = self.interpreted.__code__  # type: ignore[attr-defined]
+        own = zlib.crc32(code.co_code + repr(code.co_consts).encode())
+        for source in sorted({part.__code__.co_filename for part in inlined_in(self.interpreted)}):
+            own = zlib.crc32(Path(source).read_bytes(), own)
+        return zlib.crc32(repr([own, *(used.stamp for used in self.uses)]).encode())
 
     def _compile(self) -> Callable[P, R]:
         folder = cache_folder()
+        parts = inlined_in(self.interpreted)
+        if self.uses or parts:
+            folder = folder / f"{self.stamp:08x}"
+        bound = {used.interpreted.__name__: used.machine_code for used in self.uses}
         import numba
+        from numba.extending import register_jitable
 
+        for part in parts:
+            if not hasattr(part, REGISTERED):
+                register_jitable(part)
+                setattr(part, REGISTERED, True)
         numba.config.CACHE_DIR = str(folder)
         name = self.interpreted.__qualname__
         if not any(folder.rglob(f"*.{name}-*.nbi")):
             log.info("compiling %s for this machine, once: about %.0f s", name, self.compile_s)
-        machine_code: Callable[P, R] = numba.njit(cache=True, fastmath=False)(self.interpreted)
+        machine_code: Callable[P, R] = numba.njit(cache=True, fastmath=False)(self._with_globals(bound))
         return machine_code
+
+    def _with_globals(self, bound: dict[str, Callable[..., object]]) -> Callable[P, R]:
+        """The function with the names in `bound` meaning compiled functions."""
+        plain = self.interpreted
+        assert isinstance(plain, FunctionType)
+        made = FunctionType(plain.__code__, plain.__globals__ | bound, plain.__name__, plain.__defaults__)
+        made.__qualname__, made.__module__ = plain.__qualname__, plain.__module__
+        return made
+
+
+def inlined_in(function: Callable[..., object]) -> list[FunctionType]:
+    """The `inline` functions that a function calls, and those that they call, each once."""
+    found: list[FunctionType] = []
+    waiting: list[object] = [function]
+    while waiting:
+        for part in _called_by(waiting.pop()):
+            if part not in found:
+                found.append(part)
+                waiting.append(part)
+    return found
+
+
+def _called_by(function: object) -> Iterator[FunctionType]:
+    if not isinstance(function, FunctionType):
+        return
+    names = set(_names(function.__code__))
+    known = [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+    for module in [value for value in known if isinstance(value, ModuleType)]:
+        known.extend(getattr(module, name) for name in sorted(names) if hasattr(module, name))
+    yield from (value for value in known if isinstance(value, FunctionType) and hasattr(value, INLINE))
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def cache_folder() -> Path:

@@ -58,6 +58,9 @@ class CatalogError(DatahallError, LookupError):
     code = "catalog"
 
 
+CATALOGUED = {"chip", "model", "link", "server", "offer", "fabric"}
+
+
 class UnknownNameError(CatalogError):
     """A name that is not in the catalogue; there is no fallback, only the nearest names."""
 
@@ -71,8 +74,10 @@ class UnknownNameError(CatalogError):
         self.nearest = nearest(name, known)
         guess = f"did you mean: {', '.join(self.nearest)}?" if self.nearest else ""
         listing = hint or f"all of them: datahall catalog {kind}s"
+        place = " in the catalogue" if kind in CATALOGUED else ""
+        article = "an" if kind[:1] in "aeiou" else "a"
         super().__init__(
-            f'"{name}" is not a {kind} in the catalogue',
+            f'"{name}" is not {article} {kind}{place}',
             where=where,
             hint="   ".join(part for part in (guess, listing) if part),
         )

@@ -84,7 +84,7 @@ _SHOWN: dict[str, tuple[str, str]] = {
     "hz": ("Hz", "kMG"),
     "parameters": ("", "kMBT"),
     "tokens": (" tokens", "kMBT"),
-    "tokens_per_s": ("tok/s", "kMG"),
+    "tokens_per_s": ("tok/s", ""),
 }
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s*\^\s*(\d+))?\s*(.*?)\s*$")
@@ -160,6 +160,8 @@ def _digits(value: float, significant: int = 4) -> str:
 
 def _prefixed(value: float, base: str, prefixes: str, significant: int) -> str:
     steps = min(len(prefixes), max(0, math.floor(math.log10(abs(value)) / 3 + 1e-12))) if value else 0
+    if base == "FLOP/s" and 1e15 <= abs(value) < 1e16:
+        steps = 4  # the field says 1,979 TFLOP/s, not 1.979 PFLOP/s
     prefix = prefixes[steps - 1] if steps else ""
     space = "" if base in {"", " tokens"} else " "
     return f"{_digits(value / 1000.0**steps, significant)}{space}{prefix}{base}"
@@ -193,7 +195,9 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return f"{_digits(value * 100, 3)} %"
     if unit in {"usd", "usd_per_hour", "usd_per_mtok"}:
         tail = {"usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok"}[unit]
-        return f"${value:,.0f}{tail}" if abs(value) >= 1000 else f"${_digits(value, 3)}{tail}"
+        if abs(value) >= 1000:
+            return f"${value:,.0f}{tail}"
+        return f"${value:.2f}{tail}" if abs(value) >= 1 else f"${_digits(value, 2)}{tail}"
     if unit == "flop_per_byte":
         return f"{_digits(value, 3)} FLOP/B"
     if unit == "year":

@@ -90,7 +90,7 @@ def test_bad_configs(datahall: Callable, tmp_path: Path, content: bytes, words: 
 
 
 def test_a_bug_is_called_one(datahall: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*words: object, **named: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the sky fell")
 
     monkeypatch.setattr("datahall.show.chip.show_chip", broken)
@@ -111,7 +111,7 @@ def test_debug_shows_the_traceback_of_an_error(datahall: Callable) -> None:
 
 
 def test_ctrl_c_ends_with_130(datahall: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*words: object, **named: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("datahall.show.chip.show_chip", interrupted)

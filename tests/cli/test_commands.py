@@ -49,14 +49,17 @@ def test_every_question_in_every_format(datahall: Callable, words: tuple[str, ..
 
 
 def test_json_flag_is_format_json(datahall: Callable) -> None:
-    assert datahall("show", "chip", "h200", "--json").out == datahall("show", "chip", "h200", "--format", "json").out
+    assert (
+        datahall("show", "chip", "h200", "--json").out
+        == datahall("show", "chip", "h200", "--format", "json").out
+    )
 
 
 def test_a_false_claim_is_a_no(datahall: Callable) -> None:
     assert datahall("show", "chip", "h100-sxm", "--claim", "peak.fp8=1979 TFLOP/s").code == 0
     code, out, err = datahall("show", "chip", "h100-sxm", "--claim", "peak.fp8=3958 TFLOP/s")
     assert (code, err) == (1, "")
-    assert out.startswith("Sparse: 3.958 PFLOP/s is with 2:4 sparsity")
+    assert out.startswith("Sparse: 3,958 TFLOP/s is with 2:4 sparsity")
 
 
 def test_explain_runs_the_question_and_shows_the_whole_chain(datahall: Callable) -> None:

@@ -64,11 +64,14 @@ def test_import_stays_within_its_budget() -> None:
     assert cpu_s([sys.executable, "-c", "import datahall"]) < IMPORT_BUDGET_S
 
 
-@pytest.mark.parametrize("words", [("--help",), ("show", "roofline", "--help"), ("explain", "--help")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("--help",), ("show", "roofline", "--help"), ("explain", "--help")], ids=" ".join
+)
 def test_help_loads_nothing_heavy(words: tuple[str, ...]) -> None:
     code = (
         "import sys; from datahall.cli.main import run; run(sys.argv[1:]);"
-        "print([name for name in ('numpy', 'rich', 'msgspec', 'numba', 'tomllib') if name in sys.modules], file=sys.stderr)"
+        "heavy = ('numpy', 'rich', 'msgspec', 'numba', 'tomllib');"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
@@ -85,7 +88,9 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_standard_output_is_said() -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command("catalog", "chips"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            command("catalog", "chips"), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert done.returncode == 2
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
@@ -109,7 +114,9 @@ def test_colour_on_a_terminal(more: dict[str, str], words: tuple[str, ...], colo
 
 @pytest.mark.parametrize("words", [(), ("--color",)], ids=["", "--color"])
 def test_colour_in_a_pipe_only_when_asked(words: tuple[str, ...]) -> None:
-    done = subprocess.run(command("catalog", "chips", *words), capture_output=True, text=True, check=True, env=environment())
+    done = subprocess.run(
+        command("catalog", "chips", *words), capture_output=True, text=True, check=True, env=environment()
+    )
     assert (ESC in done.stdout) is bool(words)
 
 

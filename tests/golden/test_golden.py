@@ -23,7 +23,7 @@ LINES = {
     "model-csv": "show model llama-3.1-8b --format csv --quiet",
     "hierarchy": "show hierarchy h100-sxm --working-set '120 GB' --offload host --prefetch",
     "hierarchy-md": "show hierarchy h200-sxm --format md",
-    "roofline": "show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096 --format md",
+    "roofline": "show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --format md",
     "chips": "catalog chips --sort memory",
     "servers": "catalog servers",
     "search": "catalog search nvlink",
@@ -38,7 +38,11 @@ FITTED = {"roofline"}  # its numbers are the ledger's business, its shape is our
 @pytest.mark.golden
 @pytest.mark.parametrize("name", LINES)
 def test_golden(
-    name: str, update: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    update: bool,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     for variable in ("DATAHALL_CATALOG", "COLUMNS"):

@@ -24,7 +24,9 @@ BENCH = Source("Somebody's benchmark", "2025-01", "measured")
 @pytest.fixture
 def answer() -> Answer:
     bandwidth = Breakdown(name="bandwidth", value=4.8e12, unit="bytes_per_s", sources=(SHEET,))
-    weights = Breakdown(name="weights", value=16.06e9, unit="bytes", formula="parameters × 2 B", sources=(BENCH,))
+    weights = Breakdown(
+        name="weights", value=16.06e9, unit="bytes", formula="parameters × 2 B", sources=(BENCH,)
+    )
     step = Breakdown(
         name="step",
         value=3.346e-3,
@@ -63,17 +65,25 @@ def answer() -> Answer:
                 title="roofline",
                 roofs={"BF16 dense": 989e12},
                 slopes={"HBM": 4.8e12, "L2": 5.5e12},
-                points=(Point("qkv", 31.6, 8e13, "memory", 0.2, "20 %"), Point("head", 300.0, 6e14, "compute", 0.5)),
+                points=(
+                    Point("qkv", 31.6, 8e13, "memory", 0.2, "20 %"),
+                    Point("head", 300.0, 6e14, "compute", 0.5),
+                ),
             ),
             LineChart(
                 title="cliff",
                 x=Axis("size", "bytes", log=True),
                 y=Axis("bandwidth", "bytes_per_s", log=True),
-                series=(Series("a", (1e6, 1e8, 1e10), (1e13, 5e12, 3e12)), Series("b", (1e6, 1e10), (1e13, 4e12))),
+                series=(
+                    Series("a", (1e6, 1e8, 1e10), (1e13, 5e12, 3e12)),
+                    Series("b", (1e6, 1e10), (1e13, 4e12)),
+                ),
                 marks=(Mark("L2 full", 5e7),),
                 points=(Point("yours", 2e9, 3e12),),
             ),
-            StackChart(title="memory", unit="bytes", rows=("1 × one",), parts={"weights": (16e9,), "free": (50e9,)}),
+            StackChart(
+                title="memory", unit="bytes", rows=("1 × one",), parts={"weights": (16e9,), "free": (50e9,)}
+            ),
         ),
         notes=("an assumption",),
         sources=(SHEET, BENCH),

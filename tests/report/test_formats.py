@@ -28,7 +28,10 @@ def test_an_unknown_format_names_the_known(answer: Answer) -> None:
 
 def test_table_is_in_the_order_of_an_answer(answer: Answer) -> None:
     text = render(answer, "table")
-    places = [text.index(part) for part in ("A step takes", "Memory binds", "chips", "how it adds up", "sources", "next")]
+    places = [
+        text.index(part)
+        for part in ("A step takes", "Memory binds", "chips", "how it adds up", "sources", "next")
+    ]
     assert places == sorted(places)
     assert "▸ two" in text
     assert "5.5 TB/s (5.5–10 TB/s)" in text
@@ -65,9 +68,13 @@ def test_explain_says_what_was_asked_and_what_the_band_rests_on(answer: Answer) 
 def test_csv_has_si_numbers_and_units_in_its_head(answer: Answer) -> None:
     rows = list(csv.DictReader(io.StringIO(render(answer, "csv"))))
     assert rows[0] == {
-        "chip": "one", "memory_bytes": "80000000000.0", "value": "52428800.0", "value_unit": "bytes", "source": "1",
+        "chip": "one",
+        "memory_bytes": "80000000000.0",
+        "value": "52428800.0",
+        "value_unit": "bytes",
+        "source": "1",
         "note": "a remark | with a bar",
-    }  # fmt: skip
+    }
     assert rows[1]["memory_bytes"] == ""
 
 

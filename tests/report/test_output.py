@@ -10,14 +10,22 @@ from datahall.report.output import format_of, write
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("a.html", "html"), ("a.JSON", "json"), ("a.md", "md"), ("a.csv", "csv"), ("a.txt", "table"), ("a", "table")]
-)  # fmt: skip
+    ("name", "form"),
+    [
+        ("a.html", "html"),
+        ("a.JSON", "json"),
+        ("a.md", "md"),
+        ("a.csv", "csv"),
+        ("a.txt", "table"),
+        ("a", "table"),
+    ],
+)
 def test_the_ending_chooses_the_format(name: str, form: str) -> None:
     assert format_of(Path(name)) == form
 
 
 def test_an_unknown_ending_is_an_error() -> None:
-    with pytest.raises(OutputError, match="no format goes with .docx"):
+    with pytest.raises(OutputError, match=r"no format goes with \.docx"):
         format_of(Path("a.docx"))
 
 
@@ -56,7 +64,7 @@ def test_what_fails_half_way_leaves_the_old_file(tmp_path: Path, monkeypatch: py
     target = tmp_path / "a.txt"
     write("old", target)
 
-    def full(descriptor: int) -> None:
+    def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

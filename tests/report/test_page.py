@@ -59,7 +59,13 @@ def test_what_a_source_says_is_text_not_markup(answer: Answer) -> None:
 
 def test_light_dark_print_and_narrow(answer: Answer) -> None:
     page = render(answer, "html")
-    for words in ("prefers-color-scheme: dark", "@media print", "@media (max-width", 'name="viewport"', 'lang="en"'):
+    for words in (
+        "prefers-color-scheme: dark",
+        "@media print",
+        "@media (max-width",
+        'name="viewport"',
+        'lang="en"',
+    ):
         assert words in page
 
 

@@ -9,9 +9,21 @@ from datahall.errors import DocumentError
 from datahall.report.wire import SCHEMA, VERSION, decode, encode, json_schema
 
 KEYS = [
-    "schema", "version", "kind", "inputs", "verdict", "headline", "binding", "results", "tables", "figure", "charts",
-    "assumptions", "citations", "next_commands",
-]  # fmt: skip
+    "schema",
+    "version",
+    "kind",
+    "inputs",
+    "verdict",
+    "headline",
+    "binding",
+    "results",
+    "tables",
+    "figure",
+    "charts",
+    "assumptions",
+    "citations",
+    "next_commands",
+]
 
 
 def test_round_trip(answer: Answer) -> None:

@@ -38,7 +38,7 @@ def test_every_chip_can_be_shown_in_every_format(shelf: Catalog) -> None:
     ("name", "claim", "verdict", "words"),
     [
         ("h100-sxm", "peak.fp8=3958 TFLOP/s", "no", "2:4 sparsity"),
-        ("h100-sxm", "peak.fp8=1979 TFLOP/s", "yes", "1.979 PFLOP/s"),
+        ("h100-sxm", "peak.fp8=1979 TFLOP/s", "yes", "1,979 TFLOP/s"),
         ("a100-sxm-80gb", "peak.fp8=624 TFLOP/s", "no", "has no FP8"),
         ("h100-sxm", "memory=80 GB", "yes", "80 GB"),
         ("h100-sxm", "fits.l2=2 GB", "no", "times"),

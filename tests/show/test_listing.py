@@ -90,7 +90,11 @@ def test_prices_carry_their_age_and_old_ones_are_stale(shelf: Catalog) -> None:
 
 def test_max_age_leaves_out_older_ones(shelf: Catalog) -> None:
     few = catalog_prices(chip="h100", max_age="90 days", today=DAY, catalog=shelf)
-    assert 0 < len(few.tables[0].rows) < len(catalog_prices(chip="h100", today=DAY, catalog=shelf).tables[0].rows)
+    assert (
+        0
+        < len(few.tables[0].rows)
+        < len(catalog_prices(chip="h100", today=DAY, catalog=shelf).tables[0].rows)
+    )
     assert few.results["num_stale"] == 0
     assert catalog_prices(chip="h100", max_age="1 s", today=DAY, catalog=shelf).verdict == "no"
 
@@ -126,7 +130,19 @@ def test_every_term_can_be_explained() -> None:
 
 
 def test_design_terms_are_there() -> None:
-    assert {"TTFT", "TPOT", "ITL", "E2E", "goodput", "MFU", "HFU", "algbw", "busbw", "ETTR", "PUE"} <= terms().keys()
+    assert {
+        "TTFT",
+        "TPOT",
+        "ITL",
+        "E2E",
+        "goodput",
+        "MFU",
+        "HFU",
+        "algbw",
+        "busbw",
+        "ETTR",
+        "PUE",
+    } <= terms().keys()
 
 
 def test_check_lists_every_problem_of_every_file(shelf: Catalog, tmp_path: Path) -> None:

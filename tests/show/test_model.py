@@ -49,7 +49,9 @@ def test_the_figure_adds_up(shelf: Catalog) -> None:
 
 def test_more_sequences_never_need_fewer_chips(shelf: Catalog) -> None:
     needed = [
-        rows(show_model("llama-3.1-70b", batch=batch, chips=["h100-sxm"], catalog=shelf), "what")[0]["num_chips"]
+        rows(show_model("llama-3.1-70b", batch=batch, chips=["h100-sxm"], catalog=shelf), "what")[0][
+            "num_chips"
+        ]
         for batch in (1, 16, 64)
     ]
     assert needed == sorted(needed)  # type: ignore[type-var]

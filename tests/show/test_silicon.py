@@ -48,7 +48,10 @@ def test_decode_waits_for_memory_and_prefill_for_arithmetic(shelf: Catalog) -> N
 
 def test_the_level_is_said(shelf: Catalog) -> None:
     assert show_roofline("h200", model="llama-3.1-8b", catalog=shelf).results["level"] == "measured"
-    assert show_roofline("h200", model="llama-3.1-8b", level="datasheet", catalog=shelf).results["level"] == "datasheet only"
+    assert (
+        show_roofline("h200", model="llama-3.1-8b", level="datasheet", catalog=shelf).results["level"]
+        == "datasheet only"
+    )
 
 
 def test_what_does_not_fit_is_noted(shelf: Catalog) -> None:
@@ -57,7 +60,16 @@ def test_what_does_not_fit_is_noted(shelf: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"batch": 0}, {"batch": -4}, {"context": 0}, {"tp": 3}, {"tp": 0}, {"phase": "think"}, {"level": "guess"}]
+    "asked",
+    [
+        {"batch": 0},
+        {"batch": -4},
+        {"context": 0},
+        {"tp": 3},
+        {"tp": 0},
+        {"phase": "think"},
+        {"level": "guess"},
+    ],
 )
 def test_bad_questions(shelf: Catalog, asked: dict[str, object]) -> None:
     with pytest.raises(ScenarioError):
@@ -101,3 +113,11 @@ def test_a_set_that_fits_nowhere_is_a_no_with_a_way_out(shelf: Catalog) -> None:
 def test_bad_working_sets(shelf: Catalog, size: str | float) -> None:
     with pytest.raises(ScenarioError, match="--working-set"):
         show_hierarchy("h100-sxm", working_set=size, catalog=shelf)
+
+
+def test_an_operator_of_two_kinds_of_layer_is_one_row(shelf: Catalog) -> None:
+    answer = show_roofline("h200", model="deepseek-v3", precision="fp8", tp=8, batch=64, catalog=shelf)
+    rows = [record["operator"] for record in answer.tables[0].records()]
+    assert len(rows) == len(set(rows))
+    runs = {record["operator"]: record["num_runs"] for record in answer.tables[0].records()}
+    assert runs["attention"] == 61

@@ -21,7 +21,10 @@ from datahall.cli.question import Scored, question
     "--data", multiple=True, metavar="FILE", help="Score this CSV instead of the shipped measurements."
 )
 def command(domain: str, data: tuple[str, ...]) -> Scored:
-    """Predict measured rows again and say how far off we are."""
+    """Predict measured rows again and say how far off we are.
+
+    DOMAIN is kernels: matrix products, attention, experts, element-wise work and whole forward passes.
+    """
     from datahall.report.wire import encode_scorecard
     from datahall.show.scorecard import scorecard_answer
     from datahall.validation.ledger import validate

@@ -6,43 +6,24 @@ object per link: a fabric of 100,000 endpoints is a few arrays that are built in
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.errors import ScenarioError
+
 LinkKind = Literal["scale-up", "access", "fabric", "long"]
 LINK_KINDS: tuple[LinkKind, ...] = ("scale-up", "access", "fabric", "long")
+SCALE_UP, ACCESS, FABRIC, LONG = range(4)
+SCALE_UP_TIER = 255  # of the crossbar that stands for the switches of one scale-up domain
 
 Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-class Fabric(msgspec.Struct, frozen=True, kw_only=True):
-    """Endpoints and switches joined by directed links; link i runs from link_source[i] to link_target[i]."""
-
-    name: str
-    topology: str  # the builder's name: "fat-tree", "torus", …
-    num_hosts: int
-    num_nodes: int
-    node_tier: NDArray[np.uint8]  # 0 endpoint, 1 first switch tier, 2 … upwards
-    link_source: Ints
-    link_target: Ints
-    link_bytes_per_s: Floats  # one way
-    link_latency_s: Floats
-    link_kind: NDArray[np.uint8]  # index into LINK_KINDS
-    domain: Ints  # scale-up domain of each endpoint
-    note: str = ""
-
-    @property
-    def num_switches(self) -> int:
-        return self.num_nodes - self.num_hosts
-
-    @property
-    def num_links(self) -> int:
-        """Directed links; a cable counts twice."""
-        return int(self.link_source.size)
 
 
 class Paths(msgspec.Struct, frozen=True):
@@ -58,3 +39,147 @@ class Paths(msgspec.Struct, frozen=True):
     def of(self, flow: int) -> Ints:
         """The links of one flow."""
         return self.links[self.offsets[flow] : self.offsets[flow + 1]]
+
+    @property
+    def hops(self) -> Ints:
+        """Links that each flow passes."""
+        return np.diff(self.offsets).astype(np.int32)
+
+    def owners(self) -> Ints:
+        """The flow of each entry of `links`."""
+        return np.repeat(np.arange(self.num_flows, dtype=np.int32), np.diff(self.offsets))
+
+
+class Shape(Protocol):
+    """What a topology knows in closed form: routes by arithmetic and its counts; columns in, columns out.
+
+    `pick` chooses among the equal-cost paths of a pair; any integer will do, it is taken modulo their number.
+    """
+
+    def num_paths(self, source: Ints, target: Ints) -> Longs:
+        """Equal-cost paths of each pair; 1 where source is target, 0 where none exists."""
+
+    def hops(self, source: Ints, target: Ints) -> Ints:
+        """Links between each pair."""
+
+    def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
+        """The picked path of each pair; empty where source is target or none exists."""
+
+    def diameter(self) -> int:
+        """Links between the two endpoints that are farthest apart."""
+
+    def mean_hops(self) -> float:
+        """Links between two different endpoints, mean over all ordered pairs."""
+
+    def bisection_links(self) -> float:
+        """Cables cut when the endpoints are halved where the fabric is narrowest."""
+
+    def most_paths(self) -> int:
+        """Equal-cost paths between two endpoints that are farthest apart."""
+
+
+class Wire(msgspec.Struct, frozen=True):
+    """What every link of one sort has: bandwidth [B/s] one way and latency [s]."""
+
+    bytes_per_s: float
+    latency_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.bytes_per_s) and self.bytes_per_s > 0):
+            raise ScenarioError(
+                f"a link of {self.bytes_per_s:g} B/s carries nothing",
+                hint='give it a bandwidth above 0, e.g. "400 Gb/s"',
+            )
+        if not (math.isfinite(self.latency_s) and self.latency_s >= 0):
+            raise ScenarioError(f"a link cannot have a latency of {self.latency_s:g} s", hint='e.g. "500 ns"')
+
+
+class Fabric(msgspec.Struct, frozen=True, kw_only=True):
+    """Endpoints and switches joined by directed links; link i runs from link_source[i] to link_target[i].
+
+    A link that is out keeps its number and has 0 B/s.  Routing knows `shape`; a fabric without one is routed
+    breadth first.
+    """
+
+    name: str
+    topology: str  # the builder's name: "fat-tree", "torus", …
+    num_hosts: int
+    num_nodes: int
+    node_tier: NDArray[np.uint8]  # 0 endpoint, 1 first switch tier, 2 … upwards
+    link_source: Ints
+    link_target: Ints
+    link_bytes_per_s: Floats  # one way
+    link_latency_s: Floats
+    link_kind: NDArray[np.uint8]  # index into LINK_KINDS
+    domain: Ints  # scale-up domain of each endpoint
+    shape: Shape | None = None
+    scale_up_start: int = -1  # the first of num_hosts links into the crossbars of scale-up domains, then back
+    note: str = ""
+
+    @property
+    def num_switches(self) -> int:
+        return self.num_nodes - self.num_hosts
+
+    @property
+    def num_links(self) -> int:
+        """Directed links; a cable counts twice."""
+        return int(self.link_source.size)
+
+    @property
+    def num_domains(self) -> int:
+        """Scale-up domains."""
+        return int(self.domain.max()) + 1 if self.domain.size else 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether no link is out."""
+        return bool((self.link_bytes_per_s > 0).all())
+
+    def latency_s(self, paths: Paths) -> Floats:
+        """Latency of each path, its links added up [s]."""
+        total = np.concatenate(([0.0], np.cumsum(self.link_latency_s[paths.links])))
+        return total[paths.offsets[1:]] - total[paths.offsets[:-1]]
+
+
+def paths_of(columns: Sequence[Ints]) -> Paths:
+    """Paths from one column of link numbers per step, with -1 where a path has no such step."""
+    steps = np.stack(columns, axis=1) if columns else np.empty((0, 0), np.int32)
+    taken = steps >= 0
+    offsets = np.zeros(steps.shape[0] + 1, np.int64)
+    np.cumsum(taken.sum(axis=1), out=offsets[1:])
+    return Paths(steps[taken].astype(np.int32, copy=False), offsets)
+
+
+def join_paths(*parts: Paths) -> Paths:
+    """One path after the other for each flow."""
+    lengths = np.stack([np.diff(part.offsets) for part in parts], axis=1)
+    starts = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths.ravel(), out=starts[1:])
+    links = np.empty(int(starts[-1]), np.int32)
+    for column, part in enumerate(parts):
+        shift = starts[column : -1 : len(parts)] - part.offsets[:-1]
+        links[np.repeat(shift, lengths[:, column]) + np.arange(part.links.size)] = part.links
+    return Paths(links, starts[:: len(parts)].copy())
+
+
+def select(paths: Paths, flows: NDArray[np.int64]) -> Paths:
+    """The paths of some flows, in the order given."""
+    lengths = np.diff(paths.offsets)[flows]
+    offsets = np.zeros(flows.size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    index = np.repeat(paths.offsets[flows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return Paths(paths.links[index], offsets)
+
+
+def merge(parts: Sequence[tuple[NDArray[np.int64], Paths]], num_flows: int) -> Paths:
+    """Put paths of groups of flows, each with the numbers of its flows, back into one column of flows."""
+    lengths = np.zeros(num_flows, np.int64)
+    for flows, part in parts:
+        lengths[flows] = np.diff(part.offsets)
+    offsets = np.zeros(num_flows + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    links = np.empty(int(offsets[-1]), np.int32)
+    for flows, part in parts:
+        shift = np.repeat(offsets[flows] - part.offsets[:-1], np.diff(part.offsets))
+        links[shift + np.arange(part.links.size)] = part.links
+    return Paths(links, offsets)

@@ -33,8 +33,8 @@ def shown(cell: Cell, unit: str = "") -> str:
             return _quantity(cell)
         case _ if unit == "citation":
             return f"[{cell}]"
-        case _ if unit == "fraction" and 0 < cell < LEAST_SHARE:
-            return f"< {fmt(LEAST_SHARE, unit)}"
+        case _ if unit == "fraction" and 0 < abs(cell) < 0.01:
+            return f"< {fmt(LEAST_SHARE, unit)}" if abs(cell) < LEAST_SHARE else f"{cell * 100:.2f} %"
         case _:
             return fmt(float(cell), unit)
 

@@ -139,7 +139,7 @@ class Labels:
         """The words near a point, or nothing where they would cover others."""
         width, gap = LETTER * len(words), radius + 4
         spots: list[tuple[float, float, str]] = []
-        for down in (4, -10, 18, -24, 32):
+        for down in (4, -10, 18, -24, 32, 46, 60):
             spots += [(x + gap, y + down, "start"), (x - gap, y + down, "end")]
         spots += [(x, y - gap - 4, "middle"), (x, y + gap + 12, "middle")]
         for at, base, anchor in spots:

@@ -25,6 +25,7 @@ from datahall.units import fmt
 
 COLOR = {"compute": "var(--c2)", "memory": "var(--c1)", "launch": "var(--c3)"}
 TOP = 28
+NAMED, FEW = 0.01, 8  # where there are many points, those of a smaller share are named by the hover only
 
 
 def draw(chart: RooflineChart) -> str:
@@ -40,10 +41,10 @@ def draw(chart: RooflineChart) -> str:
         radius = _radius(point)
         labels.take(across(point.x) - radius * 0.7, up(point.y) - radius * 0.7, 1.4 * radius, 1.4 * radius)
     top = max(chart.roofs.values())
-    for index, (name, rate) in enumerate(chart.slopes.items()):
-        parts += _slope(name, rate, top, across, up, labels, main=index == 0)
     for name, peak in chart.roofs.items():
         parts += _roof(name, peak, chart, across, up, labels)
+    for index, (name, rate) in enumerate(chart.slopes.items()):
+        parts += _slope(name, rate, top, across, up, labels, main=index == 0)
     parts += _points(chart.points, across, up, labels)
     groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
     names = [(f"{name}-bound", COLOR[name]) for name in groups]
@@ -93,6 +94,7 @@ def _roof(
     said = f"{name} {fmt(peak, 'flop_per_s')}"
     corner = across(start) - 12
     labels.take(corner - LETTER * len(said), high - 11, LETTER * len(said), 15)
+    labels.take(across(start), high - 1, across.end - across(start), 2)
     return [
         line(across(start), high, across.end, high, "roof"),
         words(corner, high + 3, said, "roof-label", "end"),
@@ -109,7 +111,8 @@ def _points(points: tuple[Point, ...], across: Scale, up: Scale, labels: Labels)
             f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{color}">'
             f"<title>{escape(point.label)}: {escape(point.note)}</title></circle>"
         )
-        names.append(labels.place(x, y, point.label, radius))
+        if point.weight >= NAMED or len(points) <= FEW:
+            names.append(labels.place(x, y, point.label, radius))
     return [*dots, *names]
 
 

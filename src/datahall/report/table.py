@@ -18,11 +18,11 @@ GAP = 2
 
 
 class Room(msgspec.Struct):
-    """How wide a column is: what it needs at least, and what it would like."""
+    """How wide a column is now, and how wide its longest cell and its head in one line are."""
 
-    least: int
-    wish: int
-    width: int = 0
+    width: int
+    cell: int
+    head: int
 
 
 def draw(table: Table, width: int) -> RichTable:
@@ -35,10 +35,18 @@ def draw(table: Table, width: int) -> RichTable:
     heads = [column.name for column in table.columns]
     if table.marked is not None:
         heads[0] = f"  {heads[0]}"
-    drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    for column, head, size in zip(table.columns, heads, _widths(table, heads, words, width), strict=True):
+    sizes = _widths(table, heads, words, width)
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0)
+    )
+    drawn.width = sum(sizes) + GAP * (len(sizes) - 1)
+    for column, head, size in zip(table.columns, heads, sizes, strict=True):
         drawn.add_column(
-            Text(head), justify="right" if column.numeric else "left", width=size, overflow="fold", vertical="top"
+            Text(head),
+            justify="right" if column.numeric else "left",
+            width=size,
+            overflow="fold",
+            vertical="top",
         )
     for index, (line, cells) in enumerate(zip(words, table.rows, strict=True)):
         drawn.add_row(*map(_cell, line, cells), style="bold" if index == table.marked else "")
@@ -46,20 +54,20 @@ def draw(table: Table, width: int) -> RichTable:
 
 
 def _widths(table: Table, heads: Sequence[str], words: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Give every column what it needs, then what it would like as far as the screen goes."""
+    """What every column needs; what is left goes to long text, then to heads that then fit in one line."""
     rooms = []
     for place, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
         longest = max((len(line[place]) for line in words), default=0)
-        head_word = max(map(len, head.split()), default=0)
-        kept = longest if column.numeric or longest <= UNBROKEN else min(longest, NARROWEST)
-        rooms.append(Room(max(kept, head_word), max(longest, len(head))))
-    spare = width - GAP * (len(rooms) - 1) - sum(room.least for room in rooms)
-    for room in rooms:
-        room.width = room.least
-    while spare > 0 and any(room.width < room.wish for room in rooms):
-        tightest = max(rooms, key=lambda room: room.wish - room.width)
-        tightest.width += 1
+        kept = longest if column.numeric or longest <= UNBROKEN else NARROWEST
+        rooms.append(Room(max(kept, *map(len, head.split() or [""])), longest, len(head)))
+    spare = width - GAP * (len(rooms) - 1) - sum(room.width for room in rooms)
+    while spare > 0 and any(room.width < room.cell for room in rooms):
+        max(rooms, key=lambda room: room.cell - room.width).width += 1
         spare -= 1
+    for room in sorted(rooms, key=lambda room: room.head - room.width):
+        if room.width < room.head <= room.width + spare:
+            spare -= room.head - room.width
+            room.width = room.head
     return [room.width for room in rooms]
 
 

@@ -11,7 +11,6 @@ from datahall.catalog import Catalog
 from datahall.catalog.chip import PRECISIONS, Chip, Level
 from datahall.catalog.claim import judge
 from datahall.catalog.fact import Fact
-from datahall.catalog.quantity import quantities
 from datahall.errors import ScenarioError
 from datahall.show.bounds import opened
 from datahall.show.citation import Citations, figure, quantity
@@ -192,8 +191,3 @@ def _judged(catalog: Catalog, name: str, claim: str) -> Answer:
         figure=figure(right) if right is not None else None,
         next_commands=(f"datahall show chip {entry.name}",) if isinstance(entry, Chip) else (),
     )
-
-
-def claimable(chip: Chip) -> list[str]:
-    """The quantities that `--claim` can judge."""
-    return sorted(quantities(chip))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from math import isfinite, nan
 
+import msgspec
+
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
 from datahall.catalog import Catalog
 from datahall.catalog.chip import Chip, canonical_precision
@@ -56,7 +58,7 @@ def show_roofline(
     operators = forward_pass(
         network, batch=float(num), query=query, past=past, sharding=sharding, precision=formats
     )
-    times = time_operators(machine, operators, level=level, graph=not eager)
+    times = _merged(time_operators(machine, operators, level=level, graph=not eager))
     asked = _Asked(machine, network, phase, num, length, precision, group)
     figure = pass_figure(f"one {asked.step} on {machine.name}", times)
     return Answer(
@@ -81,6 +83,24 @@ def show_roofline(
         notes=_notes(asked, times, formats, eager),
         next_commands=_next(asked),
     )
+
+
+def _merged(times: PassTimes) -> PassTimes:
+    """The same operator of different kinds of layer as one that runs more often."""
+    kernels: list[KernelTime] = []
+    for one in times.kernels:
+        twin = next((place for place, seen in enumerate(kernels) if _same(seen, one)), None)
+        if twin is None:
+            kernels.append(one)
+            continue
+        count = kernels[twin].operator.count + one.operator.count
+        operator = msgspec.structs.replace(one.operator, count=count)
+        kernels[twin] = msgspec.structs.replace(one, operator=operator)
+    return msgspec.structs.replace(times, kernels=tuple(kernels))
+
+
+def _same(one: KernelTime, other: KernelTime) -> bool:
+    return one.operator.name == other.operator.name and scalar(one.time_s) == scalar(other.time_s)
 
 
 class _Asked:

@@ -14,7 +14,7 @@ COLUMNS = (
     Column("mean", "fraction", "mean_ape_fraction"),
     Column("P90", "fraction", "p90_ape_fraction"),
     Column("bias", "fraction", "bias_fraction"),
-    Column("inside the band", "fraction", "band_coverage_fraction"),
+    Column("in band", "fraction", "band_coverage_fraction"),
 )
 RIGHT_COVERAGE = 0.8
 

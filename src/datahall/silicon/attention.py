@@ -11,19 +11,23 @@ multiprocessor; the last block of queries sees every key, so its chain of blocks
 Decode gives each (sequence, KV head) to one multiprocessor, and splits long caches where those are too few:
 
     chain   = waves · (tile_s + blocks per part · block bytes / sm_stream)
-    memory  = tile_s + one block + cache / (bandwidth · efficiency) + tail
-    time    = launch + smooth max(chain, memory) + combine (when split)
+    memory  = tile_s + one block + (queries + cache) / (bandwidth · efficiency) + tail
+    time    = launch + smooth max(chain, flop / peak, memory) + combine (when split)
+
+Arithmetic binds only where many heads share one cache: latent attention does 242 FLOP per byte of it.
 
 Reference: Dao (2023), FlashAttention-2; Dao et al. (2023), Flash-Decoding.
 """
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.workload.operator import Attention, Number, visible_tokens
+from datahall.workload.operator import Attention, Number, keys_read, visible_tokens
 
 BLOCK = 128.0
 
@@ -37,7 +41,6 @@ class PrefillConstants(msgspec.Struct, frozen=True, kw_only=True):
     tensor_efficiency: float
     power_efficiency: float
     imbalance: float  # share of the longest chain that does not overlap with the rest
-
 
 
 class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +87,8 @@ def prefill_times(
     chain_s = np.ceil(seen / BLOCK) * block_s + constants.tile_s
     work_s = heads * (touched * block_s + query_blocks * constants.tile_s) / num_sms
     power_s = 4.0 * heads * pairs * width / (peak_flop_per_s * constants.power_efficiency)
-    moved = heads * q * width * 4.0 + shape.batch * shape.num_kv_heads * seen * width * 2.0 * kv_bytes
+    keys = keys_read(q, shape.kv_len - q, _scalar(shape.window))
+    moved = heads * q * width * 4.0 + shape.batch * shape.num_kv_heads * keys * width * 2.0 * kv_bytes
     memory_s = moved / memory_bytes_per_s
     compute_s = np.maximum(np.maximum(chain_s, work_s + constants.imbalance * chain_s), power_s)
     return AttentionTimes(constants.launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
@@ -97,6 +101,7 @@ def decode_times(
     num_sms: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
+    peak_flop_per_s: float = math.inf,
 ) -> AttentionTimes:
     """Times of attention of one new token per sequence over its cache."""
     window = np.asarray(shape.window)
@@ -109,11 +114,15 @@ def decode_times(
     waves = np.ceil(units * parts / num_sms)
     block_s = np.minimum(seen, BLOCK) * row_bytes / constants.sm_stream_bytes_per_s
     chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
-    dram_s = units * seen * row_bytes / (memory_bytes_per_s * constants.memory_efficiency)
+    queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
+    flop_s = 2.0 * queries * seen / peak_flop_per_s
+    moved = units * seen * row_bytes + 2.0 * queries
+    dram_s = moved / (memory_bytes_per_s * constants.memory_efficiency)
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
-    core_s = smooth_max(chain_s, memory_s, constants.sharpness)
+    compute_s = np.maximum(chain_s, flop_s)
+    core_s = smooth_max(compute_s, memory_s, constants.sharpness)
     join_s = np.where(parts > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
-    return AttentionTimes(constants.launch_s + core_s + join_s, chain_s, dram_s)
+    return AttentionTimes(constants.launch_s + core_s + join_s, compute_s, dram_s)
 
 
 def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:
@@ -125,8 +134,9 @@ def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:
 
 
 def _stored_value_dim(shape: Attention) -> Number:
-    """Latent attention stores one vector that serves as key and value."""
-    return np.where(np.asarray(shape.value_dim) < shape.head_dim, 0.0, shape.value_dim)
+    """Latent attention stores one vector, shared by all heads, that serves as key and value."""
+    latent = (np.asarray(shape.value_dim) < shape.head_dim) & (np.asarray(shape.num_kv_heads) == 1)
+    return np.where(latent, 0.0, shape.value_dim)
 
 
 def _scalar(window: Number) -> float:

@@ -4,7 +4,8 @@
 - `family-calibrated`: the constants of a measured chip of the same family, with this chip's own datasheet.
 - `datasheet only`: generic constants for a chip nobody measured here.
 
-Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell from it;
+Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell
+from it;
 that range is the band of every time computed with it.
 """
 
@@ -36,8 +37,11 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
 
     tensor_efficiency: float
     power_efficiency: float
-    memory_factor: float = 1.0  # share of the bandwidth that weights of this precision reach of what bf16's do
+    memory_factor: float = (
+        1.0  # share of the bandwidth that weights of this precision reach of what bf16's do
+    )
     launch_factor: float = 1.0
+    single_row_s: float = 0.0  # added where there is one row and the library leaves its fast path
 
 
 class Constants(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +65,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     bands: dict[str, tuple[float, float]]  # kernel kind -> measured/predicted at P10 and P90
 
     def path(self, precision: str) -> Path:
-        """The constants of a precision; one that was not measured takes those of the nearest narrower kind."""
+        """The constants of a precision; one that was not measured takes those of the nearest kind."""
         wanted = canonical_precision(precision)
         for name in _NEAREST_PATH.get(wanted, (wanted, "bf16")):
             if name in self.paths:
@@ -113,6 +117,9 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
     if level is not None and level not in LEVELS:
         raise ScenarioError(f'"{level}" is not a level', hint=f"one of {', '.join(LEVELS)}")
     every = constant_sets()
+    stacks = tuple(dict.fromkeys(one.stack for one in every.values() if one.chip))
+    if stack is not None and stack not in stacks:
+        raise ScenarioError(f'"{stack}" is not a measured software stack', hint=f"one of {', '.join(stacks)}")
     sets = {name: one for name, one in every.items() if stack in {None, one.stack}}
     own = next((one for one in sets.values() if one.chip == chip.name), None)
     kin = next((one for one in sets.values() if one.chip and one.family == chip.family), None)
@@ -120,23 +127,25 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
         return Calibration(own, "measured")
     if level in {None, "family"} and kin is not None:
         return Calibration(_scaled(kin, chip), "family-calibrated")
-    if level in {None, "datasheet"}:
+    if level == "datasheet" or (level is None and stack is None):
         return Calibration(_with_measured_peak(_scaled(every["generic"], chip), chip), "datasheet only")
     have = [name for name, found in (("measured", own), ("family", kin), ("datasheet", True)) if found]
-    raise ScenarioError(f'{chip.name} has no constants of level "{level}"', hint=f"it has {', '.join(have)}")
+    asked = " and ".join(f'{what} "{name}"' for what, name in (("level", level), ("stack", stack)) if name)
+    raise ScenarioError(f"{chip.name} has no constants of {asked}", hint=f"it has {', '.join(have)}")
 
 
 GENERIC_SMS = 100.0  # chips that are not made of multiprocessors: tiles are then only a granularity
+MOST_SMS = 512  # past it they are cores too small to hold a tile (a wafer has 900,000)
 
 
 def num_sms(chip: Chip) -> float:
-    """Multiprocessors that share a product; a few large cores count as many small ones.
+    """Multiprocessors that share a product; a few large cores, or a sea of tiny ones, count as a hundred.
 
     >>> from datahall.catalog import load
     >>> num_sms(load().chip("h100-sxm")), num_sms(load().chip("tpu-v5p"))
     (132.0, 100.0)
     """
-    return float(chip.num_sms) if chip.num_sms >= 16 else GENERIC_SMS
+    return float(chip.num_sms) if 16 <= chip.num_sms <= MOST_SMS else GENERIC_SMS
 
 
 def _scaled(constants: Constants, chip: Chip) -> Constants:

@@ -4,12 +4,14 @@ A GEMM library cuts the (m × n) result into tiles, one per multiprocessor at a 
 the tile that fills the chip best.  The time follows from that tile:
 
     waves   = ⌈⌈n/tile_n⌉ · ⌈m/tile_m⌉ · split / num_sms⌉
-    compute = waves · (k/split · max(2·tile_n·tile_m / sm_flop_per_s, (tile_n+tile_m)·bytes / feed) + epilogue)
-    memory  = max((weights + activations that outgrow L2) / bandwidth, waves · operand bytes of a tile / sm_stream)
+    per_k   = max(2·tile_n·tile_m / sm_flop_per_s, (tile_n + tile_m)·bytes / feed)
+    compute = waves · (k/split · per_k + epilogue)
+    memory  = max((weights + activations that outgrow L2) / bandwidth, waves · bytes of a tile / sm_stream)
     power   = flop / (peak · power_efficiency)
     time    = max(launch + (compute^p + memory^p)^(1/p) + split_s, power)
 
-`power` is the energy of the product over the power limit: a chip that would draw more lowers its clock, while the
+`power` is the energy of the product over the power limit: a chip that would draw more lowers its clock,
+while the
 pause between kernels lets short products run above it.  A product with too few
 tiles splits k over idle multiprocessors and pays a second, reducing kernel.
 
@@ -30,7 +32,18 @@ from datahall.workload.operator import Number
 
 FINE_N = (64, 80, 96, 112, 128, 144, 160, 168, 176, 192, 256, 320, 384, 448, 512)
 FINE_M = (8, 16, 24, 32, 48, 64, 80, 96, 128, 192, 256)
-COARSE = ((64, 32), (64, 64), (128, 32), (128, 64), (64, 128), (128, 128), (256, 64), (64, 256), (256, 128), (128, 256))
+COARSE = (
+    (64, 32),
+    (64, 64),
+    (128, 32),
+    (128, 64),
+    (64, 128),
+    (128, 128),
+    (256, 64),
+    (64, 256),
+    (256, 128),
+    (128, 256),
+)
 MAX_ACCUMULATORS = 40960  # what the register file of a multiprocessor holds beside its operands
 INTERPRET_BELOW = 40  # shapes under which loading a compiler costs more than it saves
 
@@ -52,7 +65,7 @@ def coarse_tiles() -> NDArray[np.float64]:
 
 
 class GemmConstants(msgspec.Struct, frozen=True, kw_only=True):
-    """What a chip and its GEMM library do beyond the datasheet; each constant is a time, a rate or a share."""
+    """What a chip and its GEMM library do beyond the datasheet: times, rates and shares."""
 
     launch_s: float  # from one kernel to the next inside a graph, first operands included
     memory_efficiency: float  # share of the datasheet's bandwidth a weight stream reaches
@@ -83,7 +96,7 @@ class GemmTimes(msgspec.Struct, frozen=True):
     waves: NDArray[np.float64]
 
 
-def _search_tiles(  # noqa: PLR0913, PLR0915 — one compiled loop; its arguments are its columns
+def _search_tiles(
     m: NDArray[np.float64],
     n: NDArray[np.float64],
     k: NDArray[np.float64],
@@ -187,7 +200,8 @@ def gemm_times(
     rows, width, depth = (np.ascontiguousarray(x) for x in np.broadcast_arrays(*columns))
     machine = np.array([
         num_sms, peak_flop_per_s, memory_bytes_per_s,
-        constants.launch_s, constants.memory_efficiency, constants.tensor_efficiency, constants.power_efficiency,
+        constants.launch_s, constants.memory_efficiency, constants.tensor_efficiency,
+        constants.power_efficiency,
         constants.feed_bytes_per_s, constants.epilogue_bytes_per_s, constants.sm_stream_bytes_per_s,
         constants.split_s, constants.l2_keep_bytes, constants.ridge_sharpness,
         constants.choose_stream_bytes_per_s, constants.choose_split_s, constants.choose_tile_s,

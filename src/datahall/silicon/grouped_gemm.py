@@ -4,7 +4,8 @@
     compute = 2 · padded rows · n · k / (peak · power_efficiency)
     time    = launch + (memory^p + compute^p)^(1/p)
 
-A kernel handles each expert's rows in blocks of `tile_rows`, so a few tokens per expert cost a whole block; blocks
+A kernel handles each expert's rows in blocks of `tile_rows`, so a few tokens per expert cost a whole
+block; blocks
 smaller than that also stream weights at a lower rate.
 """
 
@@ -49,4 +50,6 @@ def grouped_times(
     moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (shape.k * activation_bytes + shape.n * 2.0)
     memory_s = moved / (memory_bytes_per_s * efficiency)
     compute_s = 2.0 * padded * shape.n * shape.k / (peak_flop_per_s * constants.power_efficiency)
-    return Times(constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness), compute_s, memory_s)
+    return Times(
+        constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness), compute_s, memory_s
+    )

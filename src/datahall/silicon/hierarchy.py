@@ -1,13 +1,15 @@
 """What happens when a working set outgrows a level of the memory hierarchy.
 
-A program reads its working set W over and over.  While W fits in a level of capacity C it runs at that level's
+A program reads its working set W over and over.  While W fits in a level of capacity C it runs at that
+level's
 bandwidth b.  Past it, three things can happen:
 
     unmanaged   least-recently-used eviction of a cyclic scan keeps nothing that is needed: W / b_next
     pinned      what fits stays, the rest comes from below:                   C / b + (W − C) / b_next
     prefetch    the rest is fetched while what fits is worked on:        max(W / b, (W − C) / b_next)
 
-So the cliff is as steep as the ratio of two bandwidths (2–3 from cache to main memory, 60–90 from main memory to the
+So the cliff is as steep as the ratio of two bandwidths (2–3 from cache to main memory, 60–90 from main
+memory to the
 host), and prefetching hides it only while (W − C)/W stays below b_next/b.
 
 Reference: Denning (1968), The working set model; Mattson et al. (1970) for the cyclic scan under LRU.
@@ -52,7 +54,8 @@ class Cliff(msgspec.Struct, frozen=True, kw_only=True):
 def steps(chip: Chip, offload: str = "none") -> tuple[Step, ...]:
     """The levels a working set can lie in, fastest first.
 
-    On-chip levels whose bandwidth nobody published are left out.  `offload` adds the host's memory over its link,
+    On-chip levels whose bandwidth nobody published are left out.  `offload` adds the host's memory over
+    its link,
     and then NVMe; the host's capacity is the server's business and taken as unbounded here.
     """
     if offload not in OFFLOADS:
@@ -74,15 +77,20 @@ def _on_chip(level: Level) -> bool:
 
 def _step(chip: Chip, levels: list[Level], index: int, offload: str) -> Step:
     level = levels[index]
-    below = levels[index + 1].bytes_per_s if index + 1 < len(levels) else math.nan
+    rate = _rate(chip, level)
+    below = _rate(chip, levels[index + 1]) if index + 1 < len(levels) else math.nan
     capacity = level.capacity_bytes
-    rate = level.bytes_per_s
     if level.name == "memory" and math.isfinite(chip.visible_memory_bytes):
         capacity = chip.visible_memory_bytes
     if level.name == "host":
-        rate = chip.measured_host_bytes_per_s if math.isfinite(chip.measured_host_bytes_per_s) else rate
         capacity = math.inf if offload == "host" else 2e12
     return Step(name=level.name, capacity_bytes=capacity, bytes_per_s=rate, drop_ratio=rate / below)
+
+
+def _rate(chip: Chip, level: Level) -> float:
+    if level.name == "host" and math.isfinite(chip.measured_host_bytes_per_s):
+        return chip.measured_host_bytes_per_s
+    return level.bytes_per_s
 
 
 def cliff(chip: Chip, sizes_bytes: Number, *, policy: str = "unmanaged", offload: str = "none") -> Cliff:
@@ -97,8 +105,8 @@ def cliff(chip: Chip, sizes_bytes: Number, *, policy: str = "unmanaged", offload
     if policy not in POLICIES:
         raise ScenarioError(f'"{policy}" is not a policy', hint=f"one of {', '.join(POLICIES)}")
     sizes = np.atleast_1d(np.asarray(sizes_bytes, dtype=np.float64))
-    if not np.all(sizes > 0):
-        raise ScenarioError("a working set must be larger than zero bytes", hint='e.g. "2 GB"')
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise ScenarioError("a working set must be finite and larger than zero bytes", hint='e.g. "2 GB"')
     ladder = steps(chip, offload)
     time_s = np.full(sizes.shape, np.nan)
     home = np.full(sizes.shape, -1)

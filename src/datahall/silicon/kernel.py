@@ -89,7 +89,8 @@ def time_operators(
     """Time each operator of a pass on one chip.
 
     `graph` replays a captured pass; without it every kernel is launched from the host.  `sustained` passes
-    follow one another, so that the clock settles at what the power limit allows.  `stack` names the software whose
+    follow one another, so that the clock settles at what the power limit allows.  `stack` names the
+    software whose
     kernels are meant, where a chip was measured with several.
     """
     calibration = calibrate(chip, level, stack)
@@ -111,13 +112,13 @@ def _kernel_time(chip: Chip, operator: Operator, calibration: Calibration, susta
             return _stream(chip, operator, operator.shape, calibration)
 
 
-def compute_peak(chip: Chip, precision: str) -> float:
-    """The dense peak of the arithmetic; bf16 work on a chip without bf16 is refused, not run as fp16."""
+def memory_bandwidth(chip: Chip) -> float:
+    """The bandwidth of main memory [B/s]; without it no kernel has a time."""
     if not np.isfinite(chip.memory_bytes_per_s):
         raise UnsupportedError(
             f"the memory bandwidth of {chip.title} is not published", hint="no kernel time without it"
         )
-    return chip.peak(precision)
+    return chip.memory_bytes_per_s
 
 
 def _roofline(chip: Chip, operator: Operator) -> Number:
@@ -136,16 +137,19 @@ def _gemm(
         shape.n,
         shape.k,
         num_sms=num_sms(chip),
-        peak_flop_per_s=compute_peak(chip, operator.precision),
-        memory_bytes_per_s=chip.memory_bytes_per_s,
+        peak_flop_per_s=chip.peak(operator.precision),
+        memory_bytes_per_s=memory_bandwidth(chip),
         constants=calibration.constants.gemm_for(operator.precision, sustained=sustained),
         weight_bytes=weight_bytes,
         activation_bytes=input_bytes,
     )
+    alone_s = np.where(
+        np.asarray(shape.m) < 2, calibration.constants.path(operator.precision).single_row_s, 0.0
+    )
     return KernelTime(
         operator=operator,
         kind="gemm",
-        time_s=_like(times.time_s, shape.m, shape.n, shape.k),
+        time_s=_like(times.time_s + alone_s, shape.m, shape.n, shape.k),
         compute_s=_like(np.maximum(times.compute_s, times.power_s), shape.m, shape.n, shape.k),
         memory_s=_like(times.memory_s, shape.m, shape.n, shape.k),
         roofline_s=_roofline(chip, operator),
@@ -157,26 +161,27 @@ def _attention(
 ) -> KernelTime:
     constants = calibration.constants
     kv_bytes = bytes_per_value(operator.weight_precision)
+    droop = constants.sustained if sustained else 1.0
+    prefill = msgspec.structs.replace(
+        constants.prefill, power_efficiency=constants.prefill.power_efficiency * droop
+    )
+    peak_flop_per_s = chip.peak(operator.precision)
     if np.all(np.asarray(shape.q_len) == 1):
         times = decode_times(
             shape,
             constants.decode,
             num_sms=num_sms(chip),
-            memory_bytes_per_s=chip.memory_bytes_per_s,
+            memory_bytes_per_s=memory_bandwidth(chip),
             kv_bytes=kv_bytes,
+            peak_flop_per_s=peak_flop_per_s * prefill.power_efficiency,
         )
     else:
-        prefill = constants.prefill
-        if sustained:
-            prefill = msgspec.structs.replace(
-                prefill, power_efficiency=prefill.power_efficiency * constants.sustained
-            )
         times = prefill_times(
             shape,
             prefill,
             num_sms=num_sms(chip),
-            peak_flop_per_s=compute_peak(chip, operator.precision),
-            memory_bytes_per_s=chip.memory_bytes_per_s,
+            peak_flop_per_s=peak_flop_per_s,
+            memory_bytes_per_s=memory_bandwidth(chip),
             kv_bytes=kv_bytes,
         )
     return KernelTime(
@@ -207,8 +212,8 @@ def _grouped(
             memory_efficiency=grouped.memory_efficiency * path.memory_factor,
             small_memory_efficiency=grouped.small_memory_efficiency * path.memory_factor,
         ),
-        peak_flop_per_s=compute_peak(chip, operator.precision),
-        memory_bytes_per_s=chip.memory_bytes_per_s,
+        peak_flop_per_s=chip.peak(operator.precision),
+        memory_bytes_per_s=memory_bandwidth(chip),
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
     )
@@ -227,13 +232,15 @@ def _stream(chip: Chip, operator: Operator, shape: Stream, calibration: Calibrat
         shape,
         operator.read_bytes + operator.write_bytes,
         calibration.constants.stream,
-        memory_bytes_per_s=chip.memory_bytes_per_s,
+        memory_bytes_per_s=memory_bandwidth(chip),
     )
+    # recurrent layers scan with matrix products: they run no faster than those
+    compute_s = operator.flop / chip.peak(operator.precision) if np.any(operator.flop) else 0.0
     return KernelTime(
         operator=operator,
         kind="stream",
-        time_s=time_s,
-        compute_s=0.0,
+        time_s=np.maximum(time_s, compute_s),
+        compute_s=compute_s,
         memory_s=memory_s,
         roofline_s=_roofline(chip, operator),
     )

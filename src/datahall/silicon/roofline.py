@@ -7,7 +7,9 @@ import numpy as np
 from datahall.workload.operator import Number
 
 
-def roofline_time(flop: Number, moved_bytes: Number, peak_flop_per_s: float, memory_bytes_per_s: float) -> Number:
+def roofline_time(
+    flop: Number, moved_bytes: Number, peak_flop_per_s: float, memory_bytes_per_s: float
+) -> Number:
     """Least time of an operator on one chip [s].
 
     Parameters: flop, its arithmetic [FLOP]; moved_bytes, its traffic to main memory [B];

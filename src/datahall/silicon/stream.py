@@ -2,7 +2,8 @@
 
     time = kernels · kernel_s + bytes / rate + width · row_element_s (norms)
 
-What fits in L2 was left there by the kernel before and moves at L2's rate; what does not moves at the share of
+What fits in L2 was left there by the kernel before and moves at L2's rate; what does not moves at the
+share of
 memory bandwidth that its access pattern reaches.
 """
 
@@ -36,7 +37,10 @@ def stream_times(
     efficiency = constants.row_efficiency if shape.pattern == "rows" else constants.memory_efficiency
     # between one and one and a half times what L2 keeps, traffic moves over to main memory
     outgrown = np.clip((moved / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
-    memory_s = outgrown * moved / (memory_bytes_per_s * efficiency) + (1.0 - outgrown) * moved / constants.l2_bytes_per_s
+    memory_s = (
+        outgrown * moved / (memory_bytes_per_s * efficiency)
+        + (1.0 - outgrown) * moved / constants.l2_bytes_per_s
+    )
     limits = {"strided": constants.strided_bytes_per_s, "cast": constants.cast_bytes_per_s}
     if shape.pattern in limits:
         memory_s = np.maximum(memory_s, moved / limits[shape.pattern])

@@ -1,6 +1,7 @@
 """Measured kernels and whole forward passes: what the silicon room is judged on.
 
-Files are told apart by their columns: our H200 tables (GEMM, attention, grouped GEMM, element-wise, forward passes)
+Files are told apart by their columns: our H200 tables (GEMM, attention, grouped GEMM, element-wise,
+forward passes)
 and the kernel tables of AIConfigurator (GEMM, attention, MoE layers), which were measured under vLLM.
 """
 
@@ -13,7 +14,7 @@ import msgspec
 from datahall.catalog import load
 from datahall.catalog.chip import Chip
 from datahall.catalog.model import Model
-from datahall.errors import CatalogError, DatahallError
+from datahall.errors import DatahallError
 from datahall.silicon.kernel import KernelTime, time_operators
 from datahall.validation.measurement import Format, Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
@@ -57,7 +58,7 @@ def each(rows: Sequence[Row], predict: Callable[[Row], Prediction]) -> Iterator[
     for row in rows:
         try:
             yield predict(row)
-        except (RowError, CatalogError) as problem:
+        except (RowError, DatahallError) as problem:
             reason = problem.message if isinstance(problem, DatahallError) else str(problem)
             yield Unsupported(reason, row.where)
 
@@ -123,7 +124,9 @@ class Timed(msgspec.Struct, frozen=True):
     high_s: float
 
 
-def timed(chip: Chip, operators: Sequence[Operator], band: str, stack: str, *, sustained: bool = False) -> Timed:
+def timed(
+    chip: Chip, operators: Sequence[Operator], band: str, stack: str, *, sustained: bool = False
+) -> Timed:
     """Time operators on a chip and put the band of a kind of kernel around them."""
     passed = time_operators(chip, operators, stack=stack, sustained=sustained)
     total = float(sum((_scalar(kernel) for kernel in passed.kernels), 0.0))
@@ -157,32 +160,44 @@ def our_gemm(row: Row) -> Prediction:
     precision = FORMATS_OF_TABLES.get(row.text("dtype"))
     if precision is None:
         raise RowError(f'GEMM in "{row.text("dtype")}" is not modelled')
-    m, n, k = (row.positive(column) for column in "mnk")
+    m, n, k = (row.count(column) for column in "mnk")
     found = timed(load().chip(OURS), [matrix_product(m, n, k, precision)], "gemm", "pytorch")
     label = f"{precision} {m:g} × {n:g} × {k:g}"
     return _prediction(
-        row, source=f"GEMM {precision}", hardware=OURS, label=label, measured_s=row.positive("ms") * 1e-3, found=found
+        row,
+        source=f"GEMM {precision}",
+        hardware=OURS,
+        label=label,
+        measured_s=row.positive("ms") * 1e-3,
+        found=found,
     )
 
 
 def our_attention(row: Row) -> Prediction:
     """h200/attention.csv: PyTorch's scaled dot-product attention."""
     batch, q, kv, heads, kv_heads, width = (
-        row.positive(column) for column in ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim")
+        row.count(column) for column in ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim")
     )
+    if q > kv:
+        raise RowError("more new tokens than tokens")
     phase = "prefill" if row.text("kind").startswith("prefill") else "decode"
     shape = Attention(batch, q, kv, heads, kv_heads, width, width)
     found = timed(load().chip(OURS), [_attention(shape)], "attention", "pytorch")
     label = f"{phase} batch {batch:g}, {q:g} on {kv:g} tokens, {heads:g}/{kv_heads:g} heads of {width:g}"
     return _prediction(
-        row, source=f"attention {phase}", hardware=OURS, label=label, measured_s=row.positive("ms") * 1e-3, found=found
+        row,
+        source=f"attention {phase}",
+        hardware=OURS,
+        label=label,
+        measured_s=row.positive("ms") * 1e-3,
+        found=found,
     )
 
 
 def our_experts(row: Row) -> Prediction:
     """h200/moe_gemm.csv: all experts of a layer in one grouped or batched product."""
     tokens, experts, top_k, hidden, ffn = (
-        row.positive(column) for column in ("tokens", "experts", "topk", "hidden", "expert_ffn")
+        row.count(column) for column in ("tokens", "experts", "topk", "hidden", "expert_ffn")
     )
     n, k = (2 * ffn, hidden) if row.text("op") == "gate_up" else (hidden, ffn)
     rows = max(tokens * top_k, experts)  # a batched product gives every expert at least one row
@@ -191,7 +206,12 @@ def our_experts(row: Row) -> Prediction:
     found = timed(load().chip(OURS), [operator], "grouped_gemm", "pytorch")
     label = f"{row.text('how')} {rows:g} rows, {experts:g} experts of {n:g} × {k:g}"
     return _prediction(
-        row, source="grouped GEMM", hardware=OURS, label=label, measured_s=row.positive("ms") * 1e-3, found=found
+        row,
+        source="grouped GEMM",
+        hardware=OURS,
+        label=label,
+        measured_s=row.positive("ms") * 1e-3,
+        found=found,
     )
 
 
@@ -207,22 +227,27 @@ def our_elementwise(row: Row) -> Prediction:
     op = row.text("op")
     if op not in ELEMENTWISE:
         raise RowError(f'element-wise operation "{op}" is not modelled')
-    tokens, width = row.positive("tokens"), row.positive("width")
+    tokens, width = row.count("tokens"), row.count("width")
     size, shape = ELEMENTWISE[op]
     operator = _moved(op, tokens * width * size, msgspec.structs.replace(shape, row_width=width))
     found = timed(load().chip(OURS), [operator], "stream", "pytorch")
-    shown = Timed(*(max(EVENT_FLOOR_S * edge, time + EVENT_GAP_S)
-                    for time, edge in ((found.time_s, 1.0), (found.low_s, 0.9), (found.high_s, 1.1))))  # fmt: skip
+    edges = ((found.time_s, 1.0), (found.low_s, 0.9), (found.high_s, 1.1))
+    shown = Timed(*(max(EVENT_FLOOR_S * edge, time + EVENT_GAP_S) for time, edge in edges))
     label = f"{op} {tokens:g} × {width:g}"
     return _prediction(
-        row, source="element-wise", hardware=OURS, label=label, measured_s=row.positive("ms") * 1e-3, found=shown
+        row,
+        source="element-wise",
+        hardware=OURS,
+        label=label,
+        measured_s=row.positive("ms") * 1e-3,
+        found=shown,
     )
 
 
 def our_pass(row: Row) -> Prediction:
     """h200/engine_infer.csv: whole forward passes of some layers of a model, with embedding and head."""
     model, sharding = _engine_model(row)
-    batch, tokens = row.positive("batch"), row.positive("tokens_or_ctx")
+    batch, tokens = row.count("batch"), row.count("tokens_or_ctx")
     phase = row.text("phase")
     if phase not in {"prefill", "decode"}:
         raise RowError(f'phase "{phase}" is not prefill or decode')
@@ -249,19 +274,26 @@ def our_pass(row: Row) -> Prediction:
 def _engine_model(row: Row) -> tuple[Model, Sharding]:
     name, _, shard = row.text("model").partition("-tp")
     model = load().model(MODELS.get(name, name))
-    num_layers = int(row.positive("layers_run"))
+    num_layers = int(row.count("layers_run"))
+    if num_layers > model.num_layers:
+        raise RowError(f"{model.name} has fewer layers than were run")
     kept = msgspec.structs.replace(model, layers=model.layers[:num_layers], num_layers=num_layers)
-    tp = int(shard.removesuffix("shard")) if shard else 1
-    return kept, Sharding(tp=tp)
+    ways = shard.removesuffix("shard")
+    if shard and not ways.isdecimal():
+        raise RowError(f'"tp{shard}" is not a share of a model')
+    sharding = Sharding(tp=float(ways) if shard else 1.0)
+    sharding.check(kept)
+    return kept, sharding
 
 
 def table_gemm(row: Row) -> Prediction:
     """AIConfigurator GEMM table; narrow formats include the cast of the activations."""
     chip, precision = _table_chip(row), _table_format(row, "gemm_dtype", "GEMM")
-    m, n, k = (row.positive(column) for column in "mnk")
+    m, n, k = (row.count(column) for column in "mnk")
     operators = [matrix_product(m, n, k, precision)]
     if precision not in {"bf16", "fp16"}:
-        operators.append(_moved("quantise", m * k * (2.0 + bytes_per_value(precision)), Stream(1.0, "cast")))
+        pattern = Stream(1.0, "cast" if precision == "fp8" else "plain")
+        operators.append(_moved("quantise", m * k * (2.0 + bytes_per_value(precision)), pattern))
     return _prediction(
         row, source=f"GEMM table {precision}", hardware=chip.name, label=f"{precision} {m:g} × {n:g} × {k:g}",
         measured_s=row.positive("latency_ms") * 1e-3, found=timed(chip, operators, "gemm", "vllm"),
@@ -272,23 +304,30 @@ def table_attention(row: Row) -> Prediction:
     """AIConfigurator attention table."""
     chip, kv = _table_chip(row), _table_format(row, "kv_cache_dtype", "attention over a cache")
     batch, q, heads, kv_heads, width = (
-        row.positive(column) for column in ("batch_size", "q_len", "num_heads", "num_key_value_heads", "head_dim")
+        row.count(column)
+        for column in ("batch_size", "q_len", "num_heads", "num_key_value_heads", "head_dim")
     )
-    tokens = q + row.number("kv_len_past")
+    past = row.number("kv_len_past")
+    if past < 0:
+        raise RowError('column "kv_len_past" is below zero')
+    tokens = q + past
     shape = Attention(batch, q, tokens, heads, kv_heads, width, width)
     phase = "decode" if q == 1 else "prefill"
     return _prediction(
-        row, source=f"attention table {phase} {kv}", hardware=chip.name,
+        row,
+        source=f"attention table {phase} {kv}",
+        hardware=chip.name,
         label=f"{phase} batch {batch:g}, {q:g} on {tokens:g} tokens, {heads:g}/{kv_heads:g} heads",
-        measured_s=row.positive("latency_ms") * 1e-3, found=timed(chip, [_attention(shape, kv)], "attention", "vllm"),
-    )  # fmt: skip
+        measured_s=row.positive("latency_ms") * 1e-3,
+        found=timed(chip, [_attention(shape, kv)], "attention", "vllm"),
+    )
 
 
 def table_experts(row: Row) -> Prediction:
     """AIConfigurator MoE table: routing aside, both products of a gated layer and what lies around them."""
     chip, precision = _table_chip(row), _table_format(row, "moe_dtype", "MoE layer")
     tokens, hidden, ffn, top_k, experts, tp, ep = (
-        row.positive(column)
+        row.count(column)
         for column in (
             "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size",
         )

@@ -14,6 +14,7 @@ from datahall.errors import DocumentError, Problem, nearest
 from datahall.validation.scorecard import Prediction, Unsupported
 
 Outcome: TypeAlias = Prediction | Unsupported
+LARGEST = 1e12  # no size, count or time of a kernel is larger, or smaller than one over it
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -34,6 +35,8 @@ class Row(msgspec.Struct, frozen=True):
             raise RowError(f'column "{column}" is not a number') from None
         if not math.isfinite(value):
             raise RowError(f'column "{column}" is not finite')
+        if abs(value) > LARGEST:
+            raise RowError(f'column "{column}" is beyond {LARGEST:g}')
         return value
 
     def positive(self, column: str) -> float:
@@ -41,6 +44,15 @@ class Row(msgspec.Struct, frozen=True):
         value = self.number(column)
         if value <= 0:
             raise RowError(f'column "{column}" is not above zero')
+        if value < 1 / LARGEST:
+            raise RowError(f'column "{column}" is below {1 / LARGEST:g}')
+        return value
+
+    def count(self, column: str) -> float:
+        """A whole number above zero."""
+        value = self.positive(column)
+        if value != int(value):
+            raise RowError(f'column "{column}" is not a whole number')
         return value
 
     @property
@@ -65,10 +77,11 @@ def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
     """Read a CSV file; the names of its columns and its rows."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, strict=True)  # an open quote would swallow the rows after it
             columns = tuple((name or "").strip() for name in reader.fieldnames or ())
+            reader.fieldnames = columns
             rows = [
-                Row(f"{path.name}:{reader.line_num}", {str(key): cell or "" for key, cell in line.items() if key})
+                Row(f"{path.name}:{reader.line_num}", {key: cell or "" for key, cell in line.items() if key})
                 for line in reader
             ]
     except OSError as error:
@@ -90,7 +103,12 @@ def format_of(path: Path, columns: Sequence[str], formats: Sequence[Format]) -> 
         return max(fitting, key=lambda one: len(one.columns))
     closest = max(formats, key=lambda one: len(one.columns & present) / len(one.columns))
     missing = sorted(closest.columns - present)
-    guesses = [f'"{name}" (is it "{found[0]}"?)' if (found := nearest(name, present, 1)) else f'"{name}"' for name in missing]
+    guesses = [
+        f'"{name}" (is it "{found[0]}"?)' if (found := nearest(name, present, 1)) else f'"{name}"'
+        for name in missing
+    ]
     known = "; ".join(f"{one.name}: {', '.join(sorted(one.columns))}" for one in formats)
-    problem = Problem(f"{path}:1", f"looks like {closest.name} but lacks {', '.join(guesses)}", f"files understood: {known}")
+    problem = Problem(
+        f"{path}:1", f"looks like {closest.name} but lacks {', '.join(guesses)}", f"files understood: {known}"
+    )
     raise DocumentError(str(path), [problem])

@@ -125,7 +125,8 @@ def scorecard(domain: str, outcomes: Iterable[Prediction | Unsupported], num_wor
         scored=len(judged),
         fitted=len(predictions) - len(judged),
         unsupported=tuple(
-            Reason(reason, rows) for reason, rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+            Reason(reason, rows)
+            for reason, rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         ),
         overall=score(judged),
         by_source=_grouped(judged, lambda one: one.source),

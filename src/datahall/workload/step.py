@@ -157,9 +157,9 @@ def cast(step: Step, name: str, elements: Number, count: float) -> tuple[Operato
     if not (step.quantise and precision.quantises_activations):
         return ()
     narrow = elements * precision.activation_bytes_per_value
-    return (
-        moved(step, f"{name}_quantise", elements * step.wide_bytes, narrow, count, shape=Stream(1.0, "cast")),
-    )
+    # one scale for the whole tensor must be found before it is applied; a scale per block is found on the way
+    shape = Stream(1.0, "cast" if precision.activations in {"fp8", "int8"} else "plain")
+    return (moved(step, f"{name}_quantise", elements * step.wide_bytes, narrow, count, shape=shape),)
 
 
 def attention_core(

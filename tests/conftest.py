@@ -1,4 +1,4 @@
-"""`pytest tests/golden --update-golden` writes the outputs anew; read the difference before you keep it."""
+"""Options and fixtures of the whole suite."""
 
 import pytest
 
@@ -9,4 +9,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-golden", default=False))
+    """Whether golden outputs are to be written anew; read the difference before you keep it."""
+    return bool(request.config.getoption("--update-golden"))

@@ -1,0 +1,328 @@
+"""Write into the documents what the program says.
+
+    python docs/generate.py            rewrite what is stale
+    python docs/generate.py --check    only name it; exit code 1
+
+Three files are written whole (validation.md, nomenclature.md, roofline.svg) and one part of README.md, between
+its markers.  In every page, each fence `text output` is filled with what the command or script above it printed:
+
+    sh                       commands, one per line; `exit=N` where they are meant to fail
+    python                   all of a page are one script
+    toml file=my-chip.toml   a file that stands in the page's folder while its commands run
+    text output              what came out; `blocks=1-2` or `lines=1-9` keeps a part of it
+
+A command that this file does not run itself (make, pip, git, python FILE) is checked to exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from datahall.answer import Answer
+from datahall.catalog import load
+from datahall.cli.main import run
+from datahall.report.chart import HEIGHT, WIDTH, svg
+from datahall.show.roofline import show_roofline
+from datahall.show.term import terms
+from datahall.validation.ledger import validate
+from datahall.validation.scorecard import Score, Scorecard
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PICTURED = {"chip": "h200", "model": "llama-3.1-8b", "phase": "decode", "batch": 32, "context": 4096}
+START, END = "<!-- accuracy: written by docs/generate.py -->", "<!-- end of accuracy -->"
+NOTICE = "<!-- Written by docs/generate.py: change that, or what it prints, and run make docs. -->"
+HEAD = ("rows", "median", "mean", "P90", "bias", "in band")
+
+
+class Fence(NamedTuple):
+    """A fenced block: the lines between `first` and `last`, its language and its options."""
+
+    first: int
+    last: int
+    language: str
+    options: dict[str, str]
+    body: str
+
+
+class Failed(Exception):
+    """A command or script of a page did not do what the page says."""
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """Every fenced block of a page."""
+    lines = text.split("\n")
+    start = None
+    for number, line in enumerate(lines):
+        if not line.startswith("```"):
+            continue
+        if start is None:
+            start = number
+            continue
+        language, *words = lines[start].removeprefix("```").split() or [""]
+        options = {key: value for key, _, value in (word.partition("=") for word in words)}
+        yield Fence(start + 1, number, language, options, "\n".join(lines[start + 1 : number]))
+        start = None
+
+
+def commands(fence: Fence) -> Iterator[list[str]]:
+    """The commands of a block as words; a line that ends in a backslash goes on in the next."""
+    for line in fence.body.replace("\\\n", " ").split("\n"):
+        if words := shlex.split(line, comments=True):
+            yield words
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """An empty working folder and an empty home, which the catalogue of the user is read from."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        os.environ["XDG_DATA_HOME"] = str(Path(place) / ".home")
+        for name in ("DATAHALL_CATALOG", "COLUMNS", "FORCE_COLOR"):
+            os.environ.pop(name, None)
+        load.cache_clear()
+        try:
+            yield Path(place)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+            load.cache_clear()
+
+
+def refreshed(text: str) -> str:
+    """The page with every output block filled anew; what fails raises `Failed`."""
+    lines, changes, printed = text.split("\n"), [], ""
+    script: dict[str, object] = {"__name__": "__main__"}
+    with folder() as place:
+        for fence in fences(text):
+            if name := fence.options.get("file"):
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                (place / name).write_text(fence.body + "\n", encoding="utf-8")
+            elif fence.language in {"sh", "bash", "console"}:
+                code = int(fence.options.get("exit", 0))
+                printed = "\n".join(executed(words, code) for words in commands(fence))
+            elif fence.language == "python":
+                printed = scripted(fence, script)
+            elif "output" in fence.options:
+                changes.append((fence, chosen(printed.strip("\n"), fence.options).split("\n")))
+    for fence, new in reversed(changes):
+        lines[fence.first : fence.last] = new
+    return "\n".join(lines)
+
+
+def executed(words: list[str], expected: int) -> str:
+    """Run one command and return what it printed; errors only where it is meant to fail."""
+    if words[0] != "datahall":
+        return exists(words)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(words[1:])
+    if code != expected:
+        raise Failed(f"{shlex.join(words)}: exit code {code}, not {expected}\n{out.getvalue()}{err.getvalue()}")
+    return out.getvalue() + (err.getvalue() if expected else "")
+
+
+def exists(words: list[str]) -> str:
+    """Check a command that a reader runs and we do not: a make target, or a file given to Python."""
+    match words:
+        case ["make", *targets]:
+            known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+            if not set(targets) <= known:
+                raise Failed(f"make has no target {set(targets) - known}")
+        case ["python", file, *_]:
+            if not (ROOT / file).is_file():
+                raise Failed(f"{file} does not exist")
+        case ["pip", "install", *_] | ["git", "clone", *_] | ["cd", _]:
+            pass
+        case _:
+            raise Failed(f"{shlex.join(words)}: no command that a reader of this page would have")
+    return ""
+
+
+def scripted(fence: Fence, script: dict[str, object]) -> str:
+    """Run one part of a page's script and return what it printed."""
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile(fence.body, f"line {fence.first}", "exec"), script)
+    except Exception as error:
+        raise Failed(f"python at line {fence.first}: {type(error).__name__}: {error}") from error
+    return out.getvalue()
+
+
+def chosen(text: str, options: dict[str, str]) -> str:
+    """The blocks or lines that an output block keeps; … stands for what is left out."""
+    for key, separator in (("blocks", "\n\n"), ("lines", "\n")):
+        if key in options:
+            units = text.split(separator)
+            spans = [tuple(map(int, span.split("-"))) for span in options[key].split(",")]
+            kept = [unit for first, *last in spans for unit in ("…", *units[first - 1 : (last or [first])[0]])]
+            text = separator.join(kept[1:] if spans[0][0] == 1 else kept)
+            if max(spans[-1]) < len(units):
+                text += separator + "…"
+    return re.sub(r"(?m)[ \t]+$", "", text)
+
+
+def table(name: str, scores: dict[str, Score]) -> str:
+    """Errors by group as Markdown."""
+    lines = [f"| {name} | {' | '.join(HEAD)} |", f"| --- |{' ---: |' * len(HEAD)}"]
+    for group, score in scores.items():
+        percents = (score.median_ape, score.mean_ape, score.p90_ape)
+        cells = [f"{score.rows:,}", *(f"{percent:.1f} %" for percent in percents)]
+        # adding zero keeps a bias of −0.0 from flickering with the last bit of a float
+        cells += [f"{round(score.bias, 1) + 0.0:+.1f} %", f"{score.band_coverage:.0f} %"]
+        lines.append(f"| {group} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def accuracy(card: Scorecard) -> str:
+    """The table of README.md."""
+    groups = {source.partition(": ")[2] or source: score for source, score in card.by_source.items()}
+    return f"{START}\n{table('H200, held-out rows', groups | {'**all**': card.overall})}\n{END}"
+
+
+def validation_page(card: Scorecard) -> str:
+    """docs/validation.md."""
+    missing = sum(reason.rows for reason in card.unsupported)
+    reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
+    worst = "\n".join(
+        f"| {one.label} | {one.source.partition(': ')[2]} | {one.measured * 1e6:.1f} µs | {one.predicted * 1e6:.1f} µs "
+        f"| {one.error_percent:+.0f} % | {one.where} |"
+        for one in card.worst
+    )
+    return f"""{NOTICE}
+
+# Validation: kernels
+
+`datahall validate kernels` predicts every shipped measurement again and prints the error. This page is its answer.
+
+{card.rows:,} measured rows: {card.scored:,} scored, {card.fitted:,} used for fitting and therefore never scored,
+{missing:,} that the models cannot express. Error is predicted / measured − 1. Median, mean and P90 are of its size;
+bias is its signed median. *In band* is the share of rows inside their P10–P90 band: 80 % would be right, more means
+that the band is too wide, less that it is too narrow.
+
+{table("", {"all": card.overall})}
+
+## By source
+
+{table("source", card.by_source)}
+
+## By hardware
+
+{table("hardware", card.by_hardware)}
+
+Chips that were calibrated on tables which are not shipped are in [calibration.md](calibration.md).
+
+## By model
+
+A row names the model whose shapes it has; "–" are kernels of no model in particular.
+
+{table("model", card.by_model)}
+
+## Furthest off
+
+| row | source | measured | predicted | error | where |
+| --- | --- | ---: | ---: | ---: | --- |
+{worst}
+
+## Not scored
+
+| reason | rows |
+| --- | ---: |
+| a constant was fitted on it | {card.fitted:,} |
+{reasons + chr(10) if reasons else ""}
+Each file says in its column `fitted` which rows those are; [calibration.md](calibration.md) says what was fitted.
+Score a file of your own: [howto/score-measurements.md](howto/score-measurements.md).
+"""
+
+
+def nomenclature_page() -> str:
+    """docs/nomenclature.md, from the file that `datahall explain` reads."""
+    entries = []
+    for key, term in terms().items():
+        full = "" if term.name.lower() == key.lower() else f" — {term.name}"
+        lines = [f"### {key}{full}", "", term.meaning, ""]
+        facts = [f"Unit: {term.unit_in_words or 'none'}."]
+        facts += [f"Meaning as in: {term.like}."] if term.like else []
+        facts += [f"Beware: {term.beware}"] if term.beware else []
+        entries.append("\n".join([*lines, " ".join(facts)]))
+    return f"""{NOTICE}
+
+# Nomenclature
+
+Each term has one meaning here, in the command line, in JSON keys, in Python and in these pages. `datahall explain TERM`
+prints an entry; the terms live in `src/datahall/show/nomenclature.toml`.
+
+Quantities are SI. GB is 10⁹ bytes and GiB is 2³⁰; a lower-case b is a bit and is accepted on input only. FLOP counts a
+multiply and an add as two. Peaks are dense. Link bandwidths are one way. Keys in JSON and names in Python end in their
+unit: `_s`, `_bytes`, `_bytes_per_s`, `_flop`, `_flop_per_s`, `_w`, `_usd`, `_tokens_per_s`; ratios end in `_fraction`
+or `_ratio`, counts start with `num_`.
+
+## Terms
+
+{(chr(10) * 2).join(entries)}
+"""
+
+
+def picture() -> str:
+    """docs/roofline.svg: the chart of the HTML report with its style inside, light and dark."""
+    answer: Answer = show_roofline(**PICTURED)  # type: ignore[arg-type]
+    css = (ROOT / "src/datahall/report/page.css").read_text(encoding="utf-8")
+    light, dark = (" ".join(re.findall(r"--[\w-]+: [^;]+;", part)) for part in css.split("@media", 2)[:2])
+    rules = re.findall(r"^\.datahall (?:svg )(\..*)$", css, re.M)
+    font = "font: 11.5px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif;"
+    plain = [rule.replace(".datahall svg ", "") for rule in rules]
+    style = f"svg {{ {light} {font} }}\n@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}\n" + "\n".join(plain)
+    head, _, body = svg(answer.charts[0]).partition("</title>")
+    opening = head.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    backdrop = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
+    return f"{opening}</title><style>\n{style}\n</style>{backdrop}{body}\n"
+
+
+def pages() -> list[Path]:
+    """Every page whose commands are run."""
+    written = {DOCS / "validation.md", DOCS / "nomenclature.md"}
+    return [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if path not in written)]
+
+
+def generated() -> dict[Path, str]:
+    """The files that are written whole."""
+    card = validate("kernels")
+    return {
+        DOCS / "validation.md": validation_page(card),
+        DOCS / "nomenclature.md": nomenclature_page(),
+        DOCS / "roofline.svg": picture(),
+    }
+
+
+def page_text(path: Path) -> str:
+    """What a page should say."""
+    text = refreshed(path.read_text(encoding="utf-8"))
+    if START in text:
+        before, _, rest = text.partition(START)
+        text = before + accuracy(validate("kernels")) + rest.partition(END)[2]
+    return text
+
+
+def main(check: bool) -> int:
+    """Write, or name, what is stale."""
+    wanted = generated() | {path: page_text(path) for path in pages()}
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"{'stale' if check else 'wrote'} {path.relative_to(ROOT)}")
+        if not check:
+            path.write_text(wanted[path], encoding="utf-8")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

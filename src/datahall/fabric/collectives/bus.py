@@ -1,0 +1,66 @@
+"""Algorithm and bus bandwidth with the definitions of nccl-tests.
+
+busbw = algbw · factor(collective, n), so that a perfect ring shows the speed of its slowest link whatever n is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Number: TypeAlias = float | Floats
+Collective = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"
+]
+COLLECTIVES: tuple[Collective, ...] = (
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier",
+)  # fmt: skip
+
+
+def bus_factor(collective: Collective, num_ranks: Number) -> Number:
+    """Return bus bandwidth over algorithm bandwidth.
+
+    all-reduce 2(n−1)/n; all-gather, reduce-scatter, all-to-all (n−1)/n; otherwise 1.
+
+    Reference: nccl-tests, doc/PERFORMANCE.md.
+
+    >>> bus_factor("all-reduce", 8.0), bus_factor("all-gather", 8.0), bus_factor("broadcast", 8.0)
+    (1.75, 0.875, 1.0)
+    """
+    if collective == "all-reduce":
+        return 2.0 * (num_ranks - 1.0) / num_ranks
+    if collective in {"all-gather", "reduce-scatter", "all-to-all"}:
+        return (num_ranks - 1.0) / num_ranks
+    return cast(Number, num_ranks / num_ranks)
+
+
+def algorithm_bandwidth(size_bytes: Number, time_s: Number) -> Number:
+    """Return algbw [B/s], the size of the whole array over the time.
+
+    >>> algorithm_bandwidth(1e9, 5e-3)
+    200000000000.0
+    """
+    return size_bytes / time_s
+
+
+def bus_bandwidth(collective: Collective, size_bytes: Number, time_s: Number, num_ranks: Number) -> Number:
+    """Return busbw [B/s].
+
+    >>> bus_bandwidth("all-reduce", 1e9, 5e-3, 8.0)
+    350000000000.0
+    """
+    return algorithm_bandwidth(size_bytes, time_s) * bus_factor(collective, num_ranks)
+
+
+def time_at_bus_bandwidth(
+    collective: Collective, size_bytes: Number, bus_bytes_per_s: Number, num_ranks: Number
+) -> Number:
+    """Return the time [s] of a collective that was published as bus bandwidth only.
+
+    >>> time_at_bus_bandwidth("all-reduce", 1e9, 350e9, 8.0)
+    0.005
+    """
+    return size_bytes * bus_factor(collective, num_ranks) / bus_bytes_per_s

@@ -1,0 +1,195 @@
+"""Which algorithm and protocol NCCL takes: the smallest of its own estimates, which are not the true times.
+
+NCCL writes latency + bytes / bandwidth for each pair with constants of its own and takes the minimum.  Where these
+constants are off, so is the choice: eight-way all-gather on a B200 leaves LL at 12 MB although LL would be twice as
+fast there.  A prediction has to make the same mistakes, so the choice is kept apart from the time.
+The constants are facts of NCCL 2.27 as listed in research (latencies in µs, bandwidths in GB/s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from datahall.fabric.collectives.bus import Collective, Floats, Number, bus_factor
+
+PROTOCOLS = ("LL", "LL128", "Simple")
+# base latency, per hop inside a domain over NVLink and over PCIe, per hop over the network: LL, LL128, Simple
+BASE_US = {"ring": (6.6, 14.0, 8.4), "tree": (6.8, 14.0, 8.4)}
+NVLINK_US = {"ring": (0.6, 1.9, 3.4), "tree": (0.6, 1.25, 4.0)}
+PCIE_US = {"ring": (1.0, 2.5, 5.7), "tree": (1.0, 1.9, 4.0)}
+NETWORK_US = {"ring": (2.7, 4.0, 14.0), "tree": (5.0, 8.5, 14.0)}
+NVLS_US, NVLS_TREE_NETWORK_US = 25.0, 20.9
+PAT_US, PAT_NETWORK_US, PAT_RANK_US = 8.0, 14.0, 2.8
+PLATEAU = 1.4  # ring, Simple, all-reduce over several nodes
+
+# most that LL moves, by family, on 1 / 2 / more nodes; between nodes the host decides, and the Intel row is taken
+LL_MOST = {"volta": 39.0, "ampere": 87.7, "hopper": 141.0, "blackwell": 282.0}
+LL_MOST_NETWORK = (39.0, 20.4)
+LL128_RING_MOST = {"volta": 20.0, "ampere": 20.0, "hopper": 36.7, "blackwell": 40.0}  # per channel
+TREE_MOST = {
+    "volta": (26.5, 18.5, 10.0), "ampere": (24.0, 23.6, 17.8), "hopper": (38.7, 41.4, 36.0),
+    "blackwell": (70.0, 42.8, 24.0),
+}  # fmt: skip
+TREE_LL128_MOST = {
+    "volta": (20.0,) * 3, "ampere": (20.0,) * 3, "hopper": (36.7, 36.7, 29.0), "blackwell": (55.6, 31.67, 20.0),
+}  # fmt: skip
+NVLS_SHARE = {"hopper": 0.85, "blackwell": 0.74}
+NVLS_TREE_MOST = {"hopper": (57.7, 45.5), "blackwell": (96.0, 80.0)}
+# what the search for channels settles on: bandwidth of all rings together and of one NVLS head
+RING_TOTAL = {"volta": 120.0, "ampere": 235.0, "hopper": 360.0, "blackwell": 640.0}
+NVLS_HEAD_MOST = {"hopper": 60.0, "blackwell": 90.0}
+NVLS_TOTAL = {"hopper": 371.0, "blackwell": 722.0}
+CHANNELS = {"volta": 12, "ampere": 24, "hopper": 24, "blackwell": 32}
+# trees run below their model between 64 B and 256 MB, by powers of two
+TREE_SHARE = np.array(
+    [
+        [1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1],
+        [1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1],
+        [0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9],
+    ]
+)  # fmt: skip
+FIRST_VERSION = {"NVLS": (2, 17), "NVLS tree": (2, 18), "PAT": (2, 23), "tree": (2, 4)}
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What NCCL sees of a machine when it chooses."""
+
+    family: str
+    num_ranks: int
+    num_nodes: int  # scale-up domains
+    nvlink: bool = True
+    node_network_bytes_per_s: float = 0.0  # all NICs of a node, one way
+    network_latency_s: float = 0.0  # what the network plug-in says it adds to a hop
+    ll128: bool = True
+    nvls: bool = True
+    version: tuple[int, int] = (2, 27)
+    num_channels: int = 0  # 0: what the family has
+
+
+def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> dict[tuple[str, str], Floats]:
+    """Return NCCL's own estimate [s] of every pair it weighs, on arrays of sizes."""
+    size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
+    found: dict[tuple[str, str], Floats] = {}
+    for index, protocol in enumerate(PROTOCOLS):
+        if protocol == "LL128" and not (setting.ll128 and setting.nvlink):
+            continue
+        found["ring", protocol] = _ring(setting, collective, index, size)
+        if collective == "all-reduce" and allowed(setting.version, "tree"):
+            found["tree", protocol] = _tree(setting, index, size)
+    if collective == "all-reduce" and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
+        if setting.num_nodes == 1 and allowed(setting.version, "NVLS"):
+            found["NVLS", "Simple"] = _nvls(setting, size)
+        if setting.num_nodes > 1 and setting.num_ranks > setting.num_nodes and allowed(setting.version, "NVLS tree"):
+            found["NVLS tree", "Simple"] = _nvls_tree(setting, size)
+    one_per_node = setting.num_nodes == setting.num_ranks and setting.num_nodes > 1
+    if collective in {"all-gather", "reduce-scatter"} and one_per_node and allowed(setting.version, "PAT"):
+        found["PAT", "Simple"] = _pat(setting, size)
+    return found
+
+
+def allowed(version: tuple[int, int], algorithm: str) -> bool:
+    """Whether a version of NCCL has an algorithm.
+
+    >>> allowed((2, 16), "NVLS"), allowed((2, 27), "NVLS")
+    (False, True)
+    """
+    return version >= FIRST_VERSION.get(algorithm, (0, 0))
+
+
+def choose(
+    estimated: dict[tuple[str, str], Floats], only: Iterable[str] = (), without: Iterable[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the pair with the smallest estimate at every size; `only` is NCCL_ALGO, `without` its opposite."""
+    kept, dropped = set(only), set(without)
+    pairs = [pair for pair in estimated if (not kept or pair[0] in kept) and pair[0] not in dropped]
+    table = np.stack([estimated[pair] for pair in pairs])
+    return [pairs[index] for index in np.argmin(table, axis=0)]
+
+
+def _scale(setting: Setting) -> int:
+    return min(setting.num_nodes, 3) - 1
+
+
+def _total(setting: Setting) -> float:
+    """Bandwidth of all rings [GB/s]."""
+    inside = RING_TOTAL[setting.family] if setting.nvlink else 20.0
+    if setting.num_nodes == 1:
+        return inside
+    return min(inside, setting.node_network_bytes_per_s / 1e9)
+
+
+def _channels(setting: Setting) -> int:
+    return setting.num_channels or CHANNELS[setting.family]
+
+
+def _hops(setting: Setting, algorithm: str, index: int) -> tuple[float, float]:
+    inside = (NVLINK_US if setting.nvlink else PCIE_US)[algorithm][index]
+    one_per_node = setting.num_nodes == setting.num_ranks
+    across = NETWORK_US["tree" if one_per_node else algorithm][index]
+    across += setting.network_latency_s * 1e6 * (2.0 if index == 2 else 1.0)
+    return inside, across
+
+
+def _ring(setting: Setting, collective: Collective, index: int, size: Floats) -> Floats:
+    rounds = 2 if collective == "all-reduce" else 1
+    inside, across = _hops(setting, "ring", index)
+    total, most = _total(setting), 0.0
+    if index == 0:
+        most = LL_MOST[setting.family] if setting.num_nodes == 1 else LL_MOST_NETWORK[_scale(setting) - 1]
+        total = min(0.5 * total, most)
+    elif index == 1:
+        total = min(0.92 * total, _channels(setting) * LL128_RING_MOST[setting.family])
+    steps = rounds * (setting.num_ranks - 1)
+    network = rounds * (setting.num_nodes - 1)
+    if setting.num_nodes > 1:
+        inside = max(inside, 3.0 if index == 2 else 1.0)
+    latency = np.full(size.shape, BASE_US["ring"][index] + (steps - network) * inside + network * across)
+    if index == 2 and setting.num_nodes > 1 and collective == "all-reduce":
+        latency[size / (_channels(setting) * setting.num_ranks) >= 64] *= PLATEAU
+    factor = bus_factor(collective if collective in {"all-reduce", "all-gather", "reduce-scatter"} else "broadcast",
+                        float(setting.num_ranks))  # fmt: skip
+    return latency * 1e-6 + size * factor / (total * 1e9)
+
+
+def _tree(setting: Setting, index: int, size: Floats) -> Floats:
+    inside, across = _hops(setting, "tree", index)
+    channels, scale = _channels(setting), _scale(setting)
+    total = min(0.92 * _total(setting), channels * TREE_MOST[setting.family][scale])
+    if index == 0:
+        most = LL_MOST[setting.family] if setting.num_nodes == 1 else LL_MOST_NETWORK[scale - 1]
+        total = min(total / 3.8, most)
+    elif index == 1:
+        share = 7 / 9 if setting.num_nodes == 1 else 120 / 128
+        total = min(total * share, channels * TREE_LL128_MOST[setting.family][scale])
+    per_node = setting.num_ranks // setting.num_nodes
+    depth = int(np.log2(setting.num_nodes))
+    latency = BASE_US["tree"][index] + 2 * ((per_node - 1) * inside + depth * across)
+    place = np.clip(np.log2(np.maximum(size / 64, 1.0)).astype(np.int64), 0, 23)
+    share_at = np.where(place < 23, TREE_SHARE[index][np.minimum(place, 22)], 1.0)
+    return latency * 1e-6 + size / (0.5 * total * share_at * 1e9)
+
+
+def _nvls(setting: Setting, size: Floats) -> Floats:
+    heads = setting.num_ranks
+    head = min(NVLS_HEAD_MOST[setting.family], NVLS_TOTAL[setting.family] / heads)
+    total = 2 * heads * head * NVLS_SHARE[setting.family] * (heads - 1) / heads
+    return NVLS_US * 1e-6 + size * bus_factor("all-reduce", float(heads)) / (total * 1e9)
+
+
+def _nvls_tree(setting: Setting, size: Floats) -> Floats:
+    heads = setting.num_ranks // setting.num_nodes
+    head = min(NVLS_HEAD_MOST[setting.family], NVLS_TOTAL[setting.family] / heads)
+    inside = 2 * head * NVLS_SHARE[setting.family] * (heads - 1) / heads
+    across = setting.node_network_bytes_per_s / 1e9 / heads * (2 if setting.num_nodes == 2 else 1)
+    total = heads * min(inside, across, NVLS_TREE_MOST[setting.family][_scale(setting) - 1])
+    network = NVLS_TREE_NETWORK_US + 2 * setting.network_latency_s * 1e6
+    latency = NVLS_US + 2 * int(np.log2(setting.num_nodes)) * network
+    return latency * 1e-6 + size * bus_factor("all-reduce", float(setting.num_ranks)) / (total * 1e9)
+
+
+def _pat(setting: Setting, size: Floats) -> Floats:
+    latency = PAT_US + np.log2(setting.num_nodes) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
+    return latency * 1e-6 + size / (0.75 * _total(setting) * 1e9)

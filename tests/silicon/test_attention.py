@@ -1,0 +1,248 @@
+"""Attention on one chip: prefill over blocks of scores, decode over a cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.silicon.attention import AttentionTimes, decode_times, prefill_times, smooth_max
+from datahall.silicon.calibration import calibrate, num_sms
+from datahall.silicon.kernel import KernelTime, time_operators
+from datahall.workload.forward import forward_pass
+from datahall.workload.operator import Attention, Number, attention_flop, visible_tokens
+
+CATALOG = Catalog(user=False)
+CHIPS = ("h200-sxm", "h100-pcie", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x", "tpu-v5p")
+MODELS = ("llama-3.1-8b", "deepseek-v3", "gemma-3-27b", "gpt-3-175b", "falcon-7b", "gpt-oss-120b")
+
+few = settings(max_examples=60, deadline=None)
+chips = st.sampled_from(CHIPS)
+batches = st.integers(1, 256).map(float)
+lengths = st.integers(1, 65536).map(float)
+kv_heads = st.sampled_from([1.0, 2.0, 8.0, 32.0])
+groups = st.sampled_from([1.0, 4.0, 16.0])
+widths = st.sampled_from([64.0, 128.0, 256.0])
+
+
+def prefill(
+    chip: str,
+    batch: Number,
+    query: Number,
+    past: Number = 0.0,
+    *,
+    heads: float = 32.0,
+    kv: float = 8.0,
+    width: float = 128.0,
+    window: float = 0.0,
+    causal: bool = True,
+) -> AttentionTimes:
+    machine = CATALOG.chip(chip)
+    return prefill_times(
+        Attention(batch, query, query + past, heads, kv, width, width, window, causal),
+        calibrate(machine).constants.prefill,
+        num_sms=num_sms(machine),
+        peak_flop_per_s=machine.peak("bf16"),
+        memory_bytes_per_s=machine.memory_bytes_per_s,
+        kv_bytes=2.0,
+    )
+
+
+def decode(
+    chip: str,
+    batch: Number,
+    cache: Number,
+    *,
+    heads: float = 32.0,
+    kv: float = 8.0,
+    width: float = 128.0,
+    value: float | None = None,
+    window: float = 0.0,
+    kv_bytes: float = 2.0,
+) -> AttentionTimes:
+    machine = CATALOG.chip(chip)
+    return decode_times(
+        Attention(batch, 1.0, cache, heads, kv, width, width if value is None else value, window),
+        calibrate(machine).constants.decode,
+        num_sms=num_sms(machine),
+        memory_bytes_per_s=machine.memory_bytes_per_s,
+        kv_bytes=kv_bytes,
+        peak_flop_per_s=machine.peak("bf16"),
+    )
+
+
+@few
+@given(chips, batches, lengths, st.integers(0, 65536).map(float), kv_heads, groups, widths)
+def test_prefill_beats_neither_its_arithmetic_nor_its_bytes(
+    chip: str, batch: float, query: float, past: float, kv: float, group: float, width: float
+) -> None:
+    machine, heads = CATALOG.chip(chip), kv * group
+    flop = batch * attention_flop(visible_tokens(query, past), heads, width)
+    moved = 2.0 * batch * width * (2 * query * heads + 2 * (query + past) * kv)
+    time_s = prefill(chip, batch, query, past, heads=heads, kv=kv, width=width).time_s
+    assert time_s >= flop / machine.peak("bf16")
+    assert time_s >= moved / machine.memory_bytes_per_s
+
+
+@few
+@given(chips, batches, lengths, kv_heads, groups, widths, st.sampled_from([1.0, 2.0]))
+def test_decode_beats_neither_its_arithmetic_nor_its_bytes(
+    chip: str, batch: float, cache: float, kv: float, group: float, width: float, kv_bytes: float
+) -> None:
+    machine, heads = CATALOG.chip(chip), kv * group
+    flop = batch * attention_flop(cache, heads, width)
+    moved = 2.0 * batch * width * (kv_bytes * cache * kv + 2 * heads)
+    time_s = decode(chip, batch, cache, heads=heads, kv=kv, width=width, kv_bytes=kv_bytes).time_s
+    assert time_s >= flop / machine.peak("bf16")
+    assert time_s >= moved / machine.memory_bytes_per_s
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("query", "past"), [(1, 127), (1, 16383), (3, 4000), (2048, 0), (512, 8192)])
+def test_attention_of_every_kind_of_model_stays_under_the_roof(name: str, query: int, past: int) -> None:
+    machine, model = CATALOG.chip("h200-sxm"), CATALOG.model(name)
+    for batch in (1, 64, 512):
+        step = forward_pass(model, batch=float(batch), query=float(query), past=float(past))
+        for kernel in time_operators(machine, [one for one in step if isinstance(one.shape, Attention)]).kernels:
+            assert kernel.time_s >= kernel.roofline_s, (batch, kernel.operator.shape)
+
+
+@few
+@given(chips, batches, lengths, lengths, st.integers(1, 1000).map(float))
+def test_more_prefill_is_never_faster(chip: str, batch: float, query: float, past: float, more: float) -> None:
+    now = prefill(chip, batch, query, past).time_s
+    assert prefill(chip, batch + more, query, past).time_s >= now
+    assert prefill(chip, batch, query + more, past).time_s >= now
+    assert prefill(chip, batch, query, past + more).time_s >= now
+
+
+@few
+@given(chips, st.integers(128, 512).map(float), lengths, st.integers(1, 1000).map(float))
+def test_more_decode_is_never_faster_on_a_full_chip(chip: str, batch: float, cache: float, more: float) -> None:
+    now = decode(chip, batch, cache).time_s
+    assert decode(chip, batch + more, cache).time_s >= now
+    assert decode(chip, batch, cache + more).time_s >= now
+
+
+def test_arithmetic_of_a_prompt_grows_with_its_square() -> None:
+    short, long = (prefill("h200-sxm", 4.0, query).time_s for query in (16384.0, 32768.0))
+    assert long / short == pytest.approx(4.0, rel=0.05)
+
+
+def test_causal_attention_costs_half_of_full_attention() -> None:
+    causal, full = (prefill("h200-sxm", 8.0, 16384.0, causal=causal).time_s for causal in (True, False))
+    assert causal / full == pytest.approx(0.5, rel=0.05)
+
+
+@few
+@given(chips, batches, st.integers(2, 16384).map(float), st.integers(0, 16384).map(float))
+def test_a_prompt_in_chunks_is_never_faster_than_whole(
+    chip: str, batch: float, query: float, past: float
+) -> None:
+    first = np.ceil(query / 2)
+    parts = prefill(chip, batch, first, past).time_s + prefill(chip, batch, query - first, past + first).time_s
+    assert parts >= prefill(chip, batch, query, past).time_s
+
+
+def test_a_chunk_pays_for_the_past_it_attends_to() -> None:
+    fresh, late = (prefill("h200-sxm", 8.0, 512.0, past).time_s for past in (0.0, 15872.0))
+    assert late > 10 * fresh
+
+
+@few
+@given(chips, batches, lengths, st.integers(1, 65536).map(float))
+def test_a_window_never_costs_more_and_a_wide_one_changes_nothing(
+    chip: str, batch: float, length: float, window: float
+) -> None:
+    for times in (prefill, decode):
+        without = times(chip, batch, length).time_s
+        assert times(chip, batch, length, window=length).time_s == without
+    assert prefill(chip, batch, length, window=window).time_s <= prefill(chip, batch, length).time_s
+
+
+def test_a_window_makes_prefill_linear_and_decode_constant() -> None:
+    near, far = (prefill("h200-sxm", 4.0, query, window=1024.0).time_s for query in (32768.0, 65536.0))
+    assert far / near == pytest.approx(2.0, rel=0.05)
+    early, late = (decode("h200-sxm", 64.0, cache, window=1024.0).time_s for cache in (2048.0, 65536.0))
+    assert early == late == decode("h200-sxm", 64.0, 1024.0).time_s
+
+
+def test_a_long_cache_of_few_heads_is_split_over_idle_multiprocessors() -> None:
+    """A single multiprocessor would need a hundred times as long as its share of a split cache."""
+    machine = CATALOG.chip("h200-sxm")
+    stream = calibrate(machine).constants.decode.sm_stream_bytes_per_s
+    alone_s = 65536 * 2 * 128 * 2.0 / stream
+    split = decode("h200-sxm", 1.0, 65536.0, heads=4.0, kv=1.0)
+    assert split.time_s < 0.1 * alone_s
+    assert split.compute_s >= alone_s / num_sms(machine)
+
+
+def test_a_short_cache_is_not_split() -> None:
+    constants = calibrate(CATALOG.chip("h200-sxm")).constants.decode
+    short = decode("h200-sxm", 1.0, 128.0, heads=4.0, kv=1.0)
+    assert short.time_s < constants.launch_s + constants.combine_s + 2 * short.compute_s
+
+
+def test_grouped_heads_read_a_share_of_the_cache() -> None:
+    """At a long context the time follows the stored bytes: heads that share keys and values read them once."""
+    every, grouped, single = (
+        decode("h200-sxm", 256.0, 32768.0, heads=32.0, kv=kv).time_s for kv in (32.0, 8.0, 1.0)
+    )
+    assert every / grouped == pytest.approx(4.0, rel=0.05)
+    assert every / single == pytest.approx(32.0, rel=0.1)
+    halved = decode("h200-sxm", 256.0, 32768.0, kv_bytes=1.0).time_s
+    assert halved / grouped == pytest.approx(0.5, rel=0.05)
+
+
+def test_latent_attention_reads_one_vector_for_keys_and_values() -> None:
+    latent = decode("h200-sxm", 64.0, 8192.0, heads=128.0, kv=1.0, width=576.0, value=512.0)
+    machine = CATALOG.chip("h200-sxm")
+    moved = 64 * 8192 * 576 * 2.0 + 64 * 128 * (576 + 512) * 2.0
+    rate = machine.memory_bytes_per_s * calibrate(machine).constants.decode.memory_efficiency
+    assert latent.memory_s == pytest.approx(moved / rate)
+
+
+def test_expanded_latent_heads_store_keys_and_values() -> None:
+    """Each of 128 heads has its own key of 192 and value of 128."""
+    kernel = _attention_of("deepseek-v3", batch=32.0, past=4095.0, latent="expanded")
+    stored = 32 * 4096 * 128 * (192 + 128) * 2.0
+    assert kernel.memory_s >= stored / CATALOG.chip("h200-sxm").memory_bytes_per_s
+
+
+def test_latent_decode_is_held_back_by_arithmetic() -> None:
+    """128 heads on one cache of 576 values do 242 FLOP per byte, past the ridge of an H200."""
+    kernel = _attention_of("deepseek-v3", batch=128.0, past=16383.0)
+    assert kernel.bound == "compute"
+    assert kernel.time_s >= kernel.operator.flop / CATALOG.chip("h200-sxm").peak("bf16")
+
+
+def _attention_of(name: str, *, batch: float, past: float, latent: str = "auto") -> KernelTime:
+    step = forward_pass(CATALOG.model(name), batch=batch, query=1.0, past=past, latent=latent)  # type: ignore[arg-type]
+    cores = [one for one in step if isinstance(one.shape, Attention)]
+    return time_operators(CATALOG.chip("h200-sxm"), cores).kernels[0]
+
+
+@few
+@given(chips, st.integers(0, 10_000))
+def test_a_column_holds_what_each_shape_alone_gives(chip: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    batch, query, past = (np.floor(2.0 ** random.uniform(0, top, 8)) for top in (8, 13, 14))
+    for times in (lambda b, _, p: decode(chip, b, p), lambda b, q, p: prefill(chip, b, q, p)):
+        together = times(batch, query, past)
+        for row in range(8):
+            alone = times(batch[row], query[row], past[row])
+            for field in ("time_s", "compute_s", "memory_s"):
+                assert getattr(alone, field) == getattr(together, field)[row]
+
+
+positive = st.floats(1e-9, 1e3)
+
+
+@few
+@given(positive, positive, st.floats(1.0, 20.0))
+def test_the_rounded_corner_lies_between_the_larger_and_the_sum(a: float, b: float, sharpness: float) -> None:
+    rounded = smooth_max(a, b, sharpness)
+    assert max(a, b) <= rounded <= (a + b) * (1 + 1e-12)
+    assert rounded == smooth_max(b, a, sharpness)
