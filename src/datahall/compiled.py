@@ -35,7 +35,7 @@ def inline(function: F) -> F:
 class Kernel(Generic[P, R]):
     """A function over arrays that can run interpreted or compiled.
 
-    It may call other kernels' functions by their global names, when they are named in `uses`.
+    It may call `inline` functions, and the functions of other kernels when they are named in `uses`.
 
     >>> def total(values: list[float]) -> float:
     ...     return sum(values)
@@ -63,7 +63,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def stamp(self) -> int:
-        """Changes with the source of this kernel and of those it uses; numba itself looks at one file only."""
+        """Changes with the source of this kernel and of all it calls; numba itself looks at one file only."""
         code = self.interpreted.__code__  # type: ignore[attr-defined]
         own = zlib.crc32(code.co_code + repr(code.co_consts).encode())
         for source in sorted({part.__code__.co_filename for part in inlined_in(self.interpreted)}):

@@ -121,7 +121,7 @@ def test_more_prefill_is_never_faster(chip: str, batch: float, query: float, pas
 @few
 @given(chips, st.integers(128, 512).map(float), lengths, st.integers(1, 1000).map(float))
 def test_more_decode_is_never_faster_on_a_full_chip(chip: str, batch: float, cache: float, more: float) -> None:
-    now = decode(chip, batch, cache).time_s
+    now = decode(chip, batch, cache).time_s * (1 - 1e-12)
     assert decode(chip, batch + more, cache).time_s >= now
     assert decode(chip, batch, cache + more).time_s >= now
 
@@ -234,7 +234,7 @@ def test_a_column_holds_what_each_shape_alone_gives(chip: str, seed: int) -> Non
         for row in range(8):
             alone = times(batch[row], query[row], past[row])
             for field in ("time_s", "compute_s", "memory_s"):
-                assert getattr(alone, field) == getattr(together, field)[row]
+                assert getattr(alone, field) == pytest.approx(getattr(together, field)[row], rel=1e-12)
 
 
 positive = st.floats(1e-9, 1e3)
@@ -245,4 +245,4 @@ positive = st.floats(1e-9, 1e3)
 def test_the_rounded_corner_lies_between_the_larger_and_the_sum(a: float, b: float, sharpness: float) -> None:
     rounded = smooth_max(a, b, sharpness)
     assert max(a, b) <= rounded <= (a + b) * (1 + 1e-12)
-    assert rounded == smooth_max(b, a, sharpness)
+    assert rounded == pytest.approx(smooth_max(b, a, sharpness), rel=1e-12)

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.compiled import Kernel
+from datahall.compiled import Kernel, inline
+from datahall.events.queue import Queue, cancel, is_pending, now_s, num_pending, peek, pop, push, reschedule
 from datahall.fabric.graph import Floats, Ints
-from datahall.fabric.rates import _fill, fill
+from datahall.fabric.rates import fill_rates
 
-WAITING, DELAYED, ACTIVE, DONE = 0, 1, 2, 3
+START, END = 0, 1  # what an event of a flow is
 SLACK = 1e-9  # relative difference below which two levels are one
 
 
@@ -56,78 +57,41 @@ class State(NamedTuple):
     since: Floats
     rate: Floats
     bottleneck: Ints
-    phase: NDArray[np.uint8]
+    token: NDArray[np.int64]  # of its event in the queue
+    active: Ints  # the flows that share links now, and where each stands among them
+    place: Ints
     inside: NDArray[np.bool_]  # in the region that is being solved
     region: Ints
-    # the flows that something will happen to, soonest first
-    key: Floats
-    heap: Ints
-    position: Ints
-    # heap size, active flows, flows in the region, links seen; then events, solves, flows solved
-    num: NDArray[np.int64]
+    queue: Queue
+    num: NDArray[np.int64]  # active flows, flows in the region, links seen; then events, solves, flows solved
 
 
-HEAP, ON, REGION, SEEN, EVENTS, SOLVES, SOLVED = range(7)
+ON, REGION, SEEN, EVENTS, SOLVES, SOLVED = range(6)
 
 
-def _first(s: State, one: int, other: int) -> bool:
-    """Whether flow `one` comes first; at one time the lower number does, so that a run is the same everywhere."""
-    return bool(s.key[one] < s.key[other] or (s.key[one] == s.key[other] and one < other))
-
-
-def _settle(s: State, place: int) -> None:
-    """Move the flow at `place` of the heap to where its key belongs."""
-    flow = s.heap[place]
-    while place > 0 and _first(s, flow, s.heap[(place - 1) // 4]):
-        s.heap[place] = s.heap[(place - 1) // 4]
-        s.position[s.heap[place]] = place
-        place = (place - 1) // 4
-    while 4 * place + 1 < s.num[HEAP]:
-        best = 4 * place + 1
-        for child in range(best + 1, min(best + 4, s.num[HEAP])):
-            if _first(s, s.heap[child], s.heap[best]):
-                best = child
-        if not _first(s, s.heap[best], flow):
-            break
-        s.heap[place] = s.heap[best]
-        s.position[s.heap[place]] = place
-        place = best
-    s.heap[place] = flow
-    s.position[flow] = place
-
-
-def _schedule(s: State, flow: int, now: float) -> None:
+@inline
+def schedule(s: State, flow: int, now: float) -> None:
     """A flow that waits for no other any more starts, after its latency."""
     s.ready_s[flow] = max(s.start_s[flow], now)
-    s.key[flow] = s.ready_s[flow] + s.delay_s[flow]
-    s.phase[flow] = DELAYED
-    s.heap[s.num[HEAP]] = flow
-    s.num[HEAP] += 1
-    _settle(s, s.num[HEAP] - 1)
+    s.token[flow] = push(s.queue, s.ready_s[flow] + s.delay_s[flow], START, flow)
 
 
-def _include(s: State, flow: int) -> None:
-    """Put a flow into the region."""
-    if not s.inside[flow]:
-        s.inside[flow] = True
-        s.region[s.num[REGION]] = flow
-        s.num[REGION] += 1
+@inline
+def include(item: int, inside: NDArray[np.bool_], members: Ints, num: NDArray[np.int64], which: int) -> None:
+    """Add a flow to the region or a link to those that are looked at, once."""
+    if not inside[item]:
+        inside[item] = True
+        members[num[which]] = item
+        num[which] += 1
 
 
-def _mark(s: State, link: int) -> None:
-    """Have a look at this link after the event."""
-    if not s.marked[link]:
-        s.marked[link] = True
-        s.seen[s.num[SEEN]] = link
-        s.num[SEEN] += 1
-
-
-def _begin(s: State, flow: int, now: float) -> None:
+@inline
+def begin(s: State, flow: int, now: float) -> None:
     """The first byte leaves: the flow takes part in sharing its links."""
-    s.phase[flow], s.since[flow], s.key[flow] = ACTIVE, now, np.inf
-    _settle(s, s.position[flow])
-    _include(s, flow)
+    s.since[flow], s.place[flow] = now, s.num[ON]
+    s.active[s.num[ON]] = flow
     s.num[ON] += 1
+    include(flow, s.inside, s.region, s.num, REGION)
     for entry in range(s.offsets[flow], s.offsets[flow + 1]):
         link = s.links[entry]
         s.owner[entry], s.after[entry], s.ahead[entry] = flow, s.head[link], -1
@@ -136,34 +100,37 @@ def _begin(s: State, flow: int, now: float) -> None:
         s.head[link] = entry
 
 
-def _end(s: State, flow: int, now: float) -> None:
-    """The last byte has arrived: the links are free for others, and those who waited may start."""
-    s.num[HEAP] -= 1
-    last = s.heap[s.num[HEAP]]
-    if last != flow:
-        s.heap[s.position[flow]] = last
-        _settle(s, s.position[flow])
-    if s.phase[flow] == ACTIVE:
-        s.num[ON] -= 1
-        for entry in range(s.offsets[flow], s.offsets[flow + 1]):
-            link = s.links[entry]
-            s.carried[link] += s.num_bytes[flow] * (s.share[entry] if s.share.size else 1.0)
-            if s.ahead[entry] >= 0:
-                s.after[s.ahead[entry]] = s.after[entry]
-            else:
-                s.head[link] = s.after[entry]
-            if s.after[entry] >= 0:
-                s.ahead[s.after[entry]] = s.ahead[entry]
-            _mark(s, link)
-    s.phase[flow], s.end_s[flow], s.left[flow], s.rate[flow] = DONE, now, 0.0, 0.0
+@inline
+def leave(s: State, flow: int) -> None:
+    """The last byte has arrived: the links are free for others."""
+    s.num[ON] -= 1
+    last = s.active[s.num[ON]]
+    s.active[s.place[flow]], s.place[last] = last, s.place[flow]
+    for entry in range(s.offsets[flow], s.offsets[flow + 1]):
+        link = s.links[entry]
+        s.carried[link] += s.num_bytes[flow] * (s.share[entry] if s.share.size else 1.0)
+        if s.ahead[entry] >= 0:
+            s.after[s.ahead[entry]] = s.after[entry]
+        else:
+            s.head[link] = s.after[entry]
+        if s.after[entry] >= 0:
+            s.ahead[s.after[entry]] = s.ahead[entry]
+        include(link, s.marked, s.seen, s.num, SEEN)
+
+
+@inline
+def end(s: State, flow: int, now: float) -> None:
+    """A flow is over, and those who waited for it may start."""
+    s.end_s[flow], s.left[flow], s.rate[flow] = now, 0.0, 0.0
     for place in range(s.next_offsets[flow], s.next_offsets[flow + 1]):
         follower = s.next_flow[place]
         s.waiting[follower] -= 1
         if s.waiting[follower] == 0:
-            _schedule(s, follower, now)
+            schedule(s, follower, now)
 
 
-def _hold_back(s: State, flows: Ints) -> Floats:
+@inline
+def hold_back(s: State, flows: Ints) -> Floats:
     """Caps with head-of-line blocking: on the way to its bottleneck a flow holds what is behind it to its level."""
     blocked = np.full(s.capacity.size, np.inf)
     for flow in flows:
@@ -180,12 +147,13 @@ def _hold_back(s: State, flows: Ints) -> Floats:
     return held
 
 
-def _solve(s: State, head_of_line: bool) -> None:
+@inline
+def solve(s: State, head_of_line: bool) -> None:
     """Rates of the region from what the flows outside it leave free."""
     region = s.region[: s.num[REGION]]
     for flow in region:
         for entry in range(s.offsets[flow], s.offsets[flow + 1]):
-            _mark(s, s.links[entry])
+            include(s.links[entry], s.marked, s.seen, s.num, SEEN)
     for link in s.seen[: s.num[SEEN]]:
         s.free[link] = s.capacity[link]
         entry = s.head[link] if region.size < s.num[ON] else -1
@@ -196,13 +164,14 @@ def _solve(s: State, head_of_line: bool) -> None:
     if region.size > 0:
         s.num[SOLVES] += 1
         s.num[SOLVED] += region.size
-        _fill(region, s.links, s.offsets, s.share, s.free, s.weight, s.cap, s.slot, s.rate, s.bottleneck)
+        fill_rates(region, s.links, s.offsets, s.share, s.free, s.weight, s.cap, s.slot, s.rate, s.bottleneck)
         if head_of_line:
-            held = _hold_back(s, region)
-            _fill(region, s.links, s.offsets, s.share, s.free, s.weight, held, s.slot, s.rate, s.bottleneck)
+            held = hold_back(s, region)
+            fill_rates(region, s.links, s.offsets, s.share, s.free, s.weight, held, s.slot, s.rate, s.bottleneck)
 
 
-def _widen(s: State) -> None:
+@inline
+def widen(s: State) -> None:
     """Take into the region every flow that has lost its bottleneck, or that has more than a flow held back by it."""
     for link in s.seen[: s.num[SEEN]]:
         used, highest, lowest = 0.0, 0.0, np.inf
@@ -223,30 +192,34 @@ def _widen(s: State) -> None:
             level = s.rate[flow] / s.weight[flow]
             lost = s.bottleneck[flow] == link and (not full or level < highest * (1.0 - SLACK))
             if lost or level > lowest * (1.0 + SLACK):
-                _include(s, flow)
+                include(flow, s.inside, s.region, s.num, REGION)
             entry = s.after[entry]
 
 
-def _share_again(s: State, now: float, head_of_line: bool, whole: bool) -> None:
+@inline
+def share_again(s: State, now: float, head_of_line: bool, whole: bool) -> None:
     """New rates after an event, for as few flows as it can be felt by."""
     settled = 0
     while True:
         if whole or head_of_line or 2 * s.num[REGION] > s.num[ON]:
-            for flow in s.heap[: s.num[HEAP]]:
-                if s.phase[flow] == ACTIVE:
-                    _include(s, flow)
+            for flow in s.active[: s.num[ON]]:
+                include(flow, s.inside, s.region, s.num, REGION)
         for flow in s.region[settled : s.num[REGION]]:
             s.left[flow] = max(0.0, s.left[flow] - s.rate[flow] * (now - s.since[flow]))
             s.since[flow] = now
         settled = s.num[REGION]
-        _solve(s, head_of_line)
-        _widen(s)
+        solve(s, head_of_line)
+        widen(s)
         if s.num[REGION] == settled:
             break
     for flow in s.region[:settled]:
         s.inside[flow] = False
-        s.key[flow] = now + s.left[flow] / s.rate[flow] if s.rate[flow] > 0.0 else np.inf
-        _settle(s, s.position[flow])
+        if s.rate[flow] <= 0.0:
+            cancel(s.queue, s.token[flow])
+        elif is_pending(s.queue, s.token[flow]):
+            reschedule(s.queue, s.token[flow], now + s.left[flow] / s.rate[flow])
+        else:
+            s.token[flow] = push(s.queue, now + s.left[flow] / s.rate[flow], END, flow)
     for link in s.seen[: s.num[SEEN]]:
         s.marked[link] = False
     s.num[REGION] = s.num[SEEN] = 0
@@ -265,44 +238,42 @@ def _run(
     now, next_change = 0.0, 0
     for flow in range(s.num_bytes.size):
         if s.waiting[flow] == 0:
-            _schedule(s, flow, 0.0)
-    while s.num[HEAP] > 0 or next_change < change_s.size:
-        soon = s.key[s.heap[0]] if s.num[HEAP] > 0 else np.inf
+            schedule(s, flow, 0.0)
+    while num_pending(s.queue) > 0 or next_change < change_s.size:
+        soon = peek(s.queue).time_s if num_pending(s.queue) > 0 else np.inf
         if next_change < change_s.size:
             soon = min(soon, change_s[next_change])
-        if soon == np.inf or soon > until_s:
+        if soon > until_s:
             break
         now = max(now, soon)
         together = now * (1.0 + 1e-12)
-        while s.num[HEAP] > 0 and s.key[s.heap[0]] <= together:
+        while num_pending(s.queue) > 0 and peek(s.queue).time_s <= together:
+            event = pop(s.queue)
             s.num[EVENTS] += 1
-            flow = s.heap[0]
-            if s.phase[flow] == DELAYED and s.left[flow] > 0.0:
-                _begin(s, flow, now)
+            if event.kind == START and s.num_bytes[event.a] > 0.0:
+                begin(s, event.a, event.time_s)
             else:
-                _end(s, flow, now)
+                if event.kind == END:
+                    leave(s, event.a)
+                end(s, event.a, event.time_s)
+        now = max(now, now_s(s.queue))
         while next_change < change_s.size and change_s[next_change] <= together:
             s.num[EVENTS] += 1
             link = change_link[next_change]
             s.capacity[link] = change_bytes_per_s[next_change]
             entry = s.head[link]
             while entry >= 0:
-                _include(s, s.owner[entry])
+                include(s.owner[entry], s.inside, s.region, s.num, REGION)
                 entry = s.after[entry]
             next_change += 1
-        _share_again(s, now, head_of_line, whole)
+        share_again(s, now, head_of_line, whole)
+    for flow in s.active[: s.num[ON]]:  # cut off by until_s, or stuck behind a link that carries nothing
+        if until_s < np.inf:
+            s.left[flow] = max(0.0, s.left[flow] - s.rate[flow] * (until_s - s.since[flow]))
+        for entry in range(s.offsets[flow], s.offsets[flow + 1]):
+            part = s.share[entry] if s.share.size else 1.0
+            s.carried[s.links[entry]] += (s.num_bytes[flow] - s.left[flow]) * part
     return now
 
 
-first = Kernel(_first, compile_s=1.0)
-settle = Kernel(_settle, compile_s=1.0, uses=(first,))
-schedule = Kernel(_schedule, compile_s=1.0, uses=(settle,))
-include = Kernel(_include, compile_s=1.0)
-mark = Kernel(_mark, compile_s=1.0)
-begin = Kernel(_begin, compile_s=1.0, uses=(settle, include))
-end = Kernel(_end, compile_s=1.0, uses=(settle, mark, schedule))
-hold_back = Kernel(_hold_back, compile_s=1.0)
-solve = Kernel(_solve, compile_s=1.0, uses=(mark, hold_back, fill))
-widen = Kernel(_widen, compile_s=1.0, uses=(include,))
-share_again = Kernel(_share_again, compile_s=1.0, uses=(include, settle, solve, widen))
-run = Kernel(_run, compile_s=20.0, uses=(schedule, begin, end, include, share_again))
+run = Kernel(_run, compile_s=20.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.compiled import Kernel
+from datahall.compiled import Kernel, inline
 from datahall.errors import ScenarioError
 from datahall.fabric.graph import Floats, Ints, Paths
 
@@ -91,7 +91,8 @@ def link_rates(
     return np.bincount(paths.links, weights=each, minlength=num_links)
 
 
-def _sift(heap: Ints, key: Floats, size: int, hole: int) -> None:
+@inline
+def sift(heap: Ints, key: Floats, size: int, hole: int) -> None:
     """Let the item at `hole` sink to its place in a heap of four children each."""
     moved, moved_key = heap[hole], key[hole]
     while True:
@@ -109,7 +110,8 @@ def _sift(heap: Ints, key: Floats, size: int, hole: int) -> None:
     heap[hole], key[hole] = moved, moved_key
 
 
-def _fill(
+@inline
+def fill_rates(
     flows: Ints,
     links: Ints,
     offsets: NDArray[np.int64],
@@ -163,7 +165,7 @@ def _fill(
     for place in range(size):
         key[place] = left[place] / need[place]
     for hole in range((size - 2) // 4, -1, -1):
-        _sift(heap, key, size, hole)
+        sift(heap, key, size, hole)
     rising = np.argsort(cap[flows] / weight[flows]) if some_cap else np.empty(0, np.int64)
 
     unfrozen = flows.size
@@ -181,11 +183,11 @@ def _fill(
             level = left[place] / need[place] if active[place] > 0 else np.inf
             if active[place] > 0 and level > key[0] * (1.0 + 1e-12):  # flows froze since: it waits its turn
                 key[0] = level
-                _sift(heap, key, size, 0)
+                sift(heap, key, size, 0)
                 continue
             size -= 1
             heap[0], key[0] = heap[size], key[size]
-            _sift(heap, key, size, 0)
+            sift(heap, key, size, 0)
         elif level == np.inf:  # these pass no link and have no cap
             for flow in flows:
                 if rate[flow] < 0.0:
@@ -208,5 +210,4 @@ def _fill(
     return touched
 
 
-sift = Kernel(_sift, compile_s=1.0)
-fill = Kernel(_fill, compile_s=6.0, uses=(sift,))
+fill = Kernel(fill_rates, compile_s=6.0)

@@ -143,7 +143,7 @@ def _replaced(paths: Paths, flows: NDArray[np.int64], better: Paths) -> Paths:
 
 def _another(choice: Longs, attempt: int) -> Longs:
     """A pick that has nothing to do with the first one, so that detours spread over what is left."""
-    mixed = choice.astype(np.uint64) + np.uint64(attempt) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = choice.astype(np.uint64) + np.uint64(attempt * 0x9E3779B97F4A7C15 % 2**64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)

@@ -23,7 +23,7 @@ def roofline_time(
     10.48576
     """
     time: Number = np.maximum(flop / peak_flop_per_s, moved_bytes / memory_bytes_per_s)
-    return float(time) if np.ndim(time) == 0 else time
+    return float(time) if isinstance(time, np.float64) else time
 
 
 def ridge_intensity(peak_flop_per_s: float, memory_bytes_per_s: float) -> float:

@@ -37,10 +37,9 @@ def stream_times(
     efficiency = constants.row_efficiency if shape.pattern == "rows" else constants.memory_efficiency
     # between one and one and a half times what L2 keeps, traffic moves over to main memory
     outgrown = np.clip((moved / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
-    memory_s = (
-        outgrown * moved / (memory_bytes_per_s * efficiency)
-        + (1.0 - outgrown) * moved / constants.l2_bytes_per_s
-    )
+    memory_rate = memory_bytes_per_s * efficiency
+    l2_rate = max(constants.l2_bytes_per_s, memory_rate)  # no cache is slower than what it caches
+    memory_s = outgrown * moved / memory_rate + (1.0 - outgrown) * moved / l2_rate
     limits = {"strided": constants.strided_bytes_per_s, "cast": constants.cast_bytes_per_s}
     if shape.pattern in limits:
         memory_s = np.maximum(memory_s, moved / limits[shape.pattern])

@@ -1,0 +1,155 @@
+"""The cliff: what a working set costs once it outgrows a level of memory."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.catalog.chip import Chip, Level
+from datahall.errors import ScenarioError, UnsupportedError
+from datahall.silicon.hierarchy import POLICIES, Cliff, cliff, steps
+
+CATALOG = Catalog(user=False)
+WITH_BANDWIDTH = [chip for chip in CATALOG.chips() if math.isfinite(chip.memory_bytes_per_s)]
+WITH_HOST = [chip for chip in WITH_BANDWIDTH if math.isfinite(chip.host_bytes_per_s)]
+
+few = settings(max_examples=60, deadline=None)
+machines = st.sampled_from(WITH_BANDWIDTH)
+sizes = st.floats(1.0, 1e12)
+
+
+def seconds(found: Cliff) -> float:
+    return float(found.time_s[0])
+
+
+@pytest.mark.parametrize("chip", WITH_BANDWIDTH, ids=lambda chip: chip.name)
+def test_each_level_is_slower_than_the_one_above(chip: Chip) -> None:
+    ladder = steps(chip)
+    assert ladder[-1].name == "memory"
+    for fast, slow in pairwise(ladder):
+        assert fast.bytes_per_s > slow.bytes_per_s
+        assert fast.drop_ratio == fast.bytes_per_s / slow.bytes_per_s
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "a100-sxm-80gb", "mi300x", "h200-sxm"])
+def test_the_bandwidth_steps_down_at_each_capacity(name: str) -> None:
+    chip = CATALOG.chip(name)
+    ladder = steps(chip)
+    for fast, slow in pairwise(ladder):
+        edge = np.array([fast.capacity_bytes, np.nextafter(fast.capacity_bytes, np.inf)])
+        found = cliff(chip, edge)
+        assert found.level == (fast.name, slow.name)
+        assert found.bytes_per_s == pytest.approx([fast.bytes_per_s, slow.bytes_per_s])
+
+
+@few
+@given(machines, sizes, st.floats(1.0, 10.0), st.sampled_from(POLICIES))
+def test_a_larger_working_set_is_never_faster(chip: Chip, size: float, ratio: float, policy: str) -> None:
+    small, large = cliff(chip, np.array([size, size * ratio]), policy=policy).time_s
+    assert not large < small  # nothing where it fits nowhere
+
+
+@few
+@given(machines, sizes)
+def test_pinning_lies_between_no_policy_and_the_faster_level(chip: Chip, size: float) -> None:
+    unmanaged, pinned, prefetch = (cliff(chip, size, policy=policy) for policy in POLICIES)
+    home = unmanaged.level[0]
+    if home == "none":
+        return
+    ladder = steps(chip)
+    index = [step.name for step in ladder].index(home)
+    faster = ladder[max(0, index - 1)]
+    assert size / faster.bytes_per_s <= seconds(pinned) * (1 + 1e-12)
+    assert seconds(pinned) <= seconds(unmanaged) * (1 + 1e-12)
+    assert seconds(prefetch) <= seconds(pinned) * (1 + 1e-12)
+    assert size / faster.bytes_per_s <= seconds(prefetch) * (1 + 1e-12)
+
+
+def test_prefetch_hides_what_fits_under_the_work() -> None:
+    """A little over the capacity the rest arrives in time; far over it the slow level sets the pace."""
+    chip = CATALOG.chip("h100-sxm")
+    memory, host = steps(chip, "host")[-2:]
+    hidden = memory.capacity_bytes * (1 + 0.5 * host.bytes_per_s / memory.bytes_per_s)
+    near, far = cliff(chip, np.array([hidden, 2 * hidden]), policy="prefetch", offload="host").bytes_per_s
+    assert near == pytest.approx(memory.bytes_per_s)
+    assert far < 0.1 * memory.bytes_per_s
+
+
+def test_past_memory_there_is_nothing_without_offload() -> None:
+    chip = CATALOG.chip("h100-sxm")
+    size = 2 * chip.visible_memory_bytes
+    alone, offloaded = cliff(chip, size), cliff(chip, size, offload="host")
+    assert alone.level == ("none",)
+    assert math.isnan(seconds(alone))
+    assert offloaded.level == ("host",)
+    assert seconds(offloaded) == size / steps(chip, "host")[-1].bytes_per_s
+
+
+@pytest.mark.parametrize("chip", WITH_HOST, ids=lambda chip: chip.name)
+def test_a_cliff_is_as_steep_as_the_ratio_of_two_bandwidths(chip: Chip) -> None:
+    """What one seed says of "1 GB of fast memory": 900 MB at full speed, 1.1 GB a hundred times slower."""
+    memory, host = steps(chip, "host")[-2:]
+    sizes = memory.capacity_bytes * np.array([0.9, 1.1])
+    under, over = cliff(chip, sizes, offload="host").bytes_per_s
+    assert under / over == pytest.approx(memory.bytes_per_s / host.bytes_per_s)
+    assert under / over == pytest.approx(memory.drop_ratio)
+
+
+def test_a_hundred_times_slower_is_main_memory_over_a_host_link() -> None:
+    """From cache to memory the cliff is a few times; only the way off the chip makes it fifty and more."""
+    ladder = {step.name: step for step in steps(CATALOG.chip("h100-sxm"), "host")}
+    assert 1.2 < ladder["l2"].drop_ratio < 5
+    assert 40 < ladder["memory"].drop_ratio < 120
+
+
+def test_a_measured_host_link_counts_before_its_datasheet() -> None:
+    chip = Chip(
+        name="x", title="X", vendor="", family="hopper", memory_bytes=1e9, memory_bytes_per_s=1e12,
+        host_bytes_per_s=6.4e10, measured_host_bytes_per_s=5e10,
+        levels=(
+            Level(name="memory", capacity_bytes=1e9, bytes_per_s=1e12),
+            Level(name="host", bytes_per_s=6.4e10),
+        ),
+    )  # fmt: skip
+    memory, host = steps(chip, "host")
+    assert host.bytes_per_s == 5e10
+    assert memory.drop_ratio == 20
+
+
+def test_nvme_lies_below_the_host() -> None:
+    chips = [chip for chip in WITH_HOST if any(level.name == "nvme" for level in chip.levels)]
+    assert chips
+    for chip in chips:
+        assert [step.name for step in steps(chip, "nvme")][-3:] == ["memory", "host", "nvme"]
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, math.nan, math.inf])
+def test_a_working_set_has_a_size(size: float) -> None:
+    with pytest.raises(ScenarioError, match="larger than zero"):
+        cliff(CATALOG.chip("h100-sxm"), np.array([1e6, size]))
+
+
+def test_unknown_policies_and_places_name_those_there_are() -> None:
+    chip = CATALOG.chip("h100-sxm")
+    with pytest.raises(ScenarioError, match="unmanaged, pinned, prefetch"):
+        cliff(chip, 1e6, policy="magic")
+    with pytest.raises(ScenarioError, match="none, host, nvme"):
+        steps(chip, "tape")
+
+
+def test_a_chip_without_published_bandwidths_is_refused() -> None:
+    blank = Chip(name="x", title="X", vendor="", family="hopper", levels=(Level(name="memory", capacity_bytes=1e9),))
+    with pytest.raises(UnsupportedError, match="no memory level of X"):
+        steps(blank)
+    known = Chip(
+        name="x", title="X", vendor="", family="hopper",
+        levels=(Level(name="memory", capacity_bytes=1e9, bytes_per_s=1e12),),
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match="bandwidth of X to its host"):
+        steps(known, "host")
