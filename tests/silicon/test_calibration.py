@@ -1,0 +1,211 @@
+"""Which constants a chip gets, and that the shipped ones make sense."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from importlib import resources
+from itertools import chain
+
+import msgspec
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.catalog.chip import FAMILIES, Chip
+from datahall.errors import ScenarioError
+from datahall.silicon.calibration import LEVELS, calibrate, constant_sets, num_sms
+
+CATALOG = Catalog(user=False)
+SETS = constant_sets()
+MEASURED = [one for one in SETS.values() if one.chip]
+KINDS = {"gemm", "attention", "grouped_gemm", "stream", "pass"}
+
+every_set = pytest.mark.parametrize("name", list(SETS))
+
+
+@pytest.mark.parametrize(
+    ("chip", "level"),
+    [
+        ("h200-sxm", "measured"),
+        ("h100-sxm", "measured"),
+        ("a100-sxm-80gb", "measured"),
+        ("b200-sxm", "measured"),
+        ("h100-pcie", "family-calibrated"),
+        ("a100-sxm-40gb", "family-calibrated"),
+        ("l4", "family-calibrated"),
+        ("tpu-v5p", "datasheet only"),
+        ("mi300x", "datasheet only"),
+        ("v100-sxm2-32gb", "datasheet only"),
+    ],
+)
+def test_a_chip_gets_the_best_level_there_is(chip: str, level: str) -> None:
+    assert calibrate(CATALOG.chip(chip)).level == level
+
+
+def test_a_measured_chip_keeps_its_constants_as_fitted() -> None:
+    found = calibrate(CATALOG.chip("h100-sxm"))
+    assert found.constants is next(one for one in MEASURED if one.chip == "h100-sxm")
+
+
+@pytest.mark.parametrize(("asked", "level"), LEVELS.items())
+def test_a_level_asked_for_is_the_level_given(asked: str, level: str) -> None:
+    assert calibrate(CATALOG.chip("h200-sxm"), asked).level == level
+
+
+@pytest.mark.parametrize(
+    ("chip", "level", "have"),
+    [
+        ("h100-pcie", "measured", "family, datasheet"),
+        ("mi300x", "measured", "datasheet"),
+        ("mi300x", "family", "datasheet"),
+    ],
+)
+def test_a_level_that_a_chip_lacks_is_an_error_that_names_its_own(chip: str, level: str, have: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        calibrate(CATALOG.chip(chip), level)
+    assert level in caught.value.message
+    assert caught.value.hint == f"it has {have}"
+
+
+def test_an_unknown_level_names_those_there_are() -> None:
+    with pytest.raises(ScenarioError, match="one of measured, family, datasheet"):
+        calibrate(CATALOG.chip("h200-sxm"), "guess")
+
+
+def test_a_stack_chooses_among_the_sets_of_one_chip() -> None:
+    chip = CATALOG.chip("h200-sxm")
+    stacks = [one.stack for one in MEASURED if one.chip == chip.name]
+    assert len(stacks) > 1
+    for stack in stacks:
+        found = calibrate(chip, stack=stack)
+        assert (found.constants.stack, found.level) == (stack, "measured")
+
+
+def test_an_unknown_stack_names_those_there_are() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        calibrate(CATALOG.chip("h200-sxm"), stack="abacus")
+    for stack in {one.stack for one in MEASURED}:
+        assert stack in caught.value.hint
+
+
+def test_a_stack_that_a_chip_was_not_measured_with_is_an_error_and_no_other_stack() -> None:
+    with pytest.raises(ScenarioError, match='mi300x has no constants of stack "vllm"'):
+        calibrate(CATALOG.chip("mi300x"), stack="vllm")
+    assert calibrate(CATALOG.chip("mi300x"), "datasheet", "vllm").level == "datasheet only"
+
+
+def test_a_chip_of_the_family_is_scaled_by_its_own_multiprocessors() -> None:
+    chip, like = CATALOG.chip("h20"), calibrate(CATALOG.chip("h200-sxm")).constants
+    scaled = calibrate(chip).constants
+    factor = chip.peak("bf16") / num_sms(chip) / like.reference_sm_flop_per_s
+    assert scaled.gemm.feed_bytes_per_s == pytest.approx(like.gemm.feed_bytes_per_s * factor)
+    assert scaled.decode.sm_stream_bytes_per_s == pytest.approx(like.decode.sm_stream_bytes_per_s * factor)
+    assert scaled.prefill.softmax_s == pytest.approx(like.prefill.softmax_s / factor)
+    assert scaled.paths == like.paths
+
+
+def test_the_best_published_product_bounds_a_chip_nobody_measured_here() -> None:
+    chip = CATALOG.chip("mi300x")
+    best = chip.measured_peak_flop_per_s["bf16"]
+    path = calibrate(chip).constants.path("bf16")
+    assert path.power_efficiency == pytest.approx(best / chip.peak("bf16"))
+
+
+def test_a_family_without_peaks_keeps_the_constants_unscaled() -> None:
+    blank = Chip(name="x", title="X", vendor="", family="hopper")
+    assert calibrate(blank).constants.gemm == calibrate(CATALOG.chip("h200-sxm")).constants.gemm
+
+
+def test_few_large_cores_and_seas_of_tiny_ones_count_as_a_hundred() -> None:
+    assert num_sms(CATALOG.chip("h200-sxm")) == 132
+    for chip in ("tpu-v5p", "cerebras-wse3", "trainium2"):
+        assert num_sms(CATALOG.chip(chip)) == 100
+
+
+def test_a_precision_that_was_not_measured_takes_the_path_of_its_width() -> None:
+    constants = calibrate(CATALOG.chip("h200-sxm")).constants
+    assert constants.path("fp16") == constants.path("bf16") == constants.paths["bf16"]
+    assert constants.path("int8") == constants.path("mxfp8") == constants.paths["fp8"]
+    plain = constants.gemm_for("fp8")
+    assert plain.tensor_efficiency == constants.paths["fp8"].tensor_efficiency
+    drooped = constants.gemm_for("fp8", sustained=True)
+    assert drooped.power_efficiency == plain.power_efficiency * constants.sustained
+
+
+@every_set
+def test_a_set_says_what_it_was_fitted_on(name: str) -> None:
+    one = SETS[name]
+    assert one.name == name
+    assert one.source.title
+    assert one.source.date
+    assert one.fitted_on
+    assert one.stack
+    assert one.source.kind == ("measured" if one.chip else "estimate")
+
+
+@every_set
+def test_a_set_belongs_to_a_chip_of_the_catalogue(name: str) -> None:
+    one = SETS[name]
+    if not one.chip:
+        assert name == "generic"
+        return
+    chip = CATALOG.chip(one.chip)
+    assert chip.name == one.chip, "by its name, not by an alias"
+    assert chip.family == one.family in FAMILIES
+    assert one.reference_sm_flop_per_s == pytest.approx(chip.peak("bf16") / num_sms(chip), rel=1e-3)
+
+
+@every_set
+def test_a_set_has_a_band_around_every_kind_of_kernel(name: str) -> None:
+    bands = SETS[name].bands
+    assert bands.keys() == KINDS
+    for kind, (low, high) in bands.items():
+        assert 0 < low < 1 < high < 4, kind
+
+
+@every_set
+def test_constants_have_the_size_of_what_they_mean(name: str) -> None:
+    """Shares are shares, times of a kernel are microseconds, rates are above zero."""
+    one = SETS[name]
+    groups = (one.gemm, one.prefill, one.decode, one.grouped, one.batched, one.stream, *one.paths.values())
+    fields = chain.from_iterable(msgspec.structs.asdict(group).items() for group in groups)
+    for field, value in fields:
+        if isinstance(value, str):
+            assert value in {"fine", "coarse"}
+            continue
+        if field.endswith("_s") and not field.endswith("_per_s"):
+            assert 0 <= value < 1e-4, field
+        else:
+            assert 0 < value < math.inf, field
+        if field.endswith("efficiency"):
+            assert value <= 1.1, field
+    assert 0.5 < one.sustained <= 1
+    assert "bf16" in one.paths
+    assert one.paths["bf16"].memory_factor == one.paths["bf16"].launch_factor == 1
+
+
+@every_set
+def test_nothing_outruns_the_datasheet_for_long(name: str) -> None:
+    """Inside a tile a chip may boost past its datasheet; held at the power limit, or from memory, never."""
+    one = SETS[name]
+    shares = [one.prefill.power_efficiency, one.grouped.power_efficiency, one.decode.memory_efficiency]
+    shares += [path.power_efficiency for path in one.paths.values()]
+    shares += [one.gemm.memory_efficiency * path.memory_factor for path in one.paths.values()]
+    shares += [one.grouped.memory_efficiency, one.stream.memory_efficiency, one.stream.row_efficiency]
+    assert max(shares) <= 1
+
+
+def test_no_two_sets_describe_the_same_chip_and_stack() -> None:
+    keys = [(one.chip, one.stack) for one in SETS.values()]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_file_holds_nothing_that_is_not_read() -> None:
+    """A misspelt constant would be left out silently."""
+    text = resources.files("datahall.silicon").joinpath("data/constants.toml").read_text(encoding="utf-8")
+    for name, table in tomllib.loads(text).items():
+        read = msgspec.to_builtins(SETS[name])
+        for key, value in table.items():
+            if isinstance(value, dict) and key not in {"paths", "bands"}:
+                assert value.keys() <= read[key].keys(), (name, key)
+        assert table.keys() <= read.keys(), name
