@@ -156,7 +156,9 @@ class Bench:
             errors(f"{name} {path}", self.gemm_us(part, flat, casts), part.us.to_numpy())
         return errors(name, self.gemm_us(rows, flat, casts), rows.us.to_numpy())
 
-    def attention_us(self, rows: Frame, flat: dict[str, float], phase: str) -> np.ndarray:
+    def attention_us(
+        self, rows: Frame, flat: dict[str, float], phase: str, kv_bytes: float = 2.0
+    ) -> np.ndarray:
         shape = Attention(
             *(
                 rows[key].to_numpy(float)
@@ -170,7 +172,7 @@ class Bench:
                 DecodeConstants(**flat),
                 num_sms=self.sms,
                 memory_bytes_per_s=self.bandwidth,
-                kv_bytes=2.0,
+                kv_bytes=kv_bytes,
             )
         else:
             got = prefill_times(
@@ -179,7 +181,7 @@ class Bench:
                 num_sms=self.sms,
                 peak_flop_per_s=self.chip.peak("bf16"),
                 memory_bytes_per_s=self.bandwidth,
-                kv_bytes=2.0,
+                kv_bytes=kv_bytes,
             )
         return np.asarray(got.time_s) * 1e6
 

@@ -31,15 +31,40 @@ def gemm_table(system: str, kernels: Path) -> Frame:
     )
 
 
-def attention_table(system: str, kernels: Path) -> Frame:
+def attention_table(system: str, kernels: Path, cache: str = "bfloat16") -> Frame:
     table = pd.read_csv(kernels / "aic_attention_extract.csv")
-    table = table[(table.system == system) & (table.kv_cache_dtype == "bfloat16")]
+    table = table[(table.system == system) & (table.kv_cache_dtype == cache)]
     table = table.rename(
         columns={"num_heads": "heads", "num_key_value_heads": "kv_heads", "batch_size": "batch"}
     )
     return table.assign(us=table.latency_ms * 1e3, kv_len=table.kv_len_past + table.q_len).reset_index(
         drop=True
     )
+
+
+NARROW = {
+    "decode": {"narrow_launch_s": 3e-6, "narrow_rate_factor": 0.9},
+    "prefill": {"narrow_launch_s": 2e-6, "narrow_element_s": 2e-13},
+}
+
+
+def _fit_narrow_cache(bench: Bench, system: str, rows: Frame) -> None:
+    """What a cache of one byte per value costs beyond its bytes."""
+    if rows.empty:
+        return
+    held = quarter(rows, 3)
+    for phase, constants in (("decode", bench.decode), ("prefill", bench.prefill)):
+        part, rest = (rows[at & (rows.phase == phase)] for at in (held, ~held))
+        found = fit(
+            constants | NARROW[phase],
+            lambda c, o=part, p=phase: bench.attention_us(o, c, p, 1.0),
+            part.us.to_numpy(),
+            free=list(NARROW[phase]),
+        )
+        constants.update(found)
+        errors(
+            f"{system} {phase} fp8, unseen", bench.attention_us(rest, found, phase, 1.0), rest.us.to_numpy()
+        )
 
 
 def vllm_chip(system: str, kernels: Path) -> Bench:
@@ -60,6 +85,7 @@ def vllm_chip(system: str, kernels: Path) -> Bench:
         predicted = bench.attention_us(rest, constants, phase)
         errors(f"{system} {phase}, unseen", predicted, rest.us.to_numpy())
         ratios.append(rest.us.to_numpy() / predicted)
+    _fit_narrow_cache(bench, system, attention_table(system, kernels, "fp8"))
     low, high = np.quantile(np.concatenate(ratios), [0.1, 0.9])
     bench.bands["attention"] = (round(float(low), 3), round(float(high), 3))
     moe = pd.read_csv(kernels / "aic_moe_extract.csv")

@@ -41,6 +41,8 @@ class PrefillConstants(msgspec.Struct, frozen=True, kw_only=True):
     tensor_efficiency: float
     power_efficiency: float
     imbalance: float  # share of the longest chain that does not overlap with the rest
+    narrow_launch_s: float = 0.0  # kernels that cast queries, keys and values where the cache is narrow
+    narrow_element_s: float = 0.0  # and their time per element of the queries
 
 
 class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
     combine_part_s: float  # and its time per part
     sharpness: float
     split_above_blocks: float
+    narrow_launch_s: float = 0.0  # added where the cache is narrower than two bytes and must be widened
+    narrow_rate_factor: float = 1.0  # and what that leaves of the rates
 
 
 class AttentionTimes(msgspec.Struct, frozen=True):
@@ -91,7 +95,10 @@ def prefill_times(
     moved = heads * q * width * 4.0 + shape.batch * shape.num_kv_heads * keys * width * 2.0 * kv_bytes
     memory_s = moved / memory_bytes_per_s
     compute_s = np.maximum(np.maximum(chain_s, work_s + constants.imbalance * chain_s), power_s)
-    return AttentionTimes(constants.launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
+    launch_s: Number = constants.launch_s
+    if kv_bytes < 2.0:
+        launch_s = launch_s + constants.narrow_launch_s + heads * q * width * constants.narrow_element_s
+    return AttentionTimes(launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
 
 
 def decode_times(
@@ -112,17 +119,20 @@ def decode_times(
     few = (units < 0.8 * num_sms) & (blocks > constants.split_above_blocks)
     parts = np.where(few, np.minimum(np.maximum(1.0, np.floor(num_sms / units)), blocks), 1.0)
     waves = np.ceil(units * parts / num_sms)
-    block_s = np.minimum(seen, BLOCK) * row_bytes / constants.sm_stream_bytes_per_s
+    narrow = kv_bytes < 2.0
+    rate = constants.narrow_rate_factor if narrow else 1.0
+    block_s = np.minimum(seen, BLOCK) * row_bytes / (constants.sm_stream_bytes_per_s * rate)
     chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
     queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
     flop_s = 2.0 * queries * seen / peak_flop_per_s
     moved = units * seen * row_bytes + 2.0 * queries
-    dram_s = moved / (memory_bytes_per_s * constants.memory_efficiency)
+    dram_s = moved / (memory_bytes_per_s * constants.memory_efficiency * rate)
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
     compute_s = np.maximum(chain_s, flop_s)
     core_s = smooth_max(compute_s, memory_s, constants.sharpness)
     join_s = np.where(parts > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
-    return AttentionTimes(constants.launch_s + core_s + join_s, compute_s, dram_s)
+    launch_s = constants.launch_s + (constants.narrow_launch_s if narrow else 0.0)
+    return AttentionTimes(launch_s + core_s + join_s, compute_s, dram_s)
 
 
 def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:
