@@ -2,9 +2,10 @@
 
     python docs/generate.py            rewrite what is stale
     python docs/generate.py --check    only name it; exit code 1
+    python docs/generate.py KERNELS    also score the kernel tables in that folder, for calibration.md
 
-Three files are written whole (validation.md, nomenclature.md, roofline.svg) and one part of README.md, between
-its markers.  In every page, each fence `text output` is filled with what the command or script above it printed:
+Three files are written whole (validation.md, nomenclature.md, roofline.svg), and some tables between their
+markers.  In every page, each fence `text output` is filled with what the command or script above it printed:
 
     sh                       commands, one per line; `exit=N` where they are meant to fail
     python                   all of a page are one script
@@ -17,15 +18,19 @@ A command that this file does not run itself (make, pip, git, python FILE) is ch
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import os
 import re
 import shlex
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from datahall.answer import Answer
 from datahall.catalog import load
@@ -33,13 +38,16 @@ from datahall.cli.main import run
 from datahall.report.chart import HEIGHT, WIDTH, svg
 from datahall.show.roofline import show_roofline
 from datahall.show.term import terms
+from datahall.validation.kernels import SYSTEMS
 from datahall.validation.ledger import validate
 from datahall.validation.scorecard import Score, Scorecard
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PICTURED = {"chip": "h200", "model": "llama-3.1-8b", "phase": "decode", "batch": 32, "context": 4096}
-START, END = "<!-- accuracy: written by docs/generate.py -->", "<!-- end of accuracy -->"
+PICTURED = {"chip": "h200", "model": "qwen3-30b-a3b", "phase": "decode", "batch": 64, "context": 4096}
+MARKED = re.compile(r"<!-- table (\w+): written by docs/generate.py -->\n.*?<!-- end of table -->", re.S)
+KERNELS: list[Path] = []
+SWEEP = ROOT / "calibration" / "h200"
 NOTICE = "<!-- Written by docs/generate.py: change that, or what it prints, and run make docs. -->"
 HEAD = ("rows", "median", "mean", "P90", "bias", "in band")
 
@@ -127,12 +135,14 @@ def executed(words: list[str], expected: int) -> str:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(words[1:])
     if code != expected:
-        raise Failed(f"{shlex.join(words)}: exit code {code}, not {expected}\n{out.getvalue()}{err.getvalue()}")
+        raise Failed(
+            f"{shlex.join(words)}: exit code {code}, not {expected}\n{out.getvalue()}{err.getvalue()}"
+        )
     return out.getvalue() + (err.getvalue() if expected else "")
 
 
 def exists(words: list[str]) -> str:
-    """Check a command that a reader runs and we do not: a make target, or a file given to Python."""
+    """Check a command that a reader runs and we do not: a make target, an extra, a file for Python."""
     match words:
         case ["make", *targets]:
             known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
@@ -141,7 +151,12 @@ def exists(words: list[str]) -> str:
         case ["python", file, *_]:
             if not (ROOT / file).is_file():
                 raise Failed(f"{file} does not exist")
-        case ["pip", "install", *_] | ["git", "clone", *_] | ["cd", _]:
+        case ["pip", "install", *targets]:
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+            asked = {extra for target in targets for extra in re.findall(r"\[(\w+)\]", target)}
+            if not asked <= set(project["optional-dependencies"]):
+                raise Failed(f"there is no extra {asked - set(project['optional-dependencies'])}")
+        case ["git", "clone", *_] | ["cd", _]:
             pass
         case _:
             raise Failed(f"{shlex.join(words)}: no command that a reader of this page would have")
@@ -165,11 +180,18 @@ def chosen(text: str, options: dict[str, str]) -> str:
         if key in options:
             units = text.split(separator)
             spans = [tuple(map(int, span.split("-"))) for span in options[key].split(",")]
-            kept = [unit for first, *last in spans for unit in ("…", *units[first - 1 : (last or [first])[0]])]
+            kept = [
+                unit for first, *last in spans for unit in ("…", *units[first - 1 : (last or [first])[0]])
+            ]
             text = separator.join(kept[1:] if spans[0][0] == 1 else kept)
             if max(spans[-1]) < len(units):
                 text += separator + "…"
     return re.sub(r"(?m)[ \t]+$", "", text)
+
+
+def signed(percent: float, digits: int) -> str:
+    """A percentage with its sign; adding zero keeps −0.0 from flickering with the last bit of a float."""
+    return f"{round(percent, digits) + 0.0:+.{digits}f} %".replace("-", "−")
 
 
 def table(name: str, scores: dict[str, Score]) -> str:
@@ -178,16 +200,66 @@ def table(name: str, scores: dict[str, Score]) -> str:
     for group, score in scores.items():
         percents = (score.median_ape, score.mean_ape, score.p90_ape)
         cells = [f"{score.rows:,}", *(f"{percent:.1f} %" for percent in percents)]
-        # adding zero keeps a bias of −0.0 from flickering with the last bit of a float
-        cells += [f"{round(score.bias, 1) + 0.0:+.1f} %", f"{score.band_coverage:.0f} %"]
+        cells += [signed(score.bias, 1), f"{score.band_coverage:.0f} %"]
         lines.append(f"| {group} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def accuracy(card: Scorecard) -> str:
+def accuracy() -> str:
     """The table of README.md."""
+    card = validate("kernels")
     groups = {source.partition(": ")[2] or source: score for source, score in card.by_source.items()}
-    return f"{START}\n{table('H200, held-out rows', groups | {'**all**': card.overall})}\n{END}"
+    return table("H200, held-out rows", groups | {"**all**": card.overall})
+
+
+def checks() -> str:
+    """Files in calibration/ that no constant was fitted on, for calibration.md."""
+    groups: dict[str, Score] = {}
+    with folder() as place:
+        products = (SWEEP / "gemm_random_shapes.csv").read_text(encoding="utf-8").split()
+        fields = [line.split(",") for line in products[1:]]
+        milliseconds = [",".join([*shape, f"{float(us) / 1e3:.6g}"]) for *shape, us in fields]
+        (place / "random.csv").write_text("\n".join(["dtype,m,n,k,ms", *milliseconds]), encoding="utf-8")
+        for name, file in (
+            ("random shapes", place / "random.csv"),
+            ("`engine_bare`", SWEEP / "engine_bare.csv"),
+        ):
+            groups |= {
+                f"{name}: {kind}": score for kind, score in validate("kernels", file).by_source.items()
+            }
+    return table("check", groups)
+
+
+def vllm(kernels: Path) -> str:
+    """Errors on the rows of AIConfigurator's tables that were not fitted, for calibration.md."""
+    kinds = ["GEMM table bf16", "GEMM table fp8", "GEMM table nvfp4", "attention table prefill bf16"]
+    kinds += ["attention table decode bf16", "attention table decode fp8", "MoE table bf16", "MoE table fp8"]
+    found = {system: {kind: "–" for kind in kinds} for system in sorted(SYSTEMS)}
+    with folder() as place:
+        for system in found:
+            for name, column, groups, seed in (
+                ("gemm", "gemm_dtype", ({"bfloat16", "fp8", "nvfp4"},), 7),
+                ("attention", "kv_cache_dtype", ({"bfloat16"}, {"fp8"}), 3),
+                ("moe", "moe_dtype", ({"bfloat16"},), 5),
+            ):
+                with (kernels / f"aic_{name}_extract.csv").open(encoding="utf-8", newline="") as file:
+                    rows = [row for row in csv.DictReader(file) if row["system"] == system]
+                fitted = set()
+                for group in groups:
+                    drawn = [row for row in rows if row[column] in group]
+                    draws = np.random.default_rng(seed).random(len(drawn))  # as in calibration/search.py
+                    fitted |= {id(row) for row, draw in zip(drawn, draws, strict=True) if draw < 0.25}
+                lines = [",".join([*row.values(), str(int(id(row) in fitted))]) for row in rows]
+                text = "\n".join([",".join([*rows[0], "fitted"]), *lines])
+                (place / "table.csv").write_text(text, encoding="utf-8")
+                for kind, score in validate("kernels", place / "table.csv").by_source.items():
+                    if kind in kinds:
+                        found[system][kind] = f"{score.median_ape:.0f} / {score.p90_ape:.0f} %"
+    head = " | ".join(kind.replace(" table", "") for kind in kinds)
+    lines = [f"| chip | {head} |", f"| --- |{' ---: |' * len(kinds)}"]
+    return "\n".join(
+        [*lines, *(f"| {SYSTEMS[s]} | {' | '.join(cells.values())} |" for s, cells in found.items())]
+    )
 
 
 def validation_page(card: Scorecard) -> str:
@@ -195,20 +267,21 @@ def validation_page(card: Scorecard) -> str:
     missing = sum(reason.rows for reason in card.unsupported)
     reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
     worst = "\n".join(
-        f"| {one.label} | {one.source.partition(': ')[2]} | {one.measured * 1e6:.1f} µs | {one.predicted * 1e6:.1f} µs "
-        f"| {one.error_percent:+.0f} % | {one.where} |"
+        f"| {one.label} | {one.source.partition(': ')[2] or one.source} | {one.measured * 1e6:.1f} µs "
+        f"| {one.predicted * 1e6:.1f} µs | {signed(one.error_percent, 0)} | {one.where} |"
         for one in card.worst
     )
     return f"""{NOTICE}
 
 # Validation: kernels
 
-`datahall validate kernels` predicts every shipped measurement again and prints the error. This page is its answer.
+`datahall validate kernels` predicts every shipped measurement again and prints the error. This page is its
+answer.
 
-{card.rows:,} measured rows: {card.scored:,} scored, {card.fitted:,} used for fitting and therefore never scored,
-{missing:,} that the models cannot express. Error is predicted / measured − 1. Median, mean and P90 are of its size;
-bias is its signed median. *In band* is the share of rows inside their P10–P90 band: 80 % would be right, more means
-that the band is too wide, less that it is too narrow.
+{card.rows:,} measured rows: {card.scored:,} scored, {card.fitted:,} used for fitting and therefore never
+scored, {missing:,} that the models cannot express. Error is predicted / measured − 1. Median, mean and P90
+are of its size; bias is its signed median. *In band* is the share of rows inside their P10–P90 band: 80 %
+would be right, more means that the band is too wide, less that it is too narrow.
 
 {table("", {"all": card.overall})}
 
@@ -240,8 +313,8 @@ A row names the model whose shapes it has; "–" are kernels of no model in part
 | --- | ---: |
 | a constant was fitted on it | {card.fitted:,} |
 {reasons + chr(10) if reasons else ""}
-Each file says in its column `fitted` which rows those are; [calibration.md](calibration.md) says what was fitted.
-Score a file of your own: [howto/score-measurements.md](howto/score-measurements.md).
+Each file says in its column `fitted` which rows those are; [calibration.md](calibration.md) says what was
+fitted. Score a file of your own: [howto/score-measurements.md](howto/score-measurements.md).
 """
 
 
@@ -259,13 +332,13 @@ def nomenclature_page() -> str:
 
 # Nomenclature
 
-Each term has one meaning here, in the command line, in JSON keys, in Python and in these pages. `datahall explain TERM`
-prints an entry; the terms live in `src/datahall/show/nomenclature.toml`.
+Each term has one meaning here, in the command line, in JSON keys, in Python and in these pages.
+`datahall explain TERM` prints an entry; the terms live in `src/datahall/show/nomenclature.toml`.
 
-Quantities are SI. GB is 10⁹ bytes and GiB is 2³⁰; a lower-case b is a bit and is accepted on input only. FLOP counts a
-multiply and an add as two. Peaks are dense. Link bandwidths are one way. Keys in JSON and names in Python end in their
-unit: `_s`, `_bytes`, `_bytes_per_s`, `_flop`, `_flop_per_s`, `_w`, `_usd`, `_tokens_per_s`; ratios end in `_fraction`
-or `_ratio`, counts start with `num_`.
+Quantities are SI. GB is 10⁹ bytes and GiB is 2³⁰; a lower-case b is a bit and is accepted on input only. FLOP
+counts a multiply and an add as two. Peaks are dense. Link bandwidths are one way. Keys in JSON and names in
+Python end in their unit: `_s`, `_bytes`, `_bytes_per_s`, `_flop`, `_flop_per_s`, `_w`, `_usd`,
+`_tokens_per_s`; ratios end in `_fraction` or `_ratio`, counts start with `num_`.
 
 ## Terms
 
@@ -281,9 +354,14 @@ def picture() -> str:
     rules = re.findall(r"^\.datahall (?:svg )(\..*)$", css, re.M)
     font = "font: 11.5px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif;"
     plain = [rule.replace(".datahall svg ", "") for rule in rules]
-    style = f"svg {{ {light} {font} }}\n@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}\n" + "\n".join(plain)
+    style = (
+        f"svg {{ {light} {font} }}\n@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}\n"
+        + "\n".join(plain)
+    )
     head, _, body = svg(answer.charts[0]).partition("</title>")
-    opening = head.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    opening = head.replace(
+        "<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" ', 1
+    )
     backdrop = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
     return f"{opening}</title><style>\n{style}\n</style>{backdrop}{body}\n"
 
@@ -291,7 +369,7 @@ def picture() -> str:
 def pages() -> list[Path]:
     """Every page whose commands are run."""
     written = {DOCS / "validation.md", DOCS / "nomenclature.md"}
-    return [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if path not in written)]
+    return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - written)]
 
 
 def generated() -> dict[Path, str]:
@@ -306,17 +384,28 @@ def generated() -> dict[Path, str]:
 
 def page_text(path: Path) -> str:
     """What a page should say."""
-    text = refreshed(path.read_text(encoding="utf-8"))
-    if START in text:
-        before, _, rest = text.partition(START)
-        text = before + accuracy(validate("kernels")) + rest.partition(END)[2]
-    return text
+    return MARKED.sub(_written, refreshed(path.read_text(encoding="utf-8")))
+
+
+def _written(block: re.Match[str]) -> str:
+    """A marked table anew; those that need files from outside stay as they are."""
+    writers = {"accuracy": accuracy, "checks": checks} | (
+        {"vllm": lambda: vllm(KERNELS[0])} if KERNELS else {}
+    )
+    if block[1] not in writers:
+        return block[0]
+    first, last = block[0].split("\n", 1)[0], block[0].rsplit("\n", 1)[1]
+    return f"{first}\n{writers[block[1]]()}\n{last}"
 
 
 def main(check: bool) -> int:
     """Write, or name, what is stale."""
     wanted = generated() | {path: page_text(path) for path in pages()}
-    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    stale = [
+        path
+        for path, text in wanted.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
     for path in stale:
         print(f"{'stale' if check else 'wrote'} {path.relative_to(ROOT)}")
         if not check:
@@ -325,4 +414,5 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
+    KERNELS += [Path(word).resolve() for word in sys.argv[1:] if not word.startswith("-")]
     sys.exit(main("--check" in sys.argv[1:]))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datahall.catalog import load as load_catalog
     from datahall.errors import DatahallError
     from datahall.show.chip import show_chip
+    from datahall.show.fabric import show_fabric
     from datahall.show.hierarchy import show_hierarchy
     from datahall.show.listing import (
         catalog_chips,
@@ -43,6 +44,7 @@ _HOMES = {
     "load_catalog": "catalog:load",
     "DatahallError": "errors",
     "show_chip": "show.chip",
+    "show_fabric": "show.fabric",
     "show_model": "show.model",
     "show_roofline": "show.roofline",
     "show_hierarchy": "show.hierarchy",
@@ -77,6 +79,7 @@ __all__ = [
     "explain_term",
     "load_catalog",
     "show_chip",
+    "show_fabric",
     "show_hierarchy",
     "show_model",
     "show_roofline",

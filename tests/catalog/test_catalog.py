@@ -175,7 +175,10 @@ def test_unknown_names_of_every_kind_offer_near_ones(catalog: Catalog, kind: str
 
 
 def test_every_source_is_named_by_some_fact(catalog: Catalog) -> None:
-    entries = (*catalog.chips(), *catalog.links(), *catalog.servers(), *catalog.models())
+    entries = (
+        *catalog.chips(), *catalog.links(), *catalog.servers(), *catalog.models(),
+        *catalog.switches(), *catalog.cables(), *catalog.reroutes(), *catalog.known_fabrics(),
+    )  # fmt: skip
     cited = {fact.source.title for entry in entries for fact in entry.facts.values()}
     cited |= {
         fact.source.title

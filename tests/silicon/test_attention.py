@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,13 +107,17 @@ def test_attention_of_every_kind_of_model_stays_under_the_roof(name: str, query:
     machine, model = CATALOG.chip("h200-sxm"), CATALOG.model(name)
     for batch in (1, 64, 512):
         step = forward_pass(model, batch=float(batch), query=float(query), past=float(past))
-        for kernel in time_operators(machine, [one for one in step if isinstance(one.shape, Attention)]).kernels:
+        for kernel in time_operators(
+            machine, [one for one in step if isinstance(one.shape, Attention)]
+        ).kernels:
             assert kernel.time_s >= kernel.roofline_s, (batch, kernel.operator.shape)
 
 
 @few
 @given(chips, batches, lengths, lengths, st.integers(1, 1000).map(float))
-def test_more_prefill_is_never_faster(chip: str, batch: float, query: float, past: float, more: float) -> None:
+def test_more_prefill_is_never_faster(
+    chip: str, batch: float, query: float, past: float, more: float
+) -> None:
     now = prefill(chip, batch, query, past).time_s
     assert prefill(chip, batch + more, query, past).time_s >= now
     assert prefill(chip, batch, query + more, past).time_s >= now
@@ -120,7 +126,9 @@ def test_more_prefill_is_never_faster(chip: str, batch: float, query: float, pas
 
 @few
 @given(chips, st.integers(128, 512).map(float), lengths, st.integers(1, 1000).map(float))
-def test_more_decode_is_never_faster_on_a_full_chip(chip: str, batch: float, cache: float, more: float) -> None:
+def test_more_decode_is_never_faster_on_a_full_chip(
+    chip: str, batch: float, cache: float, more: float
+) -> None:
     now = decode(chip, batch, cache).time_s * (1 - 1e-12)
     assert decode(chip, batch + more, cache).time_s >= now
     assert decode(chip, batch, cache + more).time_s >= now
@@ -142,7 +150,9 @@ def test_a_prompt_in_chunks_is_never_faster_than_whole(
     chip: str, batch: float, query: float, past: float
 ) -> None:
     first = np.ceil(query / 2)
-    parts = prefill(chip, batch, first, past).time_s + prefill(chip, batch, query - first, past + first).time_s
+    parts = (
+        prefill(chip, batch, first, past).time_s + prefill(chip, batch, query - first, past + first).time_s
+    )
     assert parts >= prefill(chip, batch, query, past).time_s
 
 
@@ -186,14 +196,14 @@ def test_a_short_cache_is_not_split() -> None:
 
 
 def test_grouped_heads_read_a_share_of_the_cache() -> None:
-    """At a long context the time follows the stored bytes: heads that share keys and values read them once."""
+    """At a long context the time follows the stored bytes: heads that share a cache read it once."""
     every, grouped, single = (
         decode("h200-sxm", 256.0, 32768.0, heads=32.0, kv=kv).time_s for kv in (32.0, 8.0, 1.0)
     )
     assert every / grouped == pytest.approx(4.0, rel=0.05)
     assert every / single == pytest.approx(32.0, rel=0.1)
     halved = decode("h200-sxm", 256.0, 32768.0, kv_bytes=1.0).time_s
-    assert halved / grouped == pytest.approx(0.5, rel=0.05)
+    assert 0.49 < halved / grouped < 1, "half the bytes, less what widening them costs"
 
 
 def test_latent_attention_reads_one_vector_for_keys_and_values() -> None:
@@ -224,12 +234,17 @@ def _attention_of(name: str, *, batch: float, past: float, latent: str = "auto")
     return time_operators(CATALOG.chip("h200-sxm"), cores).kernels[0]
 
 
+def _decode_columns(chip: str, batch: Number, query: Number, past: Number) -> AttentionTimes:
+    del query
+    return decode(chip, batch, past)
+
+
 @few
 @given(chips, st.integers(0, 10_000))
 def test_a_column_holds_what_each_shape_alone_gives(chip: str, seed: int) -> None:
     random = np.random.default_rng(seed)
     batch, query, past = (np.floor(2.0 ** random.uniform(0, top, 8)) for top in (8, 13, 14))
-    for times in (lambda b, _, p: decode(chip, b, p), lambda b, q, p: prefill(chip, b, q, p)):
+    for times in (partial(_decode_columns, chip), partial(prefill, chip)):
         together = times(batch, query, past)
         for row in range(8):
             alone = times(batch[row], query[row], past[row])

@@ -118,7 +118,9 @@ def test_a_column_holds_what_each_product_alone_gives(chip: str, seed: int) -> N
     together = timed(chip, m, n, k)
     for row in range(0, 64, 9):
         alone = timed(chip, m[row], n[row], k[row])
-        assert [getattr(alone, name)[0] for name in FIELDS] == [getattr(together, name)[row] for name in FIELDS]
+        assert [getattr(alone, name)[0] for name in FIELDS] == [
+            getattr(together, name)[row] for name in FIELDS
+        ]
 
 
 @pytest.mark.parametrize("chip", ["h200-sxm", "a100-sxm-80gb", "tpu-v5p"])
@@ -147,7 +149,9 @@ def test_the_search_finds_the_cheapest_tile_of_its_own_estimate() -> None:
             (tile_n + tile_m) * 2 / constants.feed_bytes_per_s,
             tile_n * 2 / constants.choose_stream_bytes_per_s,
         )
-        tile_s = k / split * per_k + constants.choose_tile_s + tile_n * tile_m * 2 / constants.epilogue_bytes_per_s
+        tile_s = (
+            k / split * per_k + constants.choose_tile_s + tile_n * tile_m * 2 / constants.epilogue_bytes_per_s
+        )
         join_s = constants.choose_split_s + 8 * split * m * n / bandwidth if split > 1 else 0.0
         return waves * tile_s + join_s
 

@@ -27,7 +27,13 @@ widths = st.integers(64, 20_000).map(float)
 
 
 def timed(
-    chip: str, num_rows: Number, num_experts: float, n: Number, k: Number, hit: Number, weight_bytes: float = 2.0
+    chip: str,
+    num_rows: Number,
+    num_experts: float,
+    n: Number,
+    k: Number,
+    hit: Number,
+    weight_bytes: float = 2.0,
 ) -> Times:
     machine = CATALOG.chip(chip)
     return grouped_times(
@@ -100,13 +106,19 @@ def test_a_small_batch_of_a_mixture_is_held_back_by_memory(model: str) -> None:
     step = forward_pass(CATALOG.model(model), batch=4.0, query=1.0, past=1000.0)
     experts_of = [one for one in step if isinstance(one.shape, GroupedGemm) and "expert" in one.name]
     assert experts_of
-    assert {kernel.bound for kernel in time_operators(CATALOG.chip("h200-sxm"), experts_of).kernels} == {"memory"}
+    assert {kernel.bound for kernel in time_operators(CATALOG.chip("h200-sxm"), experts_of).kernels} == {
+        "memory"
+    }
 
 
 def test_fp8_experts_are_faster_than_bf16_ones() -> None:
     def seconds(precision: str) -> float:
         step = forward_pass(
-            CATALOG.model("mixtral-8x7b"), batch=64.0, query=1.0, past=1000.0, precision=Precision.named(precision)
+            CATALOG.model("mixtral-8x7b"),
+            batch=64.0,
+            query=1.0,
+            past=1000.0,
+            precision=Precision.named(precision),
         )
         products = [one for one in step if isinstance(one.shape, GroupedGemm)]
         return float(time_operators(CATALOG.chip("h200-sxm"), products).total_s)

@@ -144,7 +144,9 @@ def test_unknown_policies_and_places_name_those_there_are() -> None:
 
 
 def test_a_chip_without_published_bandwidths_is_refused() -> None:
-    blank = Chip(name="x", title="X", vendor="", family="hopper", levels=(Level(name="memory", capacity_bytes=1e9),))
+    blank = Chip(
+        name="x", title="X", vendor="", family="hopper", levels=(Level(name="memory", capacity_bytes=1e9),)
+    )
     with pytest.raises(UnsupportedError, match="no memory level of X"):
         steps(blank)
     known = Chip(

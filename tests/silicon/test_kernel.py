@@ -68,7 +68,9 @@ def test_a_pass_is_the_sum_of_its_kernels(
     model: str, batch: float, query: float, graph: bool, sustained: bool
 ) -> None:
     found = passed("h200-sxm", model, batch=batch, query=query, graph=graph, sustained=sustained)
-    assert found.total_s == pytest.approx(sum(one.operator.count * float(one.time_s) for one in found.kernels))
+    assert found.total_s == pytest.approx(
+        sum(one.operator.count * float(one.time_s) for one in found.kernels)
+    )
     assert all(one.total_s == one.operator.count * one.time_s for one in found.kernels)
     assert len(found.kernels) == len(
         forward_pass(CATALOG.model(model), batch=batch, query=query, past=1000.0)
@@ -78,7 +80,9 @@ def test_a_pass_is_the_sum_of_its_kernels(
 @few
 @given(models, st.integers(1, 64).map(float), st.integers(1, 2000).map(float))
 def test_launching_from_the_host_is_never_faster(model: str, batch: float, query: float) -> None:
-    graph, eager = (passed("h200-sxm", model, batch=batch, query=query, graph=graph) for graph in (True, False))
+    graph, eager = (
+        passed("h200-sxm", model, batch=batch, query=query, graph=graph) for graph in (True, False)
+    )
     floor_s = eager.calibration.constants.stream.eager_kernel_s
     for replayed, launched in zip(graph.kernels, eager.kernels, strict=True):
         assert launched.time_s >= max(float(replayed.time_s), floor_s)
@@ -90,7 +94,8 @@ def test_a_settled_clock_is_never_faster_and_short_work_does_not_feel_it(
     model: str, batch: float, query: float
 ) -> None:
     settled, rested = (
-        passed("h200-sxm", model, batch=batch, query=query, sustained=sustained) for sustained in (True, False)
+        passed("h200-sxm", model, batch=batch, query=query, sustained=sustained)
+        for sustained in (True, False)
     )
     droop = settled.calibration.constants.sustained
     for hot, cool in zip(settled.kernels, rested.kernels, strict=True):
@@ -201,7 +206,7 @@ def test_a_chip_without_a_published_bandwidth_is_refused_for_every_kind_of_kerne
     blank = msgspec.structs.replace(CATALOG.chip("h200-sxm"), memory_bytes_per_s=math.nan)
     step = forward_pass(CATALOG.model("deepseek-v3"), batch=1.0, query=1.0, past=99.0)
     for operator in (*step, stream(1e6)):
-        with pytest.raises(UnsupportedError, match="memory bandwidth of .* is not published"):
+        with pytest.raises(UnsupportedError, match=r"memory bandwidth of .* is not published"):
             time_operators(blank, [operator])
 
 
@@ -209,7 +214,8 @@ def test_weights_of_four_bits_read_fewer_bytes() -> None:
     """Weight-only quantisation: bf16 arithmetic on weights of half a byte and their scales."""
     chip = CATALOG.chip("h200-sxm")
     wide, narrow = (
-        time_operators(chip, [product(1, 16384, 16384, "bf16", weights)]).kernels[0] for weights in ("bf16", "int4")
+        time_operators(chip, [product(1, 16384, 16384, "bf16", weights)]).kernels[0]
+        for weights in ("bf16", "int4")
     )
     assert narrow.memory_s / wide.memory_s == pytest.approx((0.5 + 2 / 128) / 2, rel=0.05)
     decode = [passed(chip, batch=1.0, precision=precision).total_s for precision in ("bf16", "fp8", "w4a16")]

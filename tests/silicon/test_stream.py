@@ -22,12 +22,12 @@ patterns = st.sampled_from(PATTERNS)
 amounts = st.floats(1.0, 1e12)
 
 
-def timed(chip: str, pattern: str, moved_bytes: Number, *, kernels: float = 1.0, width: float = 4096.0) -> Number:
+def timed(
+    chip: str, pattern: str, moved_bytes: Number, *, kernels: float = 1.0, width: float = 4096.0
+) -> Number:
     machine = CATALOG.chip(chip)
     shape = Stream(kernels, pattern, width)  # type: ignore[arg-type]
-    return stream_times(
-        shape, moved_bytes, constants(chip), memory_bytes_per_s=machine.memory_bytes_per_s
-    )[0]
+    return stream_times(shape, moved_bytes, constants(chip), memory_bytes_per_s=machine.memory_bytes_per_s)[0]
 
 
 def constants(chip: str) -> StreamConstants:
@@ -51,7 +51,9 @@ def test_the_step_from_cache_to_memory_only_goes_up(chip: str, pattern: str) -> 
 
 @few
 @given(chips, patterns, st.floats(1e9, 1e12))
-def test_what_outgrows_the_cache_does_not_beat_main_memory(chip: str, pattern: str, moved_bytes: float) -> None:
+def test_what_outgrows_the_cache_does_not_beat_main_memory(
+    chip: str, pattern: str, moved_bytes: float
+) -> None:
     keep = constants(chip).l2_keep_bytes
     if moved_bytes > 1.5 * keep:
         assert timed(chip, pattern, moved_bytes) >= moved_bytes / CATALOG.chip(chip).memory_bytes_per_s

@@ -17,13 +17,17 @@ import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog import shelf
+from datahall.catalog.cable import Cable, read_cable
 from datahall.catalog.chip import Chip, read_chip
 from datahall.catalog.document import Document, Table
 from datahall.catalog.fact import Entry
+from datahall.catalog.known_fabric import KnownFabric, read_known_fabric
 from datahall.catalog.link import Link, read_link
 from datahall.catalog.offer import Offer, read_offer, read_offers
+from datahall.catalog.reroute import Reroute, read_reroute
 from datahall.catalog.server import Server, read_server
 from datahall.catalog.shelf import Named, Reader, Shelf
+from datahall.catalog.switch import Switch, read_switch
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -35,6 +39,10 @@ _SHIPPED_FILES = {
     "link": "links.toml",
     "server": "servers.toml",
     "model": "models/*.toml",
+    "switch": "fabrics.toml",
+    "cable": "fabrics.toml",
+    "reroute": "fabrics.toml",
+    "fabric": "fabrics.toml",
 }
 
 # keys that name an entry of another kind
@@ -42,6 +50,7 @@ _REFERENCES = {
     "chip": (("scale_up", "link"), ("host", "link")),
     "server": (("chip", "chip"), ("scale_up", "link"), ("nic", "link")),
     "offer": (("chip", "chip"),),
+    "fabric": (("server", "server"), ("switch", "switch")),
 }
 
 T = TypeVar("T", bound=Named)
@@ -62,7 +71,7 @@ def user_folder() -> Path:
 
 
 class Catalog:
-    """Chips, links, servers, models and offers by name."""
+    """Chips, links, servers, models, offers and what networks are made of, by name."""
 
     def __init__(
         self, extra: Iterable[Path | str] = (), *, shipped: Path = SHIPPED, user: bool = True
@@ -93,6 +102,38 @@ class Catalog:
     def servers(self) -> tuple[Server, ...]:
         """Every server, rack, pod and cluster."""
         return tuple(self._servers)
+
+    def switch(self, name: str) -> Switch:
+        """Return a switch by name or alias."""
+        return self._switches.get(name)
+
+    def switches(self) -> tuple[Switch, ...]:
+        """Every switch."""
+        return tuple(self._switches)
+
+    def cable(self, name: str) -> Cable:
+        """Return a cable by name or alias."""
+        return self._cables.get(name)
+
+    def cables(self) -> tuple[Cable, ...]:
+        """Every cable."""
+        return tuple(self._cables)
+
+    def reroute(self, name: str) -> Reroute:
+        """Return a way to reroute by name."""
+        return self._reroutes.get(name)
+
+    def reroutes(self) -> tuple[Reroute, ...]:
+        """Every way to reroute."""
+        return tuple(self._reroutes)
+
+    def known_fabric(self, name: str) -> KnownFabric:
+        """Return a published fabric by name or alias."""
+        return self._known_fabrics.get(name)
+
+    def known_fabrics(self) -> tuple[KnownFabric, ...]:
+        """Every published fabric."""
+        return tuple(self._known_fabrics)
 
     def model(self, name: str) -> Model:
         """Return a model by name or alias."""
@@ -192,6 +233,22 @@ class Catalog:
         return self._shelf("server", read_server)
 
     @cached_property
+    def _switches(self) -> Shelf[Switch]:
+        return self._shelf("switch", read_switch)
+
+    @cached_property
+    def _cables(self) -> Shelf[Cable]:
+        return self._shelf("cable", read_cable)
+
+    @cached_property
+    def _reroutes(self) -> Shelf[Reroute]:
+        return self._shelf("reroute", read_reroute)
+
+    @cached_property
+    def _known_fabrics(self) -> Shelf[KnownFabric]:
+        return self._shelf("fabric", read_known_fabric)
+
+    @cached_property
     def _models(self) -> Shelf[Model]:
         from datahall.catalog.model_entry import read_model
 
@@ -259,12 +316,23 @@ class Catalog:
                 found.append(item)
         return found
 
+    def _shelf_of(self, kind: str) -> Shelf[Chip] | Shelf[Link] | Shelf[Server] | Shelf[Switch]:
+        match kind:
+            case "chip":
+                return self._chips
+            case "link":
+                return self._links
+            case "server":
+                return self._servers
+            case _:
+                return self._switches
+
     def _check_references(self, entry: Entry, kind: str, table: Table) -> None:
         for key, target in _REFERENCES.get(kind, ()):
             name = table.get(key)
             if not isinstance(name, str):
                 continue
-            known: Shelf[Chip] | Shelf[Link] = self._chips if target == "chip" else self._links
+            known = self._shelf_of(target)
             beside = [other for other, _ in shelf.tables(entry.document, target)]
             if name not in known and name not in beside:
                 close = nearest(name, [*known.entries, *beside], 1)
@@ -294,7 +362,8 @@ def _reader(kind: str) -> Reader[Named]:
 
         return read_model
     readers: dict[str, Reader[Named]] = {
-        "chip": read_chip, "link": read_link, "server": read_server, "offer": read_offer
+        "chip": read_chip, "link": read_link, "server": read_server, "offer": read_offer,
+        "switch": read_switch, "cable": read_cable, "reroute": read_reroute, "fabric": read_known_fabric,
     }  # fmt: skip
     return readers[kind]
 

@@ -13,7 +13,8 @@ from datahall.catalog.document import Document, Table, Value
 from datahall.catalog.fact import Entry, read_source
 from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
 
-KINDS = ("chip", "link", "server", "model", "offer")
+KINDS = ("chip", "link", "server", "model", "offer", "switch", "cable", "reroute", "fabric")
+_LISTED = {"chip", "link", "server", "model"}  # kinds that `datahall catalog` has a list of
 
 
 class Named(Protocol):
@@ -67,7 +68,8 @@ class Shelf(Generic[T]):
         """Return the entry called `name`, in any spelling; an unknown name is an error that offers three."""
         found = self._index.get(folded(name))
         if found is None:
-            raise UnknownNameError(self.kind, name, self.entries, where=where)
+            all_names = "" if self.kind in _LISTED else f"known: {', '.join(self.entries)}"
+            raise UnknownNameError(self.kind, name, self.entries, where=where, hint=all_names)
         return self.entries[found]
 
     def __contains__(self, name: str) -> bool:

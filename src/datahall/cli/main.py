@@ -18,7 +18,10 @@ from datahall.errors import DatahallError, OutputError
 
 VERBS = {
     "decide": (Verb("explain", "the chain behind any answer, or what a term means"),),
-    "look": (Verb("show", "one question: chip, model, roofline, hierarchy"),),
+    "look": (
+        Verb("show", "one question: chip, model, roofline, hierarchy"),
+        Verb("simulate", "watch it happen, event by event: fabric"),
+    ),
     "trust": (
         Verb("validate", "our error against public measurements"),
         Verb("check", "every problem of a catalogue file or a config.json"),

@@ -25,6 +25,15 @@ def model_names(context: click.Context, parameter: click.Parameter, incomplete: 
     return _beginning(incomplete, lambda: (model.name for model in load().models()))
 
 
+def fabric_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Topologies and published fabrics that begin with what is typed."""
+    del context, parameter
+    from datahall.catalog import load
+    from datahall.fabric.build import TOPOLOGIES
+
+    return _beginning(incomplete, lambda: (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics())))
+
+
 def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
     try:
         return sorted(name for name in names() if name.startswith(incomplete.lower()))

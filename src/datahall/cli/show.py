@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from datahall.cli.names import chip_names, model_names
+from datahall.cli.names import chip_names, fabric_names, model_names
 from datahall.cli.question import question
 from datahall.cli.verbs import Verbs
 
@@ -19,6 +19,7 @@ datahall show chip h100-sxm
 datahall show model llama-3.1-70b --seq 8192
 datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
 datahall show hierarchy h100-sxm
+datahall show fabric fat-tree --chips 16384 --chip h100-sxm
 """
 
 
@@ -143,3 +144,51 @@ def hierarchy(chip: str, working_set: str, offload: str | None, prefetch: bool, 
     from datahall.show.hierarchy import show_hierarchy
 
     return show_hierarchy(chip, working_set=working_set, offload=offload, prefetch=prefetch, catalog=catalog)
+
+
+@question(
+    command,
+    "fabric",
+    examples="""
+    datahall show fabric fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1
+    datahall show fabric nvl72 fat-tree torus tree --chips 9216
+    datahall show fabric meta-24k-roce
+    """,
+)
+@click.argument("topologies", metavar="TOPOLOGY...", nargs=-1, required=True, shell_complete=fabric_names)
+@click.option("--chips", metavar="N", help="Chips to join.")
+@click.option(
+    "--chip", default="", metavar="CHIP", shell_complete=chip_names, help="Which (default: the usual one)."
+)
+@click.option(
+    "--switch", default="", metavar="SWITCH", help="Switch of the catalogue (default: of the port's speed)."
+)
+@click.option("--radix", metavar="N", help="Ports of a switch, instead of the catalogue's.")
+@click.option("--tiers", metavar="N", help="Tiers of switches (default: the fewest).")
+@click.option(
+    "--oversubscription", default="1:1", show_default=True, metavar="DOWN:UP", help='By tier, e.g. "1:1,7:1".'
+)
+@click.option("--sides", default="", metavar="XxYxZ", help="Sides of a torus (default: the most cube-like).")
+def fabric(
+    topologies: tuple[str, ...],
+    chips: str | None,
+    chip: str,
+    switch: str,
+    radix: str | None,
+    tiers: str | None,
+    oversubscription: str,
+    sides: str,
+    catalog: Catalog,
+) -> Answer:
+    """Switches, cables, bisection, diameter, paths, power and price; several side by side.
+
+    TOPOLOGY is tree, fat-tree, clos, rail-optimised, rail-only, dragonfly, dragonfly-plus, hyperx, torus,
+    mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce, meta-24k-infiniband,
+    xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod, gb200-nvl72-cluster.
+    """
+    from datahall.show.fabric import show_fabric
+
+    return show_fabric(
+        topologies, chips=chips, chip=chip, switch=switch, radix=radix, tiers=tiers,
+        oversubscription=oversubscription, sides=sides, catalog=catalog,
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """A four-way heap of times that knows where each of its nodes is.
 
-A node is 16 bytes, so four siblings are one cache line; the root is node 3 and the children of node i are nodes
-4(i-2) … 4(i-2)+3.  Four ways did 9 million hold steps a second at 16,384 nodes where two ways did 6.  Keeping
-`position` up to date costs 5–10 % of that and lets any event be moved or removed where it stands.
+A node is 16 bytes, so four siblings are one cache line; the root is node 3 and the children of node i are
+nodes 4(i-2) … 4(i-2)+3.  Four ways did 9 million hold steps a second at 16,384 nodes where two ways did 6.
+Keeping `position` up to date costs 5–10 % of that and lets any event be moved or removed where it stands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Many chips: topologies as arrays, the ways through them, what they are made of and what is left when parts fail.
+"""Many chips: topologies as arrays, the ways through them, what they are made of and what is left when parts
+fail.
 
 `build` makes a fabric by name, `route` finds the path of each flow, `counts` and `bill` describe it.
 """

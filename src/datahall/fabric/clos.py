@@ -33,32 +33,46 @@ def ports(radix: int, oversubscription: float) -> Ports:
     return Ports(min(radix - up, int(oversubscription * up + 1e-9)), up)
 
 
-def most_chips(radix: int, tiers: int, oversubscription: Sequence[float] = (1.0,)) -> int:
-    """Chips that a network of so many tiers holds: down₁ × … × radix.
+def most_chips(
+    radix: int, tiers: int, oversubscription: Sequence[float] = (1.0,), *, leaf_chips: int | None = None
+) -> int:
+    """Chips that a network of so many tiers holds: down₁ × … × radix; at most `leaf_chips` on a leaf.
 
     >>> most_chips(64, 2), most_chips(64, 3), most_chips(64, 2, (3,))
     (2048, 65536, 3072)
     """
     held = radix
     for tier in range(tiers - 1):
-        held *= ports(radix, _ratio(oversubscription, tier)).down
+        down = ports(radix, _ratio(oversubscription, tier)).down
+        held *= min(down, leaf_chips) if tier == 0 and leaf_chips else down
     return held
 
 
 def size_clos(
-    num_chips: int, *, radix: int, tiers: int | None = None, oversubscription: Sequence[float] = (1.0,)
+    num_chips: int,
+    *,
+    radix: int,
+    tiers: int | None = None,
+    oversubscription: Sequence[float] = (1.0,),
+    leaf_chips: int | None = None,
+    pod_chips: int | None = None,
 ) -> FoldedClos:
-    """The smallest network of `radix`-port switches for so many chips; the fewest tiers unless given."""
+    """The smallest network of `radix`-port switches for so many chips; the fewest tiers unless given.
+
+    Bundles of parallel cables are even, so switches at the top may have free ports.  `pod_chips` makes the
+    pods of three tiers smaller than they could be.
+    """
     _check(num_chips, radix, tiers, oversubscription)
+
+    def holds(ports_: int, tiers_: int) -> int:
+        return most_chips(ports_, tiers_, oversubscription, leaf_chips=leaf_chips)
+
     if tiers is None:
-        tiers = next(
-            (n for n in range(1, MOST_TIERS + 1) if most_chips(radix, n, oversubscription) >= num_chips),
-            MOST_TIERS,
-        )
-    held = most_chips(radix, tiers, oversubscription)
+        tiers = next((n for n in range(1, MOST_TIERS + 1) if holds(radix, n) >= num_chips), MOST_TIERS)
+    held = holds(radix, tiers)
     if num_chips > held:
         enough = radix
-        while most_chips(enough, tiers, oversubscription) < num_chips:
+        while holds(enough, tiers) < num_chips:
             enough += 2
         more = f", {tiers + 1} tiers" if tiers < MOST_TIERS else ""
         raise ScenarioError(
@@ -68,7 +82,7 @@ def size_clos(
     if tiers == 1:
         return FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))
     leaf = ports(radix, _ratio(oversubscription, 0))
-    down = min(leaf.down, num_chips)
+    down = min(leaf.down, num_chips, leaf_chips or num_chips)
     leaves = -(-num_chips // down)
     up = _ceil(down / _ratio(oversubscription, 0))
     if tiers == 2:
@@ -77,7 +91,13 @@ def size_clos(
             num_hosts=num_chips, children=(down, leaves), parents=(1, up // spread), cables=(1, spread)
         )
     middle = ports(radix, _ratio(oversubscription, 1))
-    pods = -(-leaves // middle.down)
+    most_leaves = min(middle.down, -(-pod_chips // down)) if pod_chips else middle.down
+    pods = -(-leaves // most_leaves)
+    if pods > radix:
+        raise ScenarioError(
+            f"{pods} pods of {most_leaves * down:,} chips do not fit {radix}-port core switches",
+            hint=f"pods of {-(-leaves // radix) * down:,} chips or more",
+        )
     pod_leaves = -(-leaves // pods)
     low = _bundle(up, pod_leaves, middle.down)
     up2 = _ceil(pod_leaves * low / _ratio(oversubscription, 1))
@@ -97,9 +117,12 @@ def clos(
     radix: int,
     tiers: int | None = None,
     oversubscription: Sequence[float] = (1.0,),
+    pod_chips: int | None = None,
 ) -> Fabric:
     """A one-, two- or three-tier Clos network, oversubscribed by tier from the leaves up."""
-    shape = size_clos(num_chips, radix=radix, tiers=tiers, oversubscription=oversubscription)
+    shape = size_clos(
+        num_chips, radix=radix, tiers=tiers, oversubscription=oversubscription, pod_chips=pod_chips
+    )
     levels = shape.num_levels
     return folded_clos(f"{levels}-tier Clos of {radix}-port switches", "clos", shape, wire)
 
@@ -123,7 +146,8 @@ def _check(num_chips: int, radix: int, tiers: int | None, oversubscription: Sequ
     if radix < 2 or radix % 2:
         near = sorted({max(2, radix - 1), max(2, radix + 1)})
         raise ScenarioError(
-            f"a switch has an even number of ports, not {radix}", hint=f"nearest: {' or '.join(map(str, near))}"
+            f"a switch has an even number of ports, not {radix}",
+            hint=f"nearest: {' or '.join(map(str, near))}",
         )
     if tiers is not None and not 1 <= tiers <= MOST_TIERS:
         raise ScenarioError(f"a Clos network of {tiers} tiers is not modelled", hint="1, 2 or 3 tiers")

@@ -1,11 +1,11 @@
 """Dragonfly and dragonfly+: groups of switches that are joined to each other directly by long cables.
 
-In a dragonfly the switches of a group are fully meshed; in a dragonfly+ a group is a leaf–spine network and only its
-spines have global links.  Global port q of group i goes to group i + 1 + q mod (groups - 1), so every two groups are
-joined by the same number of cables.  Routes are minimal: at most one global link.
+In a dragonfly the switches of a group are fully meshed; in a dragonfly+ a group is a leaf–spine network and
+only its spines have global links.  Global port q of group i goes to group i + 1 + q mod (groups - 1), so
+every two groups are joined by the same number of cables.  Routes are minimal: at most one global link.
 
-References: J. Kim, W. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008;
-A. Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017.
+References: J. Kim, W. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
+2008; A. Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         """The switch of an endpoint, counted over all groups."""
         return host // self.terminals
 
-    def local(self, group: Ints, here: Ints, there: Ints) -> Ints:
+    def local(self, group: Ints, here: Ints | Longs, there: Ints | Longs) -> Ints:
         """The link between two switches of a group (plain dragonfly), -1 where they are the same."""
         slot = there - (there > here)
         link = self.local_start + (group * self.leaves + here) * (self.leaves - 1) + slot
@@ -90,7 +90,9 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         if self.plus:
             return np.full((here.size, copy.size), 3, np.int64)
         _, exit_, entry = self.ends(np.maximum(offset, 1)[:, None].astype(np.int64), copy)
-        return 1 + (exit_ != here[:, None] % self.leaves) + (entry != there[:, None] % self.leaves)
+        away = (exit_ != here[:, None] % self.leaves).astype(np.int64)
+        lengths: Longs = 1 + away + (entry != there[:, None] % self.leaves)
+        return lengths
 
     def hops(self, source: Ints, target: Ints) -> Ints:
         here, there = self.leaf(source), self.leaf(target)
@@ -177,8 +179,8 @@ def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric
         held = (radix + 1) // 4
         if held < 1 or _most(held) < num_chips:
             raise ScenarioError(
-                f"{num_chips:,} chips do not fit a dragonfly of {radix}-port switches, which holds {_most(held):,}",
-                hint=f"{4 * chips - 1} ports hold {_most(chips):,}",
+                f"{num_chips:,} chips do not fit a dragonfly of {radix}-port switches",
+                hint=f"it holds {_most(held):,}; {4 * chips - 1} ports hold {_most(chips):,}",
             )
         chips = held
     groups = -(-num_chips // (2 * chips * chips))
@@ -196,12 +198,15 @@ def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric
 def dragonfly_plus(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     """Groups of k/2 leaves and k/2 spines of k ports: (k/2)² chips and global ports each."""
     if radix < 2 or radix % 2:
-        raise ScenarioError(f"a switch has an even number of ports, not {radix}", hint=f"nearest: {radix + 1}")
+        raise ScenarioError(
+            f"a switch has an even number of ports, not {radix}", hint=f"nearest: {radix + 1}"
+        )
     half = radix // 2
     most = (half * half + 1) * half * half
     if num_chips < 1 or num_chips > most:
         raise ScenarioError(
-            f"{num_chips:,} chips do not fit a dragonfly+ of {radix}-port switches", hint=f"it holds 1 to {most:,}"
+            f"{num_chips:,} chips do not fit a dragonfly+ of {radix}-port switches",
+            hint=f"it holds 1 to {most:,}",
         )
     groups = -(-num_chips // (half * half))
     shape = Dragonfly(
@@ -223,7 +228,10 @@ def _built(name: str, topology: str, shape: Dragonfly, wire: Wire) -> Fabric:
     hosts = np.arange(shape.num_hosts, dtype=np.int32)
     all_leaves = np.arange(shape.groups * shape.leaves, dtype=np.int32)
     access = shape.leaf(hosts)
-    sources, targets = [hosts, access + np.int32(shape.num_hosts)], [access + np.int32(shape.num_hosts), hosts]
+    sources, targets = (
+        [hosts, access + np.int32(shape.num_hosts)],
+        [access + np.int32(shape.num_hosts), hosts],
+    )
     first_spine = shape.num_hosts + all_leaves.size
     if shape.plus:
         lower = np.repeat(all_leaves, shape.spines)

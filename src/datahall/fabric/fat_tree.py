@@ -9,6 +9,7 @@ SIGCOMM 2008.
 from __future__ import annotations
 
 from datahall.errors import ScenarioError
+from datahall.fabric.clos import size_clos
 from datahall.fabric.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.graph import Fabric, Wire
 
@@ -26,9 +27,9 @@ def smallest_radix(num_chips: int) -> int:
 
 
 def fat_tree(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
-    """A k-ary fat tree for `num_chips` chips, the smallest that holds them unless `radix` is given.
+    """The smallest k-ary fat tree that holds `num_chips` chips; ports past the last chip are empty.
 
-    Every pod and switch is there; ports past the last chip are empty.
+    With `radix` given it has only the pods that are needed, and as many core switches as these fill.
     """
     if num_chips < 1:
         raise ScenarioError(f"a fat tree of {num_chips} chips", hint="ask for 1 chip or more")
@@ -46,7 +47,9 @@ def fat_tree(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
             f"or take {k**3 // 4:,} chips",
         )
     half = k // 2
-    shape = FoldedClos(
-        num_hosts=num_chips, children=(half, half, k), parents=(1, half, half), cables=(1, 1, 1)
+    shape = (
+        FoldedClos(num_hosts=num_chips, children=(half, half, k), parents=(1, half, half), cables=(1, 1, 1))
+        if radix is None or half == 1
+        else size_clos(num_chips, radix=k, tiers=3)
     )
     return folded_clos(f"{k}-ary fat tree", "fat-tree", shape, wire)

@@ -1,9 +1,11 @@
-"""The compiled loop of the flow simulation: arrivals, completions, changes of capacity, and new rates after each.
+"""The compiled loop of the flow simulation: arrivals, completions, changes of capacity, and new rates after
+each.
 
-Rates are solved again only where a change can be felt.  The flows that changed are solved against what all others
-leave free; then every flow on the links they pass must still have its bottleneck: a full link on which nobody has more
-per weight.  Those that do not join the region, and it is solved again.  An allocation in which every flow has its
-bottleneck is the max-min fair one, and there is only one (Bertsekas & Gallager, Data Networks, 1992, §6.5.2).
+Rates are solved again only where a change can be felt.  The flows that changed are solved against what all
+others leave free; then every flow on the links they pass must still have its bottleneck: a full link on which
+nobody has more per weight.  Those that do not join the region, and it is solved again.  An allocation in
+which every flow has its bottleneck is the max-min fair one, and there is only one (Bertsekas & Gallager, Data
+Networks, 1992, §6.5.2).
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.compiled import Kernel, inline
-from datahall.events.queue import Queue, cancel, is_pending, now_s, num_pending, peek, pop, push, reschedule
+from datahall.events.queue import Queue, new_queue, now_s, num_pending
+from datahall.events.schedule import cancel, is_pending, peek, pop, push, reschedule
 from datahall.fabric.graph import Floats, Ints
-from datahall.fabric.rates import fill_rates
+from datahall.fabric.rates import fill_rates, held_back
 
 START, END = 0, 1  # what an event of a flow is
 SLACK = 1e-9  # relative difference below which two levels are one
@@ -130,24 +133,6 @@ def end(s: State, flow: int, now: float) -> None:
 
 
 @inline
-def hold_back(s: State, flows: Ints) -> Floats:
-    """Caps with head-of-line blocking: on the way to its bottleneck a flow holds what is behind it to its level."""
-    blocked = np.full(s.capacity.size, np.inf)
-    for flow in flows:
-        if s.bottleneck[flow] >= 0:
-            for entry in range(s.offsets[flow], s.offsets[flow + 1]):
-                link = s.links[entry]
-                if link == s.bottleneck[flow]:
-                    break
-                blocked[link] = min(blocked[link], s.rate[flow] / s.weight[flow])
-    held = s.cap.copy()
-    for flow in flows:
-        for entry in range(s.offsets[flow], s.offsets[flow + 1]):
-            held[flow] = min(held[flow], blocked[s.links[entry]] * s.weight[flow])
-    return held
-
-
-@inline
 def solve(s: State, head_of_line: bool) -> None:
     """Rates of the region from what the flows outside it leave free."""
     region = s.region[: s.num[REGION]]
@@ -166,8 +151,12 @@ def solve(s: State, head_of_line: bool) -> None:
         s.num[SOLVED] += region.size
         fill_rates(region, s.links, s.offsets, s.share, s.free, s.weight, s.cap, s.slot, s.rate, s.bottleneck)
         if head_of_line:
-            held = hold_back(s, region)
-            fill_rates(region, s.links, s.offsets, s.share, s.free, s.weight, held, s.slot, s.rate, s.bottleneck)
+            held = held_back(
+                region, s.links, s.offsets, s.capacity.size, s.weight, s.cap, s.rate, s.bottleneck
+            )
+            fill_rates(
+                region, s.links, s.offsets, s.share, s.free, s.weight, held, s.slot, s.rate, s.bottleneck
+            )
 
 
 @inline
@@ -277,3 +266,4 @@ def _run(
 
 
 run = Kernel(_run, compile_s=20.0)
+make_queue = Kernel(new_queue, compile_s=2.0)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
-from datahall.events.queue import NO_EVENT, new_queue
+from datahall.events.queue import NO_EVENT
 from datahall.fabric import flow_loop
 from datahall.fabric.graph import Floats, Ints, Paths
 from datahall.fabric.rates import SMALL, columns
@@ -98,10 +98,15 @@ def simulate(
     """
     state = _state(flows, np.asarray(link_bytes_per_s, float))
     _check_changes(changes, state.capacity.size)
-    small = flows.paths.links.size <= SMALL and flows.num_flows <= SMALL // 4
-    play = flow_loop.run.interpreted if small else flow_loop.run
+    play = flow_loop.run.interpreted if small(flows) else flow_loop.run
     play(
-        state, changes.at_s, changes.link, changes.bytes_per_s, float(until_s), bool(head_of_line), bool(whole)
+        state,
+        changes.at_s,
+        changes.link,
+        changes.bytes_per_s,
+        float(until_s),
+        bool(head_of_line),
+        bool(whole),
     )
     run = Run(
         ready_s=state.ready_s, end_s=state.end_s, left_bytes=state.left, link_bytes=state.carried,
@@ -117,6 +122,11 @@ def simulate(
     return run
 
 
+def small(flows: Flows) -> bool:
+    """Whether the flows are so few that loading compiled code takes longer than playing them without it."""
+    return flows.paths.links.size + flows.num_flows <= SMALL // 8
+
+
 def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
     num_flows, num_links, num_entries = flows.num_flows, capacity.size, flows.paths.links.size
     if flows.paths.num_flows != num_flows:
@@ -126,6 +136,7 @@ def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
     )
     num_bytes = _column("size", flows.num_bytes, num_flows, "B")
     waiting, next_flow, next_offsets = followers(flows)
+    make_queue = flow_loop.make_queue.interpreted if small(flows) else flow_loop.make_queue
     return flow_loop.State(
         links=flows.paths.links, offsets=flows.paths.offsets, share=share, num_bytes=num_bytes, weight=weight, cap=cap,
         start_s=_column("start", flows.start_s, num_flows, "s"),
@@ -139,7 +150,7 @@ def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
         ready_s=np.full(num_flows, np.nan), end_s=np.full(num_flows, np.inf), left=num_bytes.copy(),
         since=np.zeros(num_flows), rate=np.zeros(num_flows), bottleneck=np.full(num_flows, -1, np.int32),
         token=np.full(num_flows, NO_EVENT), active=np.empty(num_flows, np.int32), place=np.empty(num_flows, np.int32),
-        inside=np.zeros(num_flows, np.bool_), region=np.empty(num_flows, np.int32), queue=new_queue(num_flows + 1),
+        inside=np.zeros(num_flows, np.bool_), region=np.empty(num_flows, np.int32), queue=make_queue(num_flows + 1, 0.0),
         num=np.zeros(6, np.int64),
     )  # fmt: skip
 
@@ -177,3 +188,11 @@ def _check_changes(changes: Changes, num_links: int) -> None:
         raise ScenarioError("a link cannot change to a bandwidth below 0")
     if changes.link.size and not (0 <= int(changes.link.min()) <= int(changes.link.max()) < num_links):
         raise ScenarioError(f"link {int(changes.link.max())} changes; the fabric has {num_links:,}")
+
+
+def merged(*changes: Changes) -> Changes:
+    """Several lists of changes as one, in order of time."""
+    at = np.concatenate([one.at_s for one in changes])
+    order = np.argsort(at, kind="stable")
+    link = np.concatenate([one.link for one in changes]).astype(np.int32)
+    return Changes(at[order], link[order], np.concatenate([one.bytes_per_s for one in changes])[order])

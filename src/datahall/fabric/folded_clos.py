@@ -1,9 +1,9 @@
 """Trees whose links go up and down: plain trees, fat trees, leaf–spine and rails are all one family.
 
-Level l has `children[l]` subtrees under each node and `parents[l]` nodes over each node of the level below, joined
-by `cables[l]` parallel cables.  A k-ary fat tree has children (k/2, k/2, k) and parents (1, k/2, k/2); a leaf–spine
-network of radix r has (r/2, r) and (1, r/2); a plain tree has one parent everywhere.  With `planes` above 1 there are
-that many trees side by side that share no switch.
+Level l has `children[l]` subtrees under each node and `parents[l]` nodes over each node of the level below,
+joined by `cables[l]` parallel cables.  A k-ary fat tree has children (k/2, k/2, k) and parents (1, k/2, k/2);
+a leaf–spine network of radix r has (r/2, r) and (1, r/2); a plain tree has one parent everywhere.  With
+`planes` above 1 there are that many trees side by side that share no switch.
 
 Reference: S. Öhring, M. Ibel, S. Das, M. Kumar, "On generalized fat trees", IPPS 1995.
 """
@@ -73,7 +73,7 @@ class FoldedClos(msgspec.Struct, frozen=True, kw_only=True):
         return (group * self.rails + rail) * self.rail_servers + seat
 
     def meeting_level(self, source: Ints, target: Ints) -> Ints:
-        """The lowest level with a node over both; 0 where they are the same, levels + 1 where there is none."""
+        """The lowest level with a node over both; 0 to oneself, levels + 1 where there is none."""
         here, there = self.place(source), self.place(target)
         level = np.zeros(np.broadcast(here, there).shape, np.int32)
         for lower in range(self.num_levels + 1):
@@ -116,23 +116,24 @@ class FoldedClos(msgspec.Struct, frozen=True, kw_only=True):
             child_there = there // size * width + plane
         return paths_of([*up, *reversed(down)])
 
-    def diameter(self) -> int:
-        return 2 * int(self.meeting_level(*self._ends()).max())
+    def _hosts(self) -> Ints:
+        """Endpoints that speak for all; where chips forward, the network carries traffic of one rail only."""
+        return np.arange(0, self.num_hosts, self.rails if self.forwarding else 1, dtype=np.int32)
 
-    def _ends(self) -> tuple[Ints, Ints]:
-        """The first endpoint against all: in a tree that is filled from one side it meets some of them highest."""
-        every = np.arange(self.num_hosts, dtype=np.int32)
-        level = self.meeting_level(np.zeros(1, np.int32), every)
-        return np.zeros(1, np.int32), every[level <= self.num_levels]
+    def diameter(self) -> int:
+        hosts = self._hosts()
+        level = self.meeting_level(hosts[:1], hosts)  # filled from one side, so the first meets one highest
+        return 2 * int(level[level <= self.num_levels].max())
 
     def mean_hops(self) -> float:
-        """Mean of 2 × meeting level over ordered pairs that can meet without changing planes."""
-        place = self.place(np.arange(self.num_hosts, dtype=np.int32))
+        """Mean of 2 × meeting level over ordered pairs."""
+        hosts = self._hosts()
+        place = self.place(hosts)
         together = [
             float((np.bincount(place // self.below(level)).astype(float) ** 2).sum())
             for level in range(self.num_levels + 1)
         ]
-        pairs = together[-1] - self.num_hosts
+        pairs = together[-1] - hosts.size
         if pairs <= 0:
             return 0.0
         met = sum(level * (together[level] - together[level - 1]) for level in range(1, self.num_levels + 1))

@@ -1,7 +1,7 @@
 """A fabric as arrays: endpoints, switches and directed links, whatever the topology.
 
-Nodes 0 … num_hosts-1 are endpoints (chips); switches follow.  A cable is two directed links.  Nothing here is an
-object per link: a fabric of 100,000 endpoints is a few arrays that are built in milliseconds.
+Nodes 0 … num_hosts-1 are endpoints (chips); switches follow.  A cable is two directed links.  Nothing here is
+an object per link: a fabric of 100,000 endpoints is a few arrays that are built in milliseconds.
 """
 
 from __future__ import annotations

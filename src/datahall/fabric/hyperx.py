@@ -1,7 +1,7 @@
 """HyperX: switches in a grid, each joined to all others of its row along every axis; one axis is a full mesh.
 
-Reference: J. Ahn, N. Binkert, A. Davis, M. McLaren, R. Schreiber, "HyperX: topology, routing, and packaging of
-efficient large-scale networks", SC 2009.
+Reference: J. Ahn, N. Binkert, A. Davis, M. McLaren, R. Schreiber, "HyperX: topology, routing, and packaging
+of efficient large-scale networks", SC 2009.
 """
 
 from __future__ import annotations
@@ -50,11 +50,13 @@ class HyperX(msgspec.Struct, frozen=True):
 
     def num_paths(self, source: Ints, target: Ints) -> Longs:
         table = np.array([factorial(n) for n in range(len(self.sides) + 1)], np.int64)
-        return table[self._differing(source, target).sum(axis=1)]
+        ways: Longs = table[self._differing(source, target).sum(axis=1)]
+        return ways
 
     def hops(self, source: Ints, target: Ints) -> Ints:
         ends = np.where((source != target) & (self.terminals > 0), 2, 0)
-        return (self._differing(source, target).sum(axis=1) + ends).astype(np.int32)
+        total: Ints = (self._differing(source, target).sum(axis=1) + ends).astype(np.int32)
+        return total
 
     def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
         here, there = self.router(source), self.router(target)
@@ -89,13 +91,14 @@ class HyperX(msgspec.Struct, frozen=True):
         router = self.router(np.arange(self.num_hosts, dtype=np.int32))
         pairs = float(self.num_hosts) * (self.num_hosts - 1)
         apart = sum(
-            float(self.num_hosts) ** 2 - float((np.bincount(self.place(router, axis)).astype(float) ** 2).sum())
+            float(self.num_hosts) ** 2
+            - float((np.bincount(self.place(router, axis)).astype(float) ** 2).sum())
             for axis in range(len(self.sides))
         )
         return apart / pairs + (2.0 if self.terminals else 0.0)
 
     def bisection_links(self) -> float:
-        """Halve the axis that takes the fewest cables: routers / S × ⌊S/2⌋ × ⌈S/2⌉, at most half the endpoints."""
+        """Halve the cheapest axis: routers / S × ⌊S/2⌋ × ⌈S/2⌉ cables, at most half the endpoints."""
         cuts = [
             (side % 2, self.num_routers // side * (side // 2) * (side - side // 2))
             for side in self.sides
@@ -111,7 +114,9 @@ class HyperX(msgspec.Struct, frozen=True):
 def hyperx(sides: tuple[int, ...], wire: Wire, *, terminals: int, num_chips: int | None = None) -> Fabric:
     """A grid of fully meshed axes with `terminals` chips per switch (0: the chips are the grid)."""
     if not sides or any(side < 1 for side in sides) or terminals < 0:
-        raise ScenarioError(f"sides {sides} with {terminals} chips per switch is no HyperX", hint="e.g. (8, 8), 8")
+        raise ScenarioError(
+            f"sides {sides} with {terminals} chips per switch is no HyperX", hint="e.g. (8, 8), 8"
+        )
     held = prod(sides) * max(terminals, 1)
     chips = held if num_chips is None else num_chips
     if not 1 <= chips <= held or (terminals == 0 and chips != held):
@@ -162,7 +167,7 @@ def full_mesh(num_chips: int, wire: Wire) -> Fabric:
 def hyperx_for(
     num_chips: int, wire: Wire, *, radix: int, axes: int = 2, bisection_fraction: float = 0.5
 ) -> Fabric:
-    """The smallest grid with equal sides: chips per switch T ≤ S / (2 × bisection), T + axes × (S - 1) ≤ radix."""
+    """The smallest grid with equal sides S: at most S / (2 × bisection) chips on a switch."""
     for side in range(2, radix + 1):
         terminals = -(-num_chips // side**axes)
         if terminals + axes * (side - 1) <= radix and 2 * terminals * bisection_fraction <= side:
@@ -172,6 +177,7 @@ def hyperx_for(
         for side in range(2, radix // axes + 2)
     )
     raise ScenarioError(
-        f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches at {bisection_fraction:.0%} bisection",
+        f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches with "
+        f"{bisection_fraction:.0%} of full bisection",
         hint=f"it holds {max(held, 0):,} chips; take {axes + 1} axes, more ports or less bisection",
     )

@@ -1,10 +1,11 @@
 """Rails: chip i of every server hangs on the switches of rail i.
 
-Rail-optimised networks join the rails at the spine; rail-only networks do not, and chips of different rails meet
-inside a server.  With `forwarding` (NCCL calls it PXN) a chip hands traffic for another rail to its neighbour on that
-rail over the scale-up links first.
+Rail-optimised networks join the rails at the spine; rail-only networks do not, and chips of different rails
+meet inside a server.  With `forwarding` (NCCL calls it PXN) a chip hands traffic for another rail to its
+neighbour on that rail over the scale-up links first.
 
-Reference: W. Wang et al., "Rail-only: a low-cost high-performance network for training LLMs", arXiv 2307.12169.
+Reference: W. Wang et al., "Rail-only: a low-cost high-performance network for training LLMs", arXiv
+2307.12169.
 """
 
 from __future__ import annotations
@@ -34,18 +35,24 @@ def rail_optimised(
     """Servers of `rails` chips; each leaf holds one rail of as many servers as it has ports down."""
     check_whole_domains(num_chips, rails)
     servers = num_chips // rails
-    seats = min(servers, ports(radix, oversubscription[0]).down) if tiers != 1 else servers
+    seats = min(servers, ports(radix, oversubscription[0]).down)
     groups = -(-servers // seats)
-    sized = size_clos(groups * rails * seats, radix=radix, tiers=tiers, oversubscription=oversubscription)
-    if sized.num_levels > 1 and sized.children[0] != seats:
-        # few servers: a leaf is not full, and uplinks follow what hangs on it
-        sized = msgspec.structs.replace(sized, children=(seats, groups * rails, *sized.children[2:]))
+    if tiers is None and num_chips <= radix:
+        tiers = 1
+    sized = size_clos(
+        num_chips if tiers == 1 else groups * rails * seats,
+        radix=radix,
+        tiers=tiers if tiers is not None or groups * rails > radix else 2,
+        oversubscription=oversubscription,
+        leaf_chips=seats,
+    )
+    railed = sized.num_levels > 1  # on a single switch every chip is on every rail
     shape = msgspec.structs.replace(
         sized,
         num_hosts=num_chips,
-        rails=rails if sized.num_levels > 1 else 1,
-        rail_servers=seats if sized.num_levels > 1 else 1,
-        forwarding=forwarding and sized.num_levels > 1,
+        rails=rails if railed else 1,
+        rail_servers=seats if railed else 1,
+        forwarding=forwarding and railed,
     )
     flat = folded_clos(f"{shape.num_levels}-tier rail-optimised", "rail-optimised", shape, wire)
     return with_scale_up(flat, rails, scale_up)

@@ -1,8 +1,9 @@
 """Max-min fair rates: what many flows get from the links they share.
 
-Progressive filling (Bertsekas & Gallager, Data Networks, 1992, §6.5.2): the rate per unit of weight of every flow
-rises together; the link whose capacity is used up first freezes its flows; the rest go on.  The shares of links only
-grow while flows freeze, so a heap with stale keys finds the next bottleneck:  O(path length · log links).
+Progressive filling (Bertsekas & Gallager, Data Networks, 1992, §6.5.2): the rate per unit of weight of every
+flow rises together; the link whose capacity is used up first freezes its flows; the rest go on.  The shares
+of links only grow while flows freeze, so a heap with stale keys finds the next bottleneck:  O(path length ·
+log links).
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ def max_min_rates(
     weight: Floats | None = None,
     cap_bytes_per_s: Floats | float | None = None,
     share_fraction: Floats | None = None,
+    head_of_line: bool = False,
 ) -> Floats:
     """Rate of each flow [B/s]; every flow is at its cap or has a full link on which no flow has more per weight.
 
     `share_fraction` is the part of its flow that each entry of `paths.links` carries: 1 on a single path, 1/q on each
-    of q paths that packets are sprayed over.
+    of q paths that packets are sprayed over.  With `head_of_line`, a flow that waits for its bottleneck holds everything
+    on the links before it to its own level, as one virtual lane of a lossless network does.
 
     >>> shared = Paths(np.array([0, 0, 1], np.int32), np.array([0, 1, 3]))  # both on link 0, one goes on to link 1
     >>> max_min_rates(shared, np.array([10.0, 3.0])).tolist()
@@ -42,6 +45,12 @@ def max_min_rates(
     solve = fill if paths.links.size > SMALL else fill.interpreted
     every = np.arange(paths.num_flows, dtype=np.int32)
     solve(every, paths.links, paths.offsets, share, link_bytes_per_s, weights, caps, slot, rate, bottleneck)
+    if head_of_line:
+        hold = hold_back if paths.links.size > SMALL else hold_back.interpreted
+        held = hold(every, paths.links, paths.offsets, link_bytes_per_s.size, weights, caps, rate, bottleneck)
+        solve(
+            every, paths.links, paths.offsets, share, link_bytes_per_s, weights, held, slot, rate, bottleneck
+        )
     return rate
 
 
@@ -81,14 +90,13 @@ def _above(name: str, values: Floats) -> None:
         raise ScenarioError(f"the {name} of flow {place} is {values[place]:g}; it must be above 0")
 
 
-def link_rates(
-    paths: Paths, rates: Floats, num_links: int, share_fraction: Floats | None = None
-) -> Floats:
+def link_rates(paths: Paths, rates: Floats, num_links: int, share_fraction: Floats | None = None) -> Floats:
     """What each link carries [B/s]."""
     each = np.repeat(rates, np.diff(paths.offsets))
     if share_fraction is not None:
         each = each * share_fraction
-    return np.bincount(paths.links, weights=each, minlength=num_links)
+    total: Floats = np.bincount(paths.links, weights=each, minlength=num_links).astype(np.float64)
+    return total
 
 
 @inline
@@ -210,4 +218,26 @@ def fill_rates(
     return touched
 
 
+@inline
+def held_back(
+    flows: Ints, links: Ints, offsets: NDArray[np.int64], num_links: int, weight: Floats, cap: Floats, rate: Floats,
+    bottleneck: Ints,
+) -> Floats:  # fmt: skip
+    """Caps under head-of-line blocking: the lowest level of any flow that queues on a link of one's own way."""
+    blocked = np.full(num_links, np.inf)
+    for flow in flows:
+        if bottleneck[flow] >= 0:
+            for entry in range(offsets[flow], offsets[flow + 1]):
+                link = links[entry]
+                if link == bottleneck[flow]:
+                    break
+                blocked[link] = min(blocked[link], rate[flow] / weight[flow])
+    held = cap.copy()
+    for flow in flows:
+        for entry in range(offsets[flow], offsets[flow + 1]):
+            held[flow] = min(held[flow], blocked[links[entry]] * weight[flow])
+    return held
+
+
 fill = Kernel(fill_rates, compile_s=6.0)
+hold_back = Kernel(held_back, compile_s=2.0)

@@ -1,8 +1,8 @@
 """The way of each flow: columns of (source, target, pick) in, paths out.
 
-`pick` chooses among the equal-cost paths of a pair, so a hash of the flow is ECMP, q different picks are q queue pairs
-and all of them are per-packet spraying.  Topologies route by arithmetic; whatever has no formula, and whatever a
-failure pushes off its formula, is searched breadth first.
+`pick` chooses among the equal-cost paths of a pair, so a hash of the flow is ECMP, q different picks are q
+queue pairs and all of them are per-packet spraying.  Topologies route by arithmetic; whatever has no formula,
+and whatever a failure pushes off its formula, is searched breadth first.
 """
 
 from __future__ import annotations

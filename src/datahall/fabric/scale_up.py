@@ -1,7 +1,7 @@
 """Scale-up domains: chips that reach each other over NVLink, UALink or the like without the network.
 
-The switches of a domain (4 in an HGX server, 18 in an NVL72 rack) share every chip's traffic evenly, so one crossbar
-stands for them.  A domain is alone, or laid under any scale-out network.
+The switches of a domain (4 in an HGX server, 18 in an NVL72 rack) share every chip's traffic evenly, so one
+crossbar stands for them.  A domain is alone, or laid under any scale-out network.
 """
 
 from __future__ import annotations

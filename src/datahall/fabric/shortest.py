@@ -1,7 +1,8 @@
-"""Shortest paths on any graph, breadth first: distances, the number of equal paths, and the picked one of them.
+"""Shortest paths on any graph, breadth first: distances, the number of equal paths, and the picked one of
+them.
 
-Links of 0 B/s are out.  Work is shared by all flows that end at the same switch, so a column of flows costs one
-search per target switch.
+Links of 0 B/s are out.  Work is shared by all flows that end at the same switch, so a column of flows costs
+one search per target switch.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def adjacency(fabric: Fabric, *, by: str = "source") -> Adjacency:
 
 
 def distances(fabric: Fabric, node: int, *, towards: bool = True) -> tuple[Ints, Longs]:
-    """Links from every node to `node` (or from it), -1 where there is no way, and the number of shortest paths."""
+    """Links from every node to `node` (or from it), -1 where there is no way, and how many shortest paths."""
     entering = adjacency(fabric, by="target" if towards else "source")
     far_end = fabric.link_source if towards else fabric.link_target
     return _search(fabric, node, entering, far_end)
@@ -103,24 +104,23 @@ def _follow(
 _descend = Kernel(_follow)
 
 
-def walk(
-    fabric: Fabric, leaving: Adjacency, far_end: Ints, source: Ints, pick: Longs, distance: Ints, count: Longs
-) -> Paths:
+def walk(leaving: Adjacency, far_end: Ints, source: Ints, pick: Longs, distance: Ints, count: Longs) -> Paths:
     """The picked shortest path of each source to the node that `distance` and `count` are of."""
     offsets = np.zeros(source.size + 1, np.int64)
     np.cumsum(np.maximum(distance[source], 0), out=offsets[1:])
     links = np.empty(int(offsets[-1]), np.int32)
     run = _descend if links.size > _COMPILE_LINKS else _descend.interpreted
     run(source, pick, leaving.order, leaving.offsets, far_end, distance, count, offsets[:-1].copy(), links)
-    del fabric
     return Paths(links, offsets)
 
 
 def shortest_paths(fabric: Fabric, source: Ints, target: Ints, pick: Longs) -> tuple[Paths, Longs]:
-    """The picked shortest path of each pair, empty where there is none, and the number of them (0: cut off)."""
+    """The picked shortest path of each pair, empty where it is cut off, and how many there are."""
     leaving, entering = adjacency(fabric), adjacency(fabric, by="target")
     lone = np.diff(entering.offsets) == 1
-    last = np.full(fabric.num_nodes, -1, np.int32)  # the only link into a node, shared searches start behind it
+    last = np.full(
+        fabric.num_nodes, -1, np.int32
+    )  # the only link into a node, shared searches start behind it
     last[lone] = entering.order[entering.offsets[:-1][lone]]
     behind = np.where(last[target] >= 0, fabric.link_source[last[target]], target)
     behind = np.where(source == target, target, behind)
@@ -132,7 +132,7 @@ def shortest_paths(fabric: Fabric, source: Ints, target: Ints, pick: Longs) -> t
         if not flows.size:
             continue
         distance, count = _search(fabric, int(behind[flows[0]]), entering, fabric.link_source)
-        part = walk(fabric, leaving, fabric.link_target, source[flows], pick[flows], distance, count)
+        part = walk(leaving, fabric.link_target, source[flows], pick[flows], distance, count)
         counts[flows] = count[source[flows]]
         lengths[flows] = np.diff(part.offsets)
         pieces.append((flows, part))

@@ -1,10 +1,10 @@
 """Flows that are alike, folded into one: a ring over 1,024 chips has a handful of distinct flows.
 
-Two flows are alike when nothing tells them apart: same size, same kind of links, shared with the same kinds of flows,
-after the same kinds of flows.  The classes come from colour refinement (1-dimensional Weisfeiler–Leman) of flows and
-links; a partition that it leaves unchanged is equitable, so all flows of a class have one max-min rate and one end
-(M. Grohe et al., "Dimension reduction via colour refinement", ESA 2014).  A failed link has a colour of its own and
-splits only the classes that it touches.
+Two flows are alike when nothing tells them apart: same size, same kind of links, shared with the same kinds
+of flows, after the same kinds of flows.  The classes come from colour refinement (1-dimensional
+Weisfeiler–Leman) of flows and links; a partition that it leaves unchanged is equitable, so all flows of a
+class have one max-min rate and one end (M. Grohe et al., "Dimension reduction via colour refinement", ESA
+2014).  A failed link has a colour of its own and splits only the classes that it touches.
 
 The folded problem has one flow of weight n per class of n, and one link of capacity n·B per class of n links.
 """
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.compiled import Kernel
+from datahall.compiled import Kernel, inline
 from datahall.fabric.flows import NO_CHANGES, Changes, Flows, Longs, Run, simulate
 from datahall.fabric.graph import Floats, Ints, Paths
 
@@ -46,12 +46,8 @@ def simulate_folded(
 def folded(flows: Flows, link_bytes_per_s: Floats, changes: Changes = NO_CHANGES) -> Fold:
     """Find the classes and build the problem with one flow and one link of each."""
     flow_colour, link_colour = colours(flows, link_bytes_per_s, changes)
-    _, flow_one, flow_class, num_flows = np.unique(
-        flow_colour, return_index=True, return_inverse=True, return_counts=True
-    )
-    _, link_one, link_class, num_links = np.unique(
-        link_colour, return_index=True, return_inverse=True, return_counts=True
-    )
+    flow_class, flow_one, num_flows = number(flow_colour)
+    link_class, link_one, num_links = number(link_colour)
     entries = _rows(flows.paths.offsets, flow_one)
     lengths = np.diff(flows.paths.offsets)[flow_one]
     paths = Paths(
@@ -108,15 +104,13 @@ def colours(flows: Flows, link_bytes_per_s: Floats, changes: Changes = NO_CHANGE
         None if flows.label is None else flows.label.astype(float),
     )  # fmt: skip
     link_colour = _hashed(np.asarray(link_bytes_per_s, float))
-    for when, link, value in zip(changes.at_s, changes.link, changes.bytes_per_s, strict=True):
-        link_colour[link] = _hashed(np.array([when]), np.array([value]))[0] + np.uint64(3) * link_colour[link]
+    stain(link_colour, changes.link, _hashed(changes.at_s, changes.bytes_per_s))
     share = np.empty(0, np.uint64) if flows.share_fraction is None else _hashed(flows.share_fraction)
     after = flows.after if flows.after is not None else np.empty(0, np.int32)
     after_offsets = flows.after_offsets if flows.after_offsets is not None else np.zeros_like(ends)
-    used = np.unique(flows.paths.links)
     count = -1
     for _ in range(MOST_ROUNDS):
-        distinct = np.unique(flow_colour).size + np.unique(link_colour[used]).size
+        distinct = number(flow_colour)[1].size + number(link_colour)[1].size
         if distinct == count:
             break
         count = distinct
@@ -129,11 +123,34 @@ def colours(flows: Flows, link_bytes_per_s: Floats, changes: Changes = NO_CHANGE
     return flow_colour, link_colour
 
 
-def _mixed(value: np.uint64) -> np.uint64:
+@inline
+def mixed(value: np.uint64) -> np.uint64:
     """A well-spread hash of 64 bits (the finaliser of SplitMix64, Steele et al. 2014)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
+
+
+def _number(colours: Colours) -> tuple[Longs, Longs, Longs]:
+    """The class of each colour, counted in the order they are met; where each was first met, and how often."""
+    room = 16
+    while room < 2 * colours.size:
+        room *= 2
+    table = np.full(room, -1, np.int64)
+    classes = np.empty(colours.size, np.int64)
+    first, count = np.empty(colours.size, np.int64), np.zeros(colours.size, np.int64)
+    size = 0
+    for index in range(colours.size):
+        place = np.int64(mixed(colours[index]) & np.uint64(room - 1))
+        while table[place] >= 0 and colours[first[table[place]]] != colours[index]:
+            place = (place + 1) & (room - 1)
+        if table[place] < 0:
+            table[place] = size
+            first[size] = index
+            size += 1
+        classes[index] = table[place]
+        count[table[place]] += 1
+    return classes, first[:size].copy(), count[:size].copy()
 
 
 def _refine(
@@ -143,32 +160,48 @@ def _refine(
     """One round: each flow and link takes in the colours around it; sums, so that order does not count."""
     new_flow, new_link = np.empty_like(flow_colour), np.empty_like(link_colour)
     for link in range(link_colour.size):
-        new_link[link] = _mixed(link_colour[link] + np.uint64(1))
+        new_link[link] = mixed(link_colour[link] + np.uint64(1))
     for flow in range(flow_colour.size):
-        own = _mixed(flow_colour[flow])
+        own = mixed(flow_colour[flow])
         seen = own + np.uint64(0x9E3779B97F4A7C15)
         for entry in range(offsets[flow], offsets[flow + 1]):
             part = share[entry] if share.size else np.uint64(0)
-            seen += _mixed(link_colour[links[entry]] ^ part)
-            new_link[links[entry]] += _mixed(own ^ part)
+            seen += mixed(link_colour[links[entry]] ^ part)
+            new_link[links[entry]] += mixed(own ^ part)
         for place in range(after_offsets[flow], after_offsets[flow + 1]):
-            seen += _mixed(flow_colour[after[place]] + np.uint64(7))
+            seen += mixed(flow_colour[after[place]] + np.uint64(7))
         new_flow[flow] = seen
     return new_flow, new_link
 
 
-mixed = Kernel(_mixed, compile_s=0.5)
-refine = Kernel(_refine, compile_s=2.0, uses=(mixed,))
+def _mixed_columns(seen: Colours, bits: Colours) -> Colours:
+    """Take one more column into the colours."""
+    result = np.empty_like(seen)
+    for index in range(seen.size):
+        result[index] = mixed(seen[index] * np.uint64(0x9E3779B97F4A7C15) + mixed(bits[index] + np.uint64(1)))
+    return result
+
+
+def _stain(link_colour: Colours, link: Ints, colour: Colours) -> None:
+    """Give each link that changes a colour of what happens to it and when."""
+    for index in range(link.size):
+        seen = mixed(link_colour[link[index]] + np.uint64(5))
+        link_colour[link[index]] = mixed(seen + colour[index])
+
+
+stain = Kernel(_stain, compile_s=1.0)
+mixed_columns = Kernel(_mixed_columns, compile_s=1.0)
+number = Kernel(_number, compile_s=1.0)
+refine = Kernel(_refine, compile_s=2.0)
 
 
 def _hashed(*columns: Floats | None) -> Colours:
     """One colour for each distinct row of the columns."""
     known = [column for column in columns if column is not None]
     seen = np.zeros(known[0].size, np.uint64)
-    with np.errstate(over="ignore"):
-        for column in known:
-            bits = np.ascontiguousarray(column, float).view(np.uint64)
-            seen = _mixed(seen * np.uint64(0x9E3779B97F4A7C15) + _mixed(bits + np.uint64(1)))
+    for column in known:
+        bits = np.ascontiguousarray(column, float).view(np.uint64)
+        seen = mixed_columns(seen, bits)
     return seen
 
 

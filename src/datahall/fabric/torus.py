@@ -1,7 +1,8 @@
-"""Tori and meshes in any number of dimensions: each chip is a router with two links per axis, and no switches.
+"""Tori and meshes in any number of dimensions: each chip is a router with two links per axis, and no
+switches.
 
-Chips are numbered with the last axis running fastest.  An axis of two has one cable between its chips, wrapped or
-not; an axis of one has none.
+Chips are numbered with the last axis running fastest.  An axis of two has one cable between its chips,
+wrapped or not; an axis of one has none.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Torus(msgspec.Struct, frozen=True):
         return 2 * sum(self.num_cables(lower) for lower in range(axis))
 
     def steps(self, source: Ints, target: Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Signed steps along each axis (columns), the positive way where both are equal, and where they are."""
+        """Signed steps along each axis (columns), upwards where both ways are equal, and where they are."""
         signed = np.zeros((source.size, len(self.sides)), np.int64)
         tied = np.zeros(signed.shape, np.bool_)
         for axis, side in enumerate(self.sides):
@@ -88,7 +89,8 @@ class Torus(msgspec.Struct, frozen=True):
         return np.where(orders > MOST // ways, MOST, orders * ways)
 
     def hops(self, source: Ints, target: Ints) -> Ints:
-        return np.abs(self.steps(source, target)[0]).sum(axis=1).astype(np.int32)
+        total: Ints = np.abs(self.steps(source, target)[0]).sum(axis=1).astype(np.int32)
+        return total
 
     def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
         signed, tied = self.steps(source, target)
@@ -115,12 +117,10 @@ class Torus(msgspec.Struct, frozen=True):
         return Paths(links, offsets)
 
     def diameter(self) -> int:
-        return sum(
-            side // 2 if self.wraps(axis) else side - 1 for axis, side in enumerate(self.sides)
-        )
+        return sum(side // 2 if self.wraps(axis) else side - 1 for axis, side in enumerate(self.sides))
 
     def mean_hops(self) -> float:
-        """Σ over axes of the mean distance on a ring (X²/4 / X) or on a line ((X²-1) / 3X), over different pairs."""
+        """Σ over axes of the mean distance on a ring, ⌊X²/4⌋ / X, or on a line, (X²-1) / 3X."""
         mean = 0.0
         for axis, side in enumerate(self.sides):
             mean += side * side // 4 / side if self.wraps(axis) else (side * side - 1) / (3 * side)
@@ -208,11 +208,14 @@ def torus(
 ) -> Fabric:
     """A torus of the given sides (a mesh where `wrap` is False), e.g. `torus((16, 16, 16), wire)`."""
     if not sides or any(side < 1 for side in sides):
-        raise ScenarioError(f"{_written(sides) or 'nothing'} is not a torus", hint="sides of 1 or more, e.g. 8x8x8")
+        raise ScenarioError(
+            f"{_written(sides) or 'nothing'} is not a torus", hint="sides of 1 or more, e.g. 8x8x8"
+        )
     wraps = (wrap,) * len(sides) if isinstance(wrap, bool) else wrap
     if len(wraps) != len(sides):
         raise ScenarioError(
-            f"{len(wraps)} axes are said to wrap or not, of {len(sides)}", hint="one truth value for each axis"
+            f"{len(wraps)} axes are said to wrap or not, of {len(sides)}",
+            hint="one truth value for each axis",
         )
     shape = Torus(tuple(sides), tuple(wraps))
     sources, targets = [], []
@@ -267,7 +270,7 @@ def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
 
 
 def torus_for(num_chips: int, wire: Wire, *, axes: int = 3, wrap: bool = True) -> Fabric:
-    """The most cube-like torus of exactly `num_chips` chips; a number with no such shape names its neighbours."""
+    """The most cube-like torus of exactly `num_chips` chips, or an error with the nearest numbers."""
     if num_chips < 1:
         raise ScenarioError(f"a torus of {num_chips} chips", hint="ask for 1 chip or more")
     sides = cubic_sides(num_chips, axes)

@@ -1,6 +1,7 @@
 """The plain tree: one uplink per switch, so half of all traffic squeezes through the links of the root.
 
-An all-to-all over n endpoints is slowed by about n/2 × (endpoint bandwidth / root bandwidth); a ring hardly is.
+An all-to-all over n endpoints is slowed by about n/2 × (endpoint bandwidth / root bandwidth); a ring hardly
+is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
         raise ScenarioError(f"a tree of {num_chips} chips", hint="ask for 1 chip or more")
     if radix < 3:
         raise ScenarioError(
-            f"a tree of switches with {radix} ports has no two branches", hint="nearest: 3 ports, a binary tree"
+            f"a tree of switches with {radix} ports has no two branches",
+            hint="nearest: 3 ports, a binary tree",
         )
     children = []
     nodes = num_chips

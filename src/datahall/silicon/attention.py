@@ -126,7 +126,7 @@ def decode_times(
     queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
     flop_s = 2.0 * queries * seen / peak_flop_per_s
     moved = units * seen * row_bytes + 2.0 * queries
-    dram_s = moved / (memory_bytes_per_s * constants.memory_efficiency * rate)
+    dram_s = moved / (memory_bytes_per_s * min(1.0, constants.memory_efficiency * rate))
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
     compute_s = np.maximum(chain_s, flop_s)
     core_s = smooth_max(compute_s, memory_s, constants.sharpness)

@@ -199,6 +199,7 @@ def our_experts(row: Row) -> Prediction:
     tokens, experts, top_k, hidden, ffn = (
         row.count(column) for column in ("tokens", "experts", "topk", "hidden", "expert_ffn")
     )
+    _check_experts(top_k, experts)
     n, k = (2 * ffn, hidden) if row.text("op") == "gate_up" else (hidden, ffn)
     rows = max(tokens * top_k, experts)  # a batched product gives every expert at least one row
     name = "absorb_batched" if row.text("how") == "bmm" else "experts"
@@ -332,6 +333,7 @@ def table_experts(row: Row) -> Prediction:
             "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size",
         )
     )  # fmt: skip
+    _check_experts(top_k, experts)
     copies, local, width = max(1.0, tokens * top_k / ep), experts / ep, ffn / tp
     hit = min(float(experts_hit(tokens, experts, top_k, local)), max(1.0, copies))
     operators = [
@@ -345,6 +347,11 @@ def table_experts(row: Row) -> Prediction:
         label=f"{tokens:g} tokens, top {top_k:g} of {experts:g} experts of {hidden:g} × {ffn:g}",
         measured_s=row.positive("latency_ms") * 1e-3, found=timed(chip, operators, "grouped_gemm", "vllm"),
     )  # fmt: skip
+
+
+def _check_experts(top_k: float, num_experts: float) -> None:
+    if top_k > num_experts:
+        raise RowError("more experts per token than experts")
 
 
 def _table_chip(row: Row) -> Chip:

@@ -7,11 +7,12 @@ from importlib import resources
 from pathlib import Path
 
 from datahall.errors import UnknownNameError
+from datahall.validation.collectives import FORMATS as COLLECTIVES
 from datahall.validation.kernels import FORMATS as KERNELS
 from datahall.validation.measurement import Format, Outcome, format_of, read_rows
 from datahall.validation.scorecard import Scorecard, scorecard
 
-DOMAINS: dict[str, tuple[Format, ...]] = {"kernels": KERNELS}
+DOMAINS: dict[str, tuple[Format, ...]] = {"kernels": KERNELS, "collectives": COLLECTIVES}
 
 
 def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None) -> Scorecard:

@@ -62,7 +62,7 @@ def nvlink_sharp_all_gather_time(
 
     T = α + S/B
 
-    >>> round(nvlink_sharp_all_gather_time(1e9, 8.0, hop_s=25e-6, bytes_per_s=350e9), 6)
+    >>> float(round(nvlink_sharp_all_gather_time(1e9, 8.0, hop_s=25e-6, bytes_per_s=350e9), 6))
     0.002882
     """
     return hop_s + np.maximum(size_bytes, size_bytes / num_ranks) / bytes_per_s

@@ -89,8 +89,8 @@ def pipelined_tree_all_reduce_time(
 
     Reference: Sanders, Speck and Träff, 2009.
 
-    >>> round(pipelined_tree_all_reduce_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=350e9), 6)
-    0.005869
+    >>> float(round(pipelined_tree_all_reduce_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=350e9), 6))
+    0.006021
     """
     chunks = best_chunks(size_bytes, num_ranks, hop_s=hop_s, bytes_per_s=bytes_per_s)
     return 2.0 * (tree_depth(num_ranks) + chunks - 1.0) * (hop_s + size_bytes / (chunks * bytes_per_s))
@@ -184,7 +184,7 @@ def infiniband_sharp_all_reduce_time(
 
     >>> inside = dict(hop_s=1e-6, bytes_per_s=350e9)
     >>> across = dict(num_domain=8.0, across_hop_s=30e-6, across_bytes_per_s=50e9)
-    >>> round(infiniband_sharp_all_reduce_time(1e9, 64.0, **inside, **across), 6)
+    >>> float(round(infiniband_sharp_all_reduce_time(1e9, 64.0, **inside, **across), 6))
     0.005044
     """
     inside = 2.0 * (num_domain - 1.0) / num_domain * size_bytes / bytes_per_s

@@ -113,12 +113,12 @@ def _scale(setting: Setting) -> int:
     return min(setting.num_nodes, 3) - 1
 
 
-def _total(setting: Setting) -> float:
+def _total(setting: Setting, network_share: float = 1.0) -> float:
     """Bandwidth of all rings [GB/s]."""
     inside = RING_TOTAL[setting.family] if setting.nvlink else 20.0
     if setting.num_nodes == 1:
         return inside
-    return min(inside, setting.node_network_bytes_per_s / 1e9)
+    return min(inside, network_share * setting.node_network_bytes_per_s / 1e9)
 
 
 def _channels(setting: Setting) -> int:
@@ -157,7 +157,8 @@ def _ring(setting: Setting, collective: Collective, index: int, size: Floats) ->
 def _tree(setting: Setting, index: int, size: Floats) -> Floats:
     inside, across = _hops(setting, "tree", index)
     channels, scale = _channels(setting), _scale(setting)
-    total = min(0.92 * _total(setting), channels * TREE_MOST[setting.family][scale])
+    # between two nodes a tree crosses the network once where a ring crosses it twice
+    total = min(0.92 * _total(setting, 2.0 if setting.num_nodes == 2 else 1.0), channels * TREE_MOST[setting.family][scale])
     if index == 0:
         most = LL_MOST[setting.family] if setting.num_nodes == 1 else LL_MOST_NETWORK[scale - 1]
         total = min(total / 3.8, most)

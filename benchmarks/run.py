@@ -1,0 +1,29 @@
+"""`make bench`: how fast it is here, as ratios to a floor measured in the same run.
+
+Each figure is a median of several runs.  A missed budget is said and is no failure: machines differ.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import numba
+import numpy as np
+from kernels import kernel_lines, pass_lines
+from startup import catalogue_lines, startup_lines
+from table import printed
+
+
+def main() -> None:
+    """Measure everything and print one table."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"
+    print(
+        f"{cores} cores of {platform.machine()}, load {os.getloadavg()[0]:.1f}; {versions}; one core used\n"
+    )
+    print(printed([*startup_lines(), *catalogue_lines(), *kernel_lines(), *pass_lines()]))
+
+
+if __name__ == "__main__":
+    main()

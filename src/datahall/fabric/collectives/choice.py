@@ -1,0 +1,166 @@
+"""One collective on one system: what runs, how long it takes, why, and where the answer flips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from datahall.breakdown import Basis
+from datahall.errors import ScenarioError
+from datahall.fabric.collectives import nccl, tuner
+from datahall.fabric.collectives.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
+from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.system import System
+
+SMALLEST_BYTES, LARGEST_BYTES = 1024.0, 64 * 2.0**30
+POINTS_PER_DOUBLING = 8
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """An algorithm and protocol with its time, and what NCCL's tuner thinks of it."""
+
+    algorithm: str
+    protocol: str
+    time_s: float
+    estimate_s: float
+
+
+class Crossover(msgspec.Struct, frozen=True):
+    """A size from which another algorithm runs."""
+
+    size_bytes: float
+    before: str
+    after: str
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer for one size."""
+
+    collective: Collective
+    size_bytes: float
+    num_ranks: int
+    algorithm: str
+    protocol: str
+    time_s: float
+    latency_s: float  # what the smallest message takes with the same algorithm and protocol
+    low_s: float
+    high_s: float
+    level: Basis
+    candidates: tuple[Candidate, ...]
+    crossovers: tuple[Crossover, ...]
+
+    @property
+    def algbw_bytes_per_s(self) -> float:
+        return self.size_bytes / self.time_s
+
+    @property
+    def busbw_bytes_per_s(self) -> float:
+        return float(bus_bandwidth(self.collective, self.size_bytes, self.time_s, float(self.num_ranks)))
+
+
+def collective_times(
+    system: System, collective: Collective, size_bytes: Number, num_ranks: int, *, only: Iterable[str] = (),
+    without: Iterable[str] = (),
+) -> tuple[Floats, list[tuple[str, str]]]:  # fmt: skip
+    """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes."""
+    _check(collective, size_bytes)
+    size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
+    possible = nccl.times(system, collective, size, num_ranks)
+    pairs = _chosen(system, collective, size, num_ranks, possible, only, without)
+    return np.array([possible[pair][index] for index, pair in enumerate(pairs)]), pairs
+
+
+def choose_collective(
+    system: System, collective: Collective, size_bytes: float, num_ranks: int, *, only: Iterable[str] = (),
+    without: Iterable[str] = (),
+) -> Choice:  # fmt: skip
+    """Return the answer for one size with every alternative and the sizes at which the choice changes."""
+    only, without = tuple(only), tuple(without)
+    time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only, without=without)
+    size = np.array([float(size_bytes)])
+    possible = nccl.times(system, collective, size, num_ranks)
+    thought = _estimates(system, collective, size, num_ranks)
+    smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
+    low, high = band(system, collective, num_ranks)
+    return Choice(
+        collective=collective,
+        size_bytes=float(size_bytes),
+        num_ranks=num_ranks,
+        algorithm=pairs[0][0],
+        protocol=pairs[0][1],
+        time_s=float(time[0]),
+        latency_s=float(min(smallest[0], time[0])),
+        low_s=float(time[0]) * low,
+        high_s=float(time[0]) * high,
+        level=system.level,
+        candidates=tuple(
+            sorted(
+                (
+                    Candidate(pair[0], pair[1], float(found[0]), float(thought.get(pair, found)[0]))
+                    for pair, found in possible.items()
+                ),
+                key=lambda one: one.time_s,
+            )
+        ),
+        crossovers=crossovers(system, collective, num_ranks, only=only, without=without),
+    )
+
+
+def crossovers(
+    system: System, collective: Collective, num_ranks: int, *, only: Iterable[str] = (), without: Iterable[str] = ()
+) -> tuple[Crossover, ...]:
+    """Return the sizes from 1 KB to 64 GB at which another algorithm or protocol takes over."""
+    doublings = int(np.log2(LARGEST_BYTES / SMALLEST_BYTES))
+    sizes = SMALLEST_BYTES * 2.0 ** (np.arange(doublings * POINTS_PER_DOUBLING + 1) / POINTS_PER_DOUBLING)
+    _, pairs = collective_times(system, collective, sizes, num_ranks, only=only, without=without)
+    return tuple(
+        Crossover(float(sizes[index]), spoken(pairs[index - 1]), spoken(pairs[index]))
+        for index in range(1, len(pairs))
+        if pairs[index] != pairs[index - 1]
+    )
+
+
+def spoken(pair: tuple[str, str]) -> str:
+    """Algorithm and protocol in words.
+
+    >>> spoken(("ring", "LL")), spoken(("NVLS", "Simple"))
+    ('ring LL', 'NVLS')
+    """
+    return pair[0] if pair[0] in {"NVLS", "NVLS tree", "PAT", "direct"} else " ".join(pair)
+
+
+def band(system: System, collective: Collective, num_ranks: int) -> tuple[float, float]:
+    """Measured over predicted at P10 and P90, from rows that nothing was fitted on."""
+    _, domains = system.shape(num_ranks)
+    place = "inside" if domains == 1 else "across"
+    bands = library().bands
+    return bands.get(f"{place} {system.level}", bands[f"{place} datasheet only"])
+
+
+def _chosen(
+    system: System, collective: Collective, size: Floats, num_ranks: int,
+    possible: dict[tuple[str, str], Floats], only: Iterable[str], without: Iterable[str],
+) -> list[tuple[str, str]]:  # fmt: skip
+    thought = {pair: time for pair, time in _estimates(system, collective, size, num_ranks).items() if pair in possible}
+    wanted = set(only) & {pair[0] for pair in possible}
+    if only and not wanted:
+        known = ", ".join(sorted({pair[0] for pair in possible}))
+        raise ScenarioError(f'no {collective} algorithm "{", ".join(only)}" on {system.name}', hint=f"there are: {known}")
+    return tuner.choose(thought or possible, wanted, without)
+
+
+def _estimates(
+    system: System, collective: Collective, size: Floats, num_ranks: int
+) -> dict[tuple[str, str], Floats]:
+    if collective in {"all-to-all", "send-recv", "barrier"} or system.library != "nccl":
+        return {}
+    return tuner.estimates(system.setting(num_ranks), collective, size)
+
+
+def _check(collective: str, size_bytes: Number) -> None:
+    if collective not in COLLECTIVES:
+        raise ScenarioError(f'"{collective}" is not a collective', hint=f"one of {', '.join(COLLECTIVES)}")
+    if np.any(np.asarray(size_bytes) < 0) or not np.all(np.isfinite(size_bytes)):
+        raise ScenarioError("a size must be a number of bytes of 0 or more", hint="e.g. --size 1GB")

@@ -1,0 +1,139 @@
+"""What a machine does beyond its datasheet: a few constants per scale-up domain, network and library.
+
+`data/constants.toml` holds them with the rows they were fitted on and the band that eight of ten other rows fell in.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from datahall.breakdown import Source
+
+RAMP_FROM_BYTES = 8192.0
+RAMP_DOUBLINGS = 2.0
+
+
+class Protocol(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of moving bytes along a ring inside a scale-up domain.
+
+    T = base ⊕ steps · hop ⊕ (steps + own) · S/n / rate, see `pipeline.overlapped`.
+    """
+
+    base_s: float
+    hop_s: float
+    bytes_per_s: float  # bus bandwidth a ring reaches
+    own_steps: float = 0.0  # copying a rank's own share, in steps
+    ramp: float = 0.0  # share by which a hop grows from 8 KB to 32 KB, as more threads take part
+    overlap: float = 1.0
+
+
+class Inside(msgspec.Struct, frozen=True, kw_only=True):
+    """A scale-up domain under NCCL."""
+
+    chip: str
+    family: str
+    source: Source
+    fitted_on: str
+    ll: Protocol
+    simple: Protocol
+    ll128: Protocol | None = None
+    nvls_latency_s: float = 0.0
+    nvls_bytes_per_s: float = 0.0  # 0: no NVLink SHARP
+    nvls_large_gain: float = 1.0  # above 4 GiB multicast runs faster by this factor; seen on every machine, cause unknown
+    exchange: Protocol | None = None  # all-to-all and send/recv
+    num_mesh_links: int = 0  # where links go from each chip to each other, so few chips use few of them
+
+    def protocol(self, name: str) -> Protocol | None:
+        return {"LL": self.ll, "LL128": self.ll128, "Simple": self.simple}[name]
+
+
+class Across(msgspec.Struct, frozen=True, kw_only=True):
+    """A scale-out network under NCCL; times by protocol: LL, LL128, Simple."""
+
+    source: Source
+    fitted_on: str
+    base_s: tuple[float, float, float]  # start of a collective that spans nodes
+    hop_s: tuple[float, float, float]  # a step of a ring over the network
+    tree_hop_s: tuple[float, float, float]  # a step of a tree over the network
+    step_s: tuple[float, float, float]  # least time of a step inside a node while a proxy drives the ring
+    share: tuple[float, float, float]  # of the NICs' rate that a ring reaches
+    tree_share: tuple[float, float, float]  # of the NICs' rate that a tree reaches
+    taper: float = 0.0  # growth of a ring's time per byte with each doubling of nodes past four
+    plugin_latency_s: float = 0.0  # what the network plug-in tells NCCL's tuner
+    exchange_base_s: float = 20e-6  # all-to-all over the network
+    cross_rail_share: float = 1.0  # rate that is left when peers sit on other rails
+    message_s: float = 4e-7  # to post one message of an all-to-all
+
+
+class Rails(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that drives the NICs of a rank itself (Meta's ctran): steps over RDMA, no scale-up links."""
+
+    source: Source
+    fitted_on: str
+    base_s: float
+    reduce_hop_s: float
+    gather_hop_s: float
+    gather_ramp_s: float  # what a hop gains from 8 KB to 256 KB
+    nic_bytes_per_s: float
+    overlap: float
+    first_nic_bytes: float  # without interleaving the first NIC alone takes messages up to this
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """One message over the network: T = latency ⊕ S/rate, with a lower latency up to `small_bytes`."""
+
+    source: Source
+    fitted_on: str
+    latency_s: float
+    small_latency_s: float
+    small_bytes: float
+    nic_share: float
+    num_nics: int = 1
+    overlap: float = 1.0
+
+
+class Multicast(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel that reads or writes through the NVSwitch's multicast: T = base ⊕ volume · S / rate."""
+
+    source: Source
+    fitted_on: str
+    base_s: float
+    bytes_per_s: float
+    per_rank: bool  # volume is S·n (each rank gets all arrays) or S/n (each rank owns a share)
+    overlap: float = 4.0
+    doubling_s: float = 0.0  # what each doubling of ranks past four adds
+
+
+class Experts(msgspec.Struct, frozen=True, kw_only=True):
+    """A library for MoE dispatch and combine."""
+
+    source: Source
+    fitted_on: str
+    base_s: float
+    nic_share: float  # of the NIC that leaving tokens reach
+    inside_share: float  # of the scale-up links that tokens within a domain reach
+    logical_bytes_per_s: float = 0.0  # most that it takes in, local tokens included; 0: no such limit
+    message_s: float = 0.0  # to post a token that leaves the node
+
+
+class Library(msgspec.Struct, frozen=True, kw_only=True):
+    """All constants."""
+
+    inside: dict[str, Inside]
+    across: dict[str, Across]
+    rails: dict[str, Rails]
+    wire: dict[str, Wire]
+    multicast: dict[str, Multicast]
+    experts: dict[str, Experts]
+    harness_s: dict[str, float]
+    bands: dict[str, tuple[float, float]]  # "engine level" -> measured/predicted at P10 and P90
+
+
+@cache
+def library() -> Library:
+    """The shipped constants."""
+    text = resources.files("datahall.fabric.collectives").joinpath("data/constants.toml").read_text("utf-8")
+    return msgspec.toml.decode(text, type=Library)

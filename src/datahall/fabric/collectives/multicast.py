@@ -1,0 +1,20 @@
+"""All-reduce kernels that use the NVSwitch's multicast themselves, outside NCCL's protocols.
+
+One shot: every rank multicasts its whole array and adds up what arrives, S·n bytes in.  Two shots: every rank lets the
+switch add its share and multicasts the sum, S/n bytes out.  A few thread blocks move the bytes, not the links.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datahall.fabric.collectives.bus import Floats
+from datahall.fabric.collectives.constants import Multicast
+from datahall.fabric.collectives.pipeline import overlapped
+
+
+def multicast_time(kernel: Multicast, size_bytes: Floats, num_ranks: int) -> Floats:
+    """Return the time [s]: T = base(n) ⊕ volume / rate, volume S·n (one shot) or S/n (two shots)."""
+    volume = size_bytes * num_ranks if kernel.per_rank else size_bytes / num_ranks
+    base = kernel.base_s + kernel.doubling_s * float(np.log2(num_ranks / 4))
+    return np.asarray(overlapped(base, volume / kernel.bytes_per_s, kernel.overlap), dtype=np.float64)

@@ -1,0 +1,157 @@
+"""The machine that a collective runs on: scale-up domains joined by a network, and a library on top."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import msgspec
+
+from datahall.breakdown import Basis
+from datahall.catalog import Catalog, load
+from datahall.catalog.chip import Chip
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
+from datahall.fabric.collectives.tuner import Setting
+
+FAMILIES = {
+    "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
+    "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
+}  # fmt: skip
+DEFAULT_VERSION = (2, 27)
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks in scale-up domains, bandwidth inside and across, a library and its version; bandwidths are one way."""
+
+    name: str
+    chip: str
+    family: str  # whose constants NCCL's tuner uses
+    num_domain: int  # ranks that reach each other without the network
+    scale_up_bytes_per_s: float  # of one chip
+    nic_bytes_per_s: float = 0.0  # of one rank's share of the NICs; 0: no network
+    inside: Inside
+    across: Across | None = None
+    fabric: str = ""
+    library: str = "nccl"
+    version: tuple[int, int] = DEFAULT_VERSION
+    nvls: bool = True
+    sharp: bool = False
+    ll128: bool = True
+    num_channels: int = 0
+    level: Basis = "datasheet only"
+    harness_s: float = 0.0  # what the benchmark itself adds to each call
+
+    def shape(self, num_ranks: int) -> tuple[int, int]:
+        """Ranks per domain and domains used; more than one domain needs a network."""
+        if num_ranks < 2:
+            raise ScenarioError(f"a collective of {num_ranks} ranks moves nothing", hint="2 ranks or more")
+        inside = min(num_ranks, self.num_domain)
+        domains = -(-num_ranks // inside)
+        if domains > 1 and self.nic_bytes_per_s <= 0:
+            raise InfeasibleError(
+                f"{num_ranks:,} ranks do not fit into one domain of {self.num_domain} × {self.chip}, and no network "
+                f"joins the domains",
+                hint=f"at most --chips {self.num_domain}, or name a fabric with --on",
+            )
+        return inside, domains
+
+    def setting(self, num_ranks: int) -> Setting:
+        """What NCCL's tuner sees."""
+        inside, domains = self.shape(num_ranks)
+        return Setting(
+            family=self.family,
+            num_ranks=num_ranks,
+            num_nodes=domains,
+            nvlink=self.scale_up_bytes_per_s > 70e9,
+            node_network_bytes_per_s=self.nic_bytes_per_s * inside,
+            network_latency_s=self.across.plugin_latency_s if self.across else 0.0,
+            ll128=self.ll128 and self.inside.ll128 is not None,
+            nvls=self.nvls and self.inside.nvls_bytes_per_s > 0,
+            version=self.version,
+            num_channels=self.num_channels,
+        )
+
+
+def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
+    """The constants of a chip's scale-up domain: its own, its family's with its own link rate, or generic ones."""
+    sets = library().inside
+    if level in {None, "measured"} and chip.name in sets:
+        return sets[chip.name], "measured"
+    link = chip.scale_up_bytes_per_s
+    kin = next((one for one in sets.values() if one.chip and one.family == family_of(chip) and not one.num_mesh_links), None)
+    if level in {None, "family"} and kin is not None and isfinite(link) and chip.scale_up_link.startswith("nvlink"):
+        reference = load().chip(kin.chip).scale_up_bytes_per_s
+        return scaled(kin, link / reference), "family-calibrated"
+    if level in {None, "datasheet"}:
+        if not isfinite(link) or link <= 0:
+            raise UnsupportedError(f"nobody published a scale-up bandwidth for {chip.name}", hint="pick another chip")
+        return generic(chip), "datasheet only"
+    raise ScenarioError(f'{chip.name} has no collective constants of level "{level}"', hint="leave --level out")
+
+
+def family_of(chip: Chip) -> str:
+    """The generation whose constants NCCL's tuner uses for a chip."""
+    for name, family in FAMILIES.items():
+        if chip.family.startswith(name):
+            return family
+    return "hopper"
+
+
+def scaled(kin: Inside, factor: float) -> Inside:
+    """Constants of a relative whose links are `factor` times as fast; latencies stay."""
+
+    def faster(one: Protocol | None) -> Protocol | None:
+        return one and msgspec.structs.replace(one, bytes_per_s=one.bytes_per_s * factor)
+
+    return msgspec.structs.replace(
+        kin,
+        ll=faster(kin.ll),
+        ll128=faster(kin.ll128),
+        simple=faster(kin.simple),
+        exchange=faster(kin.exchange),
+        nvls_bytes_per_s=kin.nvls_bytes_per_s * factor,
+    )
+
+
+GENERIC = "generic"
+SWITCHED_SUMS = {"hopper", "blackwell"}
+
+
+def generic(chip: Chip) -> Inside:
+    """Generic constants times a chip's own link rate; in the file the generic link carries 1 B/s."""
+    found = scaled(library().inside[GENERIC], chip.scale_up_bytes_per_s)
+    sums = family_of(chip) in SWITCHED_SUMS and chip.scale_up_link.startswith("nvlink")
+    return found if sums else msgspec.structs.replace(found, nvls_bytes_per_s=0.0)
+
+
+def system_of(
+    chip: str | Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, fabric: str = "infiniband",
+    version: tuple[int, int] = DEFAULT_VERSION, level: str | None = None, sharp: bool = False,
+    catalog: Catalog | None = None,
+) -> System:  # fmt: skip
+    """A system from the catalogue: the chip's domain and links, and the NICs of the server it is sold in."""
+    shelf = catalog or load()
+    part = shelf.chip(chip) if isinstance(chip, str) else chip
+    inside, basis = inside_of(part, level)
+    server = next(
+        (one for one in shelf.servers() if one.chip == part.name and one.form in {"server", "rack"}), None
+    )
+    nic = nic_bytes_per_s
+    if not nic and server is not None and isfinite(server.network_bytes_per_s_per_chip):
+        nic = server.network_bytes_per_s_per_chip
+    nets = library().across
+    name = fabric if fabric in nets else GENERIC
+    return System(
+        name=f"{part.name} on {fabric}" if nic else part.name,
+        chip=part.name,
+        family=family_of(part),
+        num_domain=num_domain or max(1, part.num_scale_up_domain),
+        scale_up_bytes_per_s=part.scale_up_bytes_per_s,
+        nic_bytes_per_s=nic,
+        inside=inside,
+        across=(nets[GENERIC] if level == "datasheet" else nets[name]) if nic else None,
+        fabric=fabric,
+        version=version,
+        sharp=sharp,
+        level=basis,
+    )

@@ -1,0 +1,184 @@
+"""`datahall simulate fabric`: jobs, background and failures on a fabric, played flow by flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from datahall.answer import Answer, Cell
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError, nearest
+from datahall.events import Trace, perfetto
+from datahall.events.trace import ROW
+from datahall.fabric.congestion import buffer_cycle
+from datahall.fabric.crosscheck import FIDELITIES, Crosscheck, Fidelity, crosscheck
+from datahall.fabric.scenario import Outcome, play, read_scenario
+from datahall.fabric.traffic import Level
+from datahall.simulate.fabric_tables import (
+    Sent,
+    chart,
+    difference_table,
+    job_table,
+    least,
+    link_name,
+    link_table,
+    load,
+    mean,
+    timeline,
+)
+from datahall.units import fmt
+
+MOST_CHARTED = 300_000  # flows
+
+
+def simulate_fabric(
+    file: str | Path, *, level: str = "symmetric", check_with: str = "", catalog: Catalog | None = None
+) -> Answer:
+    """Play a scenario; `check_with` plays or computes it at another level too and shows the difference."""
+    return fabric_answer(*simulated(file, level=level, check_with=check_with, catalog=catalog))
+
+
+def simulated(
+    file: str | Path, *, level: str = "symmetric", check_with: str = "", catalog: Catalog | None = None
+) -> tuple[Outcome, Crosscheck | None]:
+    """Play a scenario, and cross-check it where that is asked for."""
+    played, levels = _level(level), _ordered(level, check_with) if check_with else None
+    outcome = play(read_scenario(file, catalog), played)
+    return outcome, crosscheck(outcome.scenario, *levels, known=outcome) if levels else None
+
+
+def fabric_trace(outcome: Outcome) -> bytes:
+    """The run as a Perfetto trace: a track per sending chip, a slice per flow."""
+    flows, run, traffic = outcome.traffic.flows, outcome.run, outcome.traffic
+    assert flows.label is not None
+    kept = np.flatnonzero((traffic.source >= 0) & np.isfinite(run.end_s) & np.isfinite(run.ready_s))
+    rows = np.zeros(kept.size, ROW)
+    rows["time_s"], rows["duration_s"] = run.ready_s[kept], run.end_s[kept] - run.ready_s[kept]
+    rows["kind"], rows["a"], rows["b"] = flows.label[kept], traffic.source[kept], traffic.target[kept]
+    rows["x"] = flows.num_bytes[kept]
+    chips = {int(chip): f"chip {chip}" for chip in np.unique(traffic.source[kept])}
+    return perfetto(Trace(rows, np.array([kept.size])), dict(enumerate(traffic.names)), chips)
+
+
+def _level(text: str) -> Level:
+    if text not in ("symmetric", "full"):
+        close = nearest(text, ("symmetric", "full"), 1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        raise ScenarioError(f'"{text}" is not a level to play at', hint=f"symmetric or full{guess}")
+    return "full" if text == "full" else "symmetric"
+
+
+def _ordered(level: str, other: str) -> tuple[Fidelity, Fidelity]:
+    if other not in FIDELITIES or other == level:
+        known = ", ".join(one for one in FIDELITIES if one != level)
+        raise ScenarioError(f'"{other}" is not another level to check with', hint=f"one of {known}")
+    both = sorted((_fidelity(level), _fidelity(other)), key=FIDELITIES.index)
+    return both[0], both[1]
+
+
+def _fidelity(text: str) -> Fidelity:
+    return next(one for one in FIDELITIES if one == text)
+
+
+def fabric_answer(outcome: Outcome, other: Crosscheck | None = None) -> Answer:
+    """What happened, in the order a person asks."""
+    scenario, run = outcome.scenario, outcome.run
+    done = run.num_stuck == 0
+    return Answer(
+        kind="fabric simulation",
+        inputs={"scenario": scenario.path, "level": outcome.level, "seed": scenario.net.seed},
+        headline=_headline(outcome),
+        binding=_binding(outcome),
+        verdict="yes" if done else "no",
+        results=_results(outcome, other),
+        tables=(
+            job_table(outcome),
+            *((difference_table(other),) if other else ()),
+            link_table(outcome),
+            timeline(outcome),
+        ),
+        charts=(chart(outcome),) if done and 0 < run.end_s.size <= MOST_CHARTED and run.makespan_s > 0 else (),
+        notes=_notes(outcome),
+        next_commands=_next(outcome, other),
+    )
+
+
+def _headline(outcome: Outcome) -> str:
+    run, scenario = outcome.run, outcome.scenario
+    if run.num_stuck:
+        return (
+            f"{run.num_stuck:,} of {run.end_s.size:,} flows never end: their path goes over a link that stays out."
+        )
+    rows = Sent(outcome)
+    what = scenario.net.fabric.name
+    return (
+        f"{scenario.name} on {what} takes {fmt(run.makespan_s, 's')}; flows get {fmt(mean(rows.fraction), 'fraction')} "
+        f"of their first link on average, the slowest {fmt(least(rows.fraction), 'fraction')}."
+    )
+
+
+def _binding(outcome: Outcome) -> str:
+    run, fabric = outcome.run, outcome.scenario.net.fabric
+    busy = load(outcome)
+    busiest = int(busy.argmax()) if busy.size else -1
+    slow = run.slowest
+    text = f"The slowest flow is {_flow_name(outcome, slow)}." if run.end_s.size else ""
+    if busiest < 0 or busy[busiest] <= 0:
+        return text
+    return f"{text} The fullest link is {link_name(fabric, busiest)}, busy {fmt(float(busy[busiest]), 'fraction')} of the time."
+
+
+def _flow_name(outcome: Outcome, flow: int) -> str:
+    traffic, run = outcome.traffic, outcome.run
+    if traffic.source[flow] < 0:  # a join ends with the last of what it waits for
+        real = np.flatnonzero(traffic.source >= 0)
+        flow = int(real[run.end_s[real].argmax()]) if real.size else flow
+    assert traffic.flows.label is not None
+    name = traffic.names[int(traffic.flows.label[flow])]
+    ends = f"chip {traffic.source[flow]} → {traffic.target[flow]} of {name}"
+    if not np.isfinite(run.end_s[flow]):
+        return f"{ends}, which never ends"
+    return f"{ends}, {fmt(float(run.end_s[flow] - run.ready_s[flow]), 's')} until {fmt(float(run.end_s[flow]), 's')}"
+
+
+def _results(outcome: Outcome, other: Crosscheck | None) -> dict[str, Cell]:
+    run, rows = outcome.run, Sent(outcome)
+    found: dict[str, Cell] = {
+        "makespan_s": run.makespan_s if np.isfinite(run.makespan_s) else None,
+        "mean_fraction": mean(rows.fraction),
+        "slowest_fraction": least(rows.fraction),
+        "mean_bytes_per_s": mean(rows.rate),
+        "slowest_bytes_per_s": least(rows.rate),
+        "num_flows": int(rows.real.size),
+        "num_stuck": run.num_stuck,
+        "num_events": run.num_events,
+        "num_solves": run.num_solves,
+    }
+    if other:
+        found["worst_difference_fraction"] = other.worst_fraction
+    return found
+
+
+def _notes(outcome: Outcome) -> tuple[str, ...]:
+    net = outcome.scenario.net
+    lines = [
+        f"{net.routing.policy} routing, {net.routing.num_parts} path{'s' if net.routing.num_parts > 1 else ''} per flow; "
+        f"{net.transport.kind}; rates are max-min fair; bytes are those on the wire",
+    ]
+    if outcome.run.num_stuck:
+        lines.append("flows keep their path: give the failure an end with until, or let it start at 0 s elsewhere")
+    if net.transport.kind != "lossy" and net.transport.virtual_lanes == 1:
+        circle = buffer_cycle(outcome.traffic.flows.paths, net.fabric.num_links)
+        if circle.size:
+            lines.append(f"{circle.size:,} links wait for each other in a circle: one lane can lock up; use lanes = 2")
+    if outcome.level == "symmetric":
+        lines.append("a phase starts when the one before has ended everywhere; --level full plays each message")
+    return tuple(lines)
+
+
+def _next(outcome: Outcome, other: Crosscheck | None) -> tuple[str, ...]:
+    ask = f"datahall simulate fabric {outcome.scenario.path}"
+    level = "" if outcome.level == "symmetric" else " --level full"
+    check = () if other else (f"{ask}{level} --check-with closed-form",)
+    return (*check, f"{ask}{level} --trace run.perfetto-trace")

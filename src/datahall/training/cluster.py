@@ -1,0 +1,35 @@
+"""The machine a training run has: chips, what joins them inside a domain and across, as collectives see it."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import msgspec
+
+from datahall.catalog.chip import Chip
+from datahall.errors import ScenarioError
+from datahall.fabric.collectives.system import System, system_of
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """So many chips of one kind in scale-up domains joined by a network."""
+
+    chip: Chip
+    num_chips: int
+    system: System
+
+    @property
+    def num_domain(self) -> int:
+        """Chips that reach each other without the network."""
+        return self.system.num_domain
+
+
+def cluster_of(
+    chip: Chip, num_chips: int, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, fabric: str = "infiniband"
+) -> Cluster:
+    """A cluster from the catalogue: the chip's usual domain and NIC unless told otherwise."""
+    if num_chips < 1:
+        raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
+    nic = nic_bytes_per_s or (chip.nic_bytes_per_s if isfinite(chip.nic_bytes_per_s) else 0.0)
+    system = system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric)
+    return Cluster(chip=chip, num_chips=num_chips, system=system)

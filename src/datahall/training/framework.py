@@ -1,0 +1,47 @@
+"""What a training framework adds to the physics: what it hides, and what it costs by itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from datahall.breakdown import Source
+from datahall.errors import UnknownNameError
+
+
+class Framework(msgspec.Struct, frozen=True, kw_only=True):
+    """A framework of some years with its usual options; shares are of the time the communication would take alone."""
+
+    name: str
+    title: str
+    source: Source
+    fitted_on: str
+    fusion: str  # style of the element-wise kernels
+    flash_attention: bool
+    compute_factor: float  # time of the kernels in the framework over their time alone
+    tensor_exposed: float  # share of tensor-parallel exchange that nothing hides
+    expert_exposed: float  # share of expert dispatch and combine
+    pipeline_exposed: float
+    data_exposed: float  # share of gradient exchange outside what backward can hide
+    gradient_bytes: float  # of a gradient on the wire
+    optimizer_bytes: float  # moved per parameter of the chip's own share
+    fixed_s: float  # loss, norms, data, host work once a step
+    jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower
+    band: tuple[float, float] = (0.85, 1.18)
+
+
+@cache
+def frameworks() -> dict[str, Framework]:
+    """All presets, by name."""
+    text = resources.files("datahall.training").joinpath("data/frameworks.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=dict[str, Framework])
+
+
+def framework(name: str) -> Framework:
+    """One preset; an unknown name is an error with the nearest ones."""
+    known = frameworks()
+    if name not in known:
+        raise UnknownNameError("framework", name, known, hint=f"frameworks: {', '.join(known)}")
+    return known[name]

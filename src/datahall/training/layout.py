@@ -1,0 +1,128 @@
+"""How a model is spread over chips for training: one layout, or a whole space of them as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.catalog.model import Model
+from datahall.errors import ScenarioError
+from datahall.workload.activation import Recompute
+
+Column = NDArray[np.float64]
+RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """Degrees of parallelism, micro-batch and what is recomputed; data parallelism takes the chips left over."""
+
+    tp: int = 1
+    pp: int = 1
+    vpp: int = 1  # virtual stages on each chip
+    cp: int = 1
+    ep: int = 1
+    dp: int = 1
+    zero: int = 1  # 0 none, 1 optimizer, 2 and gradients, 3 and parameters (FSDP)
+    micro_batch: int = 1
+    recompute: Recompute = "none"
+    sequence_parallel: bool = True
+
+    @property
+    def num_chips(self) -> int:
+        return self.tp * self.pp * self.cp * self.dp
+
+    def check(self, model: Model, num_chips: int, global_batch: int) -> None:
+        """Refuse a layout that cannot run: which rule, the value, and the nearest legal ones."""
+        whole = {"tp": self.tp, "pp": self.pp, "vpp": self.vpp, "cp": self.cp, "ep": self.ep, "dp": self.dp}
+        for name, value in (whole | {"micro_batch": self.micro_batch}).items():
+            if value < 1:
+                raise ScenarioError(f"{name} is {value}; it must be at least 1")
+        if self.num_chips != num_chips:
+            group = self.tp * self.pp * self.cp
+            raise ScenarioError(
+                f"tp {self.tp} × pp {self.pp} × cp {self.cp} × dp {self.dp} is {self.num_chips:,} chips, not {num_chips:,}",
+                hint=f"dp {num_chips // group} would fit" if num_chips % group == 0 else _divisors_hint("tp·pp·cp", num_chips, group),
+            )
+        _divides("tp", self.tp, "attention heads", model.num_heads)
+        _divides("ep", self.ep, "experts", model.moe.num_experts if model.moe else 1)
+        stages = self.pp * self.vpp
+        if stages > model.num_layers:
+            raise ScenarioError(
+                f"{self.pp} stages of {self.vpp} chunks are {stages}, but {model.title or model.name} has {model.num_layers} layers",
+                hint=f"pp · vpp of at most {model.num_layers}",
+            )
+        _divides("dp · micro_batch", self.dp * self.micro_batch, "sequences of the global batch", global_batch)
+        num_micro = global_batch // (self.dp * self.micro_batch)
+        if self.vpp > 1 and num_micro % self.pp:
+            raise ScenarioError(
+                f"interleaved stages need micro-batches in multiples of pp {self.pp}; there are {num_micro}",
+                hint="vpp 1, or a global batch that divides",
+            )
+
+
+def _divides(name: str, value: int, what: str, total: int) -> None:
+    if total % value:
+        raise ScenarioError(f"{name} {value} does not divide {total:,} {what}", hint=_divisors_hint(name, total, value))
+
+
+def _divisors_hint(name: str, total: int, value: int) -> str:
+    divisors = [number for number in range(1, total + 1) if total % number == 0] if total < 10**6 else [1]
+    below = max((one for one in divisors if one <= value), default=1)
+    above = min((one for one in divisors if one >= value), default=below)
+    return f"nearest for {name}: {below}" + (f" or {above}" if above != below else "")
+
+
+class Space(msgspec.Struct, frozen=True, kw_only=True):
+    """Many layouts as columns of equal length."""
+
+    tp: Column
+    pp: Column
+    vpp: Column
+    cp: Column
+    ep: Column
+    dp: Column
+    zero: Column
+    micro_batch: Column
+    recompute: NDArray[np.int8]  # index into RECOMPUTES
+    sequence_parallel: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return int(self.tp.size)
+
+    @classmethod
+    def of(cls, layouts: Layout | Sequence[Layout]) -> Space:
+        """The columns of some layouts."""
+        rows = [layouts] if isinstance(layouts, Layout) else list(layouts)
+
+        def column(name: str) -> Column:
+            return np.array([getattr(row, name) for row in rows], dtype=np.float64)
+
+        names = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch")
+        return cls(
+            **{name: column(name) for name in names},
+            recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
+            sequence_parallel=np.array([row.sequence_parallel for row in rows]),
+        )
+
+    def row(self, index: int) -> Layout:
+        """One layout of the space."""
+        names = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch")
+        return Layout(
+            **{name: int(getattr(self, name)[index]) for name in names},
+            recompute=RECOMPUTES[int(self.recompute[index])],
+            sequence_parallel=bool(self.sequence_parallel[index]),
+        )
+
+    def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Space:
+        """The rows a mask or index selects."""
+        return Space(**{name: getattr(self, name)[mask] for name in self.__struct_fields__})
+
+
+def unique_rows(columns: Iterable[NDArray[np.float64]]) -> tuple[Column, NDArray[np.intp]]:
+    """Distinct rows of some columns, and for each row the index of its distinct one."""
+    table = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+    distinct, index = np.unique(table, axis=0, return_inverse=True)
+    return distinct, np.ravel(index)
