@@ -13,14 +13,14 @@ run: $(RUN_READY)
 	@$(BIN)/datahall validate kernels
 
 test: $(TEST_READY)
-	$(BIN)/ruff format --check src tests calibration benchmarks
-	$(BIN)/ruff check src tests calibration benchmarks
+	$(BIN)/ruff format --check src tests calibration benchmarks docs
+	$(BIN)/ruff check src tests calibration benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/pytest -q
 
 check: $(TEST_READY)
-	$(BIN)/ruff format src tests calibration benchmarks
-	$(BIN)/ruff check --fix src tests calibration benchmarks
+	$(BIN)/ruff format src tests calibration benchmarks docs
+	$(BIN)/ruff check --fix src tests calibration benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/pytest -q -x --ignore=tests/golden --ignore=tests/docs
 

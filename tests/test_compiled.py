@@ -78,7 +78,7 @@ def test_interpreting_loads_no_compiler() -> None:
         "assert 'numba' not in sys.modules"
     )
     source = str(Path(datahall.__file__).parents[1])
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": source})
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": source})
 
 
 @pytest.mark.parametrize(

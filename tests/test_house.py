@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,13 +18,13 @@ import datahall
 from datahall.units import unit_of
 
 HOUSE = Path(datahall.__file__).parent
-# From top to bottom as the data flows: a room imports only what stands before it.  `show` answers questions
-# from every room that computes; `report` draws its answers and knows none of them.
+# From top to bottom as the data flows: a room imports only what stands before it.  `show` and `simulate`
+# answer questions from every room that computes; `report` draws the answers and knows none of them.
 ORDER = (
     "errors", "units", "breakdown", "compiled", "answer",
     "events", "catalog", "workload", "silicon", "fabric", "training", "inference", "reliability",
     "scheduling", "datapath", "power", "economics", "planner", "validation", "serve", "audit",
-    "show", "report", "studio", "cli",
+    "show", "simulate", "report", "studio", "cli",
 )  # fmt: skip
 FRONT_DOORS = {"__init__", "__main__"}
 # A notebook asks an answer for its own HTML, which only `report` can draw; imported when asked.
@@ -148,7 +149,7 @@ def test_nothing_heavy_stands_at_the_door(first: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(HOUSE.parent)},
+        env={**os.environ, "PYTHONPATH": str(HOUSE.parent)},
     )
     assert found.stdout.strip() == "[]"
 

@@ -199,7 +199,7 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         tail = {"usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok"}[unit]
         if abs(value) >= 1000:
             return f"${value:,.0f}{tail}"
-        return f"${value:.2f}{tail}" if abs(value) >= 1 else f"${_digits(value, 2)}{tail}"
+        return f"${value:.2f}{tail}" if abs(value) >= 1 else f"${_digits(value, 3)}{tail}"
     if unit == "flop_per_byte":
         return f"{_digits(value, 3)} FLOP/B"
     if unit == "year":

@@ -110,19 +110,10 @@ def test_lanes_and_neighbours_are_uncorrelated() -> None:
 
 
 def test_names_and_seeds_make_different_streams() -> None:
-    keys: list[tuple[int, *tuple[int | str, ...]]] = [
-        (1,),
-        (2,),
-        (1, "a"),
-        (1, "b"),
-        (1, "a", "b"),
-        (1, "ab"),
-        (1, 1),
-        (1, "1"),
-        (-1,),
-    ]
-    assert len({stream(*key).random() for key in keys}) == len(keys)
-    assert len({int(new_dice(*key).key) for key in keys}) == len(keys)
+    names: list[tuple[str | int, ...]] = [(), ("a",), ("b",), ("a", "b"), ("ab",), (1,), ("1",)]
+    keys = [(seed, name) for seed in (-1, 1, 2) for name in names]
+    assert len({stream(seed, *name).random() for seed, name in keys}) == len(keys)
+    assert len({int(new_dice(seed, *name).key) for seed, name in keys}) == len(keys)
 
 
 def test_a_numpy_stream_never_changes() -> None:

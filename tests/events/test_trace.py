@@ -115,7 +115,7 @@ times = st.integers(0, 20).map(lambda quarter: quarter / 4)
 )
 def test_slices_of_one_track_never_overlap(made: list[tuple[float, int, int, int, float, float]]) -> None:
     events = [packet for packet in _packets(perfetto(_trace(*made))) if 11 in packet]
-    assert [packet[8][0] for packet in events] == sorted(packet[8][0] for packet in events)  # type: ignore[type-var]
+    assert [packet[8][0] for packet in events] == sorted(packet[8][0] for packet in events)
     open_slices: dict[object, int] = defaultdict(int)
     for packet in events:
         event = _sub(packet, 11)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -167,6 +171,46 @@ def test_the_search_finds_the_cheapest_tile_of_its_own_estimate() -> None:
         found = timed("h200-sxm", m, n, k)
         chosen = estimate(found.tile_n[0], found.tile_m[0], found.split[0], m, n, k)
         assert chosen == pytest.approx(min(candidates), rel=1e-12)
+
+
+def test_the_time_follows_from_the_tile_as_the_module_says() -> None:
+    """The equations of the docstring, written out once more."""
+    machine = CATALOG.chip("h200-sxm")
+    c = calibrate(machine).constants.gemm_for("bf16")
+    peak, sms, bandwidth = machine.peak("bf16"), num_sms(machine), machine.memory_bytes_per_s
+    for m, n, k in zip(*column(60, seed=4), strict=True):
+        found = timed("h200-sxm", m, n, k)
+        tile_n, tile_m, split, waves = (
+            float(getattr(found, name)[0]) for name in ("tile_n", "tile_m", "split", "waves")
+        )
+        per_k = max(
+            2 * tile_n * tile_m * sms / (peak * c.tensor_efficiency),
+            (tile_n + tile_m) * 2 / c.feed_bytes_per_s,
+        )
+        compute_s = waves * (k / split * per_k + tile_n * tile_m * 2 / c.epilogue_bytes_per_s)
+        spilled = max(0.0, 2 * m * (k + n) - c.l2_keep_bytes)
+        memory_s = max(
+            (2 * n * k + spilled) / (bandwidth * c.memory_efficiency),
+            waves * (tile_n + tile_m) * 2 * k / split / c.sm_stream_bytes_per_s,
+        )
+        p = c.ridge_sharpness
+        join_s = c.split_s + 8 * split * m * n / bandwidth if split > 1 else 0.0
+        power_s = 2 * m * n * k / (peak * c.power_efficiency)
+        time_s = max(c.launch_s + (compute_s**p + memory_s**p) ** (1 / p) + join_s, power_s)
+        written = (compute_s, memory_s, power_s, time_s)
+        assert (found.compute_s, found.memory_s, found.power_s, found.time_s) == pytest.approx(written)
+
+
+def test_a_single_question_loads_no_compiler() -> None:
+    code = (
+        "import sys\nfrom datahall.catalog import load\nfrom datahall.silicon import time_operators\n"
+        "from datahall.workload.forward import forward_pass\n"
+        "step = forward_pass(load().model('llama-3.1-8b'), batch=1.0, query=1.0, past=99.0)\n"
+        "assert time_operators(load().chip('h200-sxm'), step).total_s > 0\n"
+        "assert 'numba' not in sys.modules"
+    )
+    source = str(Path(gemm.__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": source})
 
 
 def test_one_column_past_a_full_wave_costs_another_wave(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,16 @@ def test_pinning_lies_between_no_policy_and_the_faster_level(chip: Chip, size: f
     assert size / faster.bytes_per_s <= seconds(prefetch) * (1 + 1e-12)
 
 
+def test_the_three_policies_are_the_equations_of_the_module() -> None:
+    chip = CATALOG.chip("h100-sxm")
+    memory, host = steps(chip, "host")[-2:]
+    size, kept = 3 * memory.capacity_bytes, memory.capacity_bytes
+    unmanaged, pinned, prefetch = (seconds(cliff(chip, size, policy=one, offload="host")) for one in POLICIES)
+    assert unmanaged == pytest.approx(size / host.bytes_per_s)
+    assert pinned == pytest.approx(kept / memory.bytes_per_s + (size - kept) / host.bytes_per_s)
+    assert prefetch == pytest.approx(max(size / memory.bytes_per_s, (size - kept) / host.bytes_per_s))
+
+
 def test_prefetch_hides_what_fits_under_the_work() -> None:
     """A little over the capacity the rest arrives in time; far over it the slow level sets the pace."""
     chip = CATALOG.chip("h100-sxm")

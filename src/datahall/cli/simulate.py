@@ -43,7 +43,10 @@ def command() -> None:
     help="symmetric folds alike flows; full plays every message.",
 )
 @click.option(
-    "--check-with", default="", metavar="LEVEL", help="Show the difference from closed-form, symmetric or full."
+    "--check-with",
+    default="",
+    metavar="LEVEL",
+    help="Show the difference from closed-form, symmetric or full.",
 )
 @click.option("--trace", default="", metavar="FILE", help="Also write a trace for ui.perfetto.dev.")
 def fabric(file: str, level: str, check_with: str, trace: str, catalog: Catalog) -> Answer:

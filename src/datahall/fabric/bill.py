@@ -5,6 +5,7 @@ NICs, scale-up links and their switches are part of the server and not in it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 
 import msgspec
@@ -19,6 +20,8 @@ from datahall.fabric.build import Design
 from datahall.fabric.graph import SCALE_UP
 from datahall.fabric.parts import cable_for
 from datahall.fabric.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
+
+FactsOf = Callable[[Switch | Cable], list[tuple[float, Fact]]]
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,11 +39,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def power_w(self) -> float:
-        return self.num * _sum(self.part, _power_facts(self.part), self.scale)
+        return self.num * _sum(_power_facts(self.part), self.scale)
 
     @property
     def price_usd(self) -> float:
-        return self.num * _sum(self.part, _price_facts(self.part), self.scale)
+        return self.num * _sum(_price_facts(self.part), self.scale)
 
 
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,22 +109,38 @@ def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
     fabric = design.fabric
     if design.topology == "full-mesh" or not (fabric.link_kind == SCALE_UP).any():
         return []
-    sides = getattr(fabric.shape, "sides", ())
-    cubed = len(sides) == 3 and not any(side % 4 for side in sides)
     total = fabric.num_links // 2
-    across = int(crosses_cubes(fabric, sides).sum()) // 2 if cubed else 0
-    optical = across if cubed else total
+    if not _tpu(design):
+        part = cable_for(catalog, "single-mode", float(fabric.link_bytes_per_s.max()))
+        return [Item(name="cables between chips", role="trunk", num=total, part=part)]
+    optical = total
+    if _cubed(design):
+        optical = int(crosses_cubes(fabric, getattr(fabric.shape, "sides", ())).sum()) // 2
+    copper, light = catalog.cable("ici-copper"), catalog.cable("ici-optical")
     items = [
-        Item(
-            name="cables inside cubes", role="access", num=total - optical, part=catalog.cable("ici-copper")
-        ),
-        Item(name="cables between cubes", role="trunk", num=optical, part=catalog.cable("ici-optical")),
+        Item(name="cables inside cubes", role="access", num=total - optical, part=copper),
+        Item(name="cables between cubes", role="trunk", num=optical, part=light),
     ]
-    if cubed and design.topology in {"tpu-pod", "torus"} and fabric.num_hosts > CUBE_CHIPS:
+    if has_circuit_switches(design):
         ocs = catalog.switch("palomar-ocs")
         count = num_circuit_switches(fabric.num_hosts // CUBE_CHIPS)
         items.insert(0, Item(name="optical circuit switches", role="switch", num=count, part=ocs))
     return items
+
+
+def has_circuit_switches(design: Design) -> bool:
+    """Whether cubes of TPUs meet in optical circuit switches: wrapped tori of more than one cube."""
+    wrapped = design.topology in {"tpu-pod", "torus"} and design.fabric.num_hosts > CUBE_CHIPS
+    return wrapped and _tpu(design) and _cubed(design)
+
+
+def _tpu(design: Design) -> bool:
+    return design.parts.scale_up is not None and design.parts.scale_up.name.startswith("ici")
+
+
+def _cubed(design: Design) -> bool:
+    sides = getattr(design.fabric.shape, "sides", ())
+    return len(sides) == 3 and not any(side % 4 for side in sides)
 
 
 def _tier(index: int, tiers: int) -> str:
@@ -145,17 +164,15 @@ def _some(facts: dict[str, Fact], *wanted: tuple[float, str]) -> list[tuple[floa
     return [(times, facts[name]) for times, name in wanted if name in facts and times]
 
 
-def _sum(part: Switch | Cable, facts: list[tuple[float, Fact]], scale: float) -> float:
-    del part
+def _sum(facts: list[tuple[float, Fact]], scale: float) -> float:
     return scale * sum(times * fact.value for times, fact in facts)
 
 
-def _total(name: str, unit: str, items: tuple[Item, ...], facts_of: object) -> Breakdown:
-    assert callable(facts_of)
+def _total(name: str, unit: str, items: tuple[Item, ...], facts_of: FactsOf) -> Breakdown:
     parts, low, high = [], 0.0, 0.0
     for item in items:
-        facts: list[tuple[float, Fact]] = facts_of(item.part)
-        value = item.num * item.scale * sum(times * fact.value for times, fact in facts)
+        facts = facts_of(item.part)
+        value = item.num * _sum(facts, item.scale)
         if not value or not isfinite(value):
             continue
         low += item.num * item.scale * sum(times * (fact.low or fact.value) for times, fact in facts)

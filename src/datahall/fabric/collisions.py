@@ -73,8 +73,8 @@ def permutation_mean_fraction(num_parts: int, num_random_tiers: int = 2) -> floa
 
     mean = q / (q + c),  c = 3/2 with two tiers of random choice (three-tier tree), 0.92 with one (leaf–spine)
 
-    A fit to the max-min solver (8,192 and 2,048 hosts, q = 1 … 64), within 2 points of it; for q → ∞ what is lost
-    is c/q.
+    A fit to the max-min solver (8,192 and 2,048 hosts, q = 1 … 64), within 2 points of it; for q → ∞ what is
+    lost is c/q.
 
     >>> [round(100 * permutation_mean_fraction(q)) for q in (1, 2, 4, 8, 16, 32, 64)]
     [40, 57, 73, 84, 91, 96, 98]
@@ -86,7 +86,8 @@ def permutation_mean_fraction(num_parts: int, num_random_tiers: int = 2) -> floa
 def permutation_slowest_fraction(num_fabric_links: int) -> float:
     """Share of line rate of the slowest flow of a random permutation, one path each: 1 / E[fullest link].
 
-    Each of the L links between switches carries a Poisson(1) number of flows; the fullest gives each of its own 1/n.
+    Each of the L links between switches carries a Poisson(1) number of flows; the fullest gives each of its
+    own 1/n.
 
     >>> round(permutation_slowest_fraction(32_768), 3)
     0.138

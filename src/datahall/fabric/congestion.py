@@ -20,8 +20,8 @@ from datahall.fabric.graph import Floats, Ints, Paths
 Kind = Literal["infiniband", "roce", "lossy"]
 KINDS: tuple[Kind, ...] = ("infiniband", "roce", "lossy")
 
-# A packet simulation of 1,024 hosts at 200 Gb/s (htsim, 2 MB permutation) had a median of 104.5 µs, against 80 µs on the
-# wire and 6 µs one way: 18.5 µs more, or 1.5 round trips.  One run, so take it as ±25 %.
+# A packet simulation of 1,024 hosts at 200 Gb/s (htsim, 2 MB permutation) had a median of 104.5 µs, against
+# 80 µs on the wire and 6 µs one way: 18.5 µs more, or 1.5 round trips.  One run, so take it as ±25 %.
 START_UP_ROUND_TRIPS = 1.5
 ECN_EFFICIENCY = 0.98  # assumption: what marking and recovering costs in steady state
 WATCHDOG_S = (
@@ -33,18 +33,19 @@ MTU_BYTES = 4096.0
 def start_up_s(num_bytes: Floats, bytes_per_s: float, round_trip_s: Floats) -> Floats:
     """Time lost while congestion control finds its rate [s].
 
-    t = 1.5 · min(RTT, max(0, S/B − RTT)):  nothing for what fits into the first window, 1.5 RTT for what does not
+    t = 1.5 · min(RTT, max(0, S/B − RTT)):  nothing for what fits into the first window, 1.5 RTT for what does
+    not
 
     >>> wire, way = 2e6 / 25e9, 6e-6
-    >>> round(1e6 * float(wire + way + start_up_s(np.array(2e6), 25e9, np.array(2 * way))), 1)  # packets: 104.5
-    104.0
+    >>> round(1e6 * float(wire + way + start_up_s(np.array(2e6), 25e9, np.array(2 * way))), 1)  # packets:
+    104.5 104.0
     """
     beyond = np.maximum(0.0, num_bytes / bytes_per_s - round_trip_s)
     return START_UP_ROUND_TRIPS * np.minimum(round_trip_s, beyond)
 
 
 def headroom_bytes(bytes_per_s: float, delay_s: float, mtu_bytes: float = MTU_BYTES) -> float:
-    """Buffer that a port needs per lossless class to absorb what is under way when it pauses [B]: 2·d·B + 2·MTU."""
+    """Buffer per port and lossless class for what is under way when it pauses [B]: 2·d·B + 2·MTU."""
     return 2.0 * delay_s * bytes_per_s + 2.0 * mtu_bytes
 
 
@@ -118,8 +119,8 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
 def paused_links(paths: Paths, link: int, num_links: int) -> Ints:
     """Every link that stops when `link` stops draining for long.
 
-    PFC pauses the port before it, whose flows then pause the ports before them: all links upstream of a paused one, on
-    any path through it, until nothing is added.
+    PFC pauses the port before it, whose flows then pause the ports before them: all links upstream of a
+    paused one, on any path through it, until nothing is added.
     """
     stopped = np.zeros(num_links, bool)
     stopped[link] = True
@@ -143,7 +144,8 @@ def pause_storm(
     until_s: float,
     watchdog_s: float = WATCHDOG_S,
 ) -> Changes:
-    """A receiver that does not drain from `at_s` to `until_s`: what it pauses is free again when the watchdog fires.
+    """A receiver that does not drain from `at_s` to `until_s`: what it pauses is free again when the watchdog
+    fires.
 
     The watchdog drops what waits for the stuck port, so that everything but the port itself goes on.
     """
@@ -158,7 +160,8 @@ def pause_storm(
 
 
 def buffer_cycle(paths: Paths, num_links: int) -> Ints:
-    """Links that wait for each other in a circle, where pauses or credits can lock up for good; empty where none do.
+    """Links that wait for each other in a circle, where pauses or credits can lock up for good; empty where
+    none do.
 
     Up-and-down routes in a tree have none; shortest paths around a torus do, and need a second virtual lane.
     """

@@ -16,6 +16,8 @@ import numpy as np
 from datahall.errors import ScenarioError
 from datahall.fabric.graph import ACCESS, FABRIC, Fabric, Floats, Ints, Longs, Paths, Wire, paths_of
 
+_FEW = 2_000_000  # leaf pairs that are counted one by one
+
 
 class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
     """Chips per switch, switches per group (and spines, in a dragonfly+), global ports of a group, groups."""
@@ -132,26 +134,27 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
         return paths_of([step.astype(np.int32) for step in steps])
 
-    def _from_first_group(self) -> tuple[Ints, Floats]:
-        """Hops from each leaf of the first group to every leaf with a chip, and the chips on those.
+    def _leaf_hops(self) -> tuple[Ints, Floats]:
+        """Hops from leaves (rows) to every leaf with a chip, and the chips on those.
 
-        Groups are turned copies of each other, so the first speaks for all of them.
+        Groups are turned copies of each other, so in a large one the first speaks for all of them.
         """
         chips = np.bincount(self.leaf(np.arange(self.num_hosts, dtype=np.int32))).astype(float)
         every = np.arange(chips.size, dtype=np.int32)
-        first = np.arange(min(self.leaves, chips.size), dtype=np.int32)
+        few = chips.size**2 * max(self.copies, 1) <= _FEW
+        first = np.arange(chips.size if few else min(self.leaves, chips.size), dtype=np.int32)
         here, there = np.repeat(first, every.size), np.tile(every, first.size)
         lengths = self.hops(here * self.terminals, there * self.terminals)
         return np.where(here == there, 2, lengths).reshape(first.size, every.size), chips
 
     def diameter(self) -> int:
-        return int(self._from_first_group()[0].max()) if self.num_hosts > 1 else 0
+        return int(self._leaf_hops()[0].max()) if self.num_hosts > 1 else 0
 
     def mean_hops(self) -> float:
-        """Mean over pairs with one end in the first group; exact where every switch is full."""
+        """Mean over pairs; in a large one over those from its first group, exact where groups are full."""
         if self.num_hosts < 2:
             return 0.0
-        hops, chips = self._from_first_group()
+        hops, chips = self._leaf_hops()
         first = chips[: hops.shape[0]]
         pairs = first.sum() * (chips.sum() - 1)
         return float((first @ (hops @ chips) - 2 * first.sum()) / pairs)
@@ -164,7 +167,7 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         return min(float(cut), self.num_hosts / 2)
 
     def most_paths(self) -> int:
-        hops, _ = self._from_first_group()
+        hops, _ = self._leaf_hops()
         first, other = np.unravel_index(int(hops.argmax()), hops.shape)
         ends = np.array([first]) * self.terminals, np.array([other]) * self.terminals
         return int(self.num_paths(ends[0].astype(np.int32), ends[1].astype(np.int32))[0])

@@ -52,8 +52,8 @@ def spread(
 ) -> Spread:
     """Choose the path or paths of each flow.
 
-    "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each of
-    `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike.
+    "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each
+    of `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike.
     """
     if policy not in POLICIES:
         close = nearest(policy, POLICIES, 1)

@@ -161,7 +161,7 @@ def solve(s: State, head_of_line: bool) -> None:
 
 @inline
 def widen(s: State) -> None:
-    """Take into the region every flow that has lost its bottleneck, or that has more than a flow held back by it."""
+    """Widen the region by flows that lost their bottleneck, or have more than one that they hold back."""
     for link in s.seen[: s.num[SEEN]]:
         used, highest, lowest = 0.0, 0.0, np.inf
         entry = s.head[link]

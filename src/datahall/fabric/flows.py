@@ -1,4 +1,4 @@
-"""Flows through a fabric, event by event: who waits for whom, what each gets from the links, when each ends."""
+"""Flows through a fabric, event by event: who waits for whom, what each gets, when each ends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ NO_FLOWS: Ints = np.empty(0, np.int32)
 class Flows(msgspec.Struct, frozen=True, kw_only=True):
     """Many flows as columns.
 
-    Flow f may start at `start_s[f]` and when the flows `after[after_offsets[f]:after_offsets[f + 1]]` have ended; its
-    first byte leaves `delay_s[f]` later.  `weight` is also how many alike flows one row stands for.
+    Flow f may start at `start_s[f]` and when the flows `after[after_offsets[f]:after_offsets[f + 1]]` have
+    ended; its first byte leaves `delay_s[f]` later.  `weight` is also how many alike flows one row stands
+    for.
     """
 
     paths: Paths
@@ -89,8 +90,9 @@ def simulate(
 ) -> Run:
     """Play the flows until all have ended, nothing can happen any more, or `until_s`.
 
-    `head_of_line` lets a blocked flow hold back everything behind it, as one virtual lane of a lossless network does.
-    `whole` solves all rates after each event instead of only those it can change; the result is the same.
+    `head_of_line` lets a blocked flow hold back everything behind it, as one virtual lane of a lossless
+    network does. `whole` solves all rates after each event instead of only those it can change; the result is
+    the same.
 
     >>> both = Flows(paths=Paths(np.zeros(2, np.int32), np.arange(3)), num_bytes=np.array([10.0, 30.0]))
     >>> simulate(both, np.array([10.0])).end_s.tolist()  # they share until the small one ends
@@ -138,21 +140,42 @@ def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
     waiting, next_flow, next_offsets = followers(flows)
     make_queue = flow_loop.make_queue.interpreted if small(flows) else flow_loop.make_queue
     return flow_loop.State(
-        links=flows.paths.links, offsets=flows.paths.offsets, share=share, num_bytes=num_bytes, weight=weight, cap=cap,
+        links=flows.paths.links,
+        offsets=flows.paths.offsets,
+        share=share,
+        num_bytes=num_bytes,
+        weight=weight,
+        cap=cap,
         start_s=_column("start", flows.start_s, num_flows, "s"),
         delay_s=_column("delay", flows.delay_s, num_flows, "s"),
-        waiting=waiting, next_flow=next_flow, next_offsets=next_offsets,
-        capacity=capacity.copy(), free=np.zeros(num_links), peak=np.zeros(num_links), carried=np.zeros(num_links),
-        head=np.full(num_links, -1, np.int32), slot=np.full(num_links, -1, np.int32),
-        marked=np.zeros(num_links, np.bool_), seen=np.empty(num_links, np.int32),
-        owner=np.empty(num_entries, np.int32), after=np.empty(num_entries, np.int32),
+        waiting=waiting,
+        next_flow=next_flow,
+        next_offsets=next_offsets,
+        capacity=capacity.copy(),
+        free=np.zeros(num_links),
+        peak=np.zeros(num_links),
+        carried=np.zeros(num_links),
+        head=np.full(num_links, -1, np.int32),
+        slot=np.full(num_links, -1, np.int32),
+        marked=np.zeros(num_links, np.bool_),
+        seen=np.empty(num_links, np.int32),
+        owner=np.empty(num_entries, np.int32),
+        after=np.empty(num_entries, np.int32),
         ahead=np.empty(num_entries, np.int32),
-        ready_s=np.full(num_flows, np.nan), end_s=np.full(num_flows, np.inf), left=num_bytes.copy(),
-        since=np.zeros(num_flows), rate=np.zeros(num_flows), bottleneck=np.full(num_flows, -1, np.int32),
-        token=np.full(num_flows, NO_EVENT), active=np.empty(num_flows, np.int32), place=np.empty(num_flows, np.int32),
-        inside=np.zeros(num_flows, np.bool_), region=np.empty(num_flows, np.int32), queue=make_queue(num_flows + 1, 0.0),
+        ready_s=np.full(num_flows, np.nan),
+        end_s=np.full(num_flows, np.inf),
+        left=num_bytes.copy(),
+        since=np.zeros(num_flows),
+        rate=np.zeros(num_flows),
+        bottleneck=np.full(num_flows, -1, np.int32),
+        token=np.full(num_flows, NO_EVENT),
+        active=np.empty(num_flows, np.int32),
+        place=np.empty(num_flows, np.int32),
+        inside=np.zeros(num_flows, np.bool_),
+        region=np.empty(num_flows, np.int32),
+        queue=make_queue(num_flows + 1, 0.0),
         num=np.zeros(6, np.int64),
-    )  # fmt: skip
+    )
 
 
 def _column(name: str, values: Floats | None, num_flows: int, unit: str) -> Floats:

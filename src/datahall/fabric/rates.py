@@ -29,13 +29,16 @@ def max_min_rates(
     share_fraction: Floats | None = None,
     head_of_line: bool = False,
 ) -> Floats:
-    """Rate of each flow [B/s]; every flow is at its cap or has a full link on which no flow has more per weight.
+    """Rate of each flow [B/s]; every flow is at its cap or has a full link on which no flow has more per
+    weight.
 
-    `share_fraction` is the part of its flow that each entry of `paths.links` carries: 1 on a single path, 1/q on each
-    of q paths that packets are sprayed over.  With `head_of_line`, a flow that waits for its bottleneck holds everything
-    on the links before it to its own level, as one virtual lane of a lossless network does.
+    `share_fraction` is the part of its flow that each entry of `paths.links` carries: 1 on a single path, 1/q
+    on each of q paths that packets are sprayed over.  With `head_of_line`, a flow that waits for its
+    bottleneck holds everything on the links before it to its own level, as one virtual lane of a lossless
+    network does.
 
-    >>> shared = Paths(np.array([0, 0, 1], np.int32), np.array([0, 1, 3]))  # both on link 0, one goes on to link 1
+    >>> shared = Paths(np.array([0, 0, 1], np.int32), np.array([0, 1, 3]))  # both on link 0, one goes on to
+    link 1
     >>> max_min_rates(shared, np.array([10.0, 3.0])).tolist()
     [7.0, 3.0]
     """
@@ -133,7 +136,8 @@ def fill_rates(
 ) -> Ints:
     """Give each of `flows` its rate and bottleneck, from the capacity that `free` leaves on each link.
 
-    Only links that these flows pass are looked at; they are returned.  `slot` is scratch, -1 before and after.
+    Only links that these flows pass are looked at; they are returned.  `slot` is scratch, -1 before and
+    after.
     """
     num_entries = 0
     some_cap = False
@@ -154,7 +158,8 @@ def fill_rates(
             first[slot[link] + 1] += 1
     touched = touched[:size]
 
-    # the flows on link touched[i] are members[first[i]:first[i + 1]]; active of them, with weight need, want left
+    # the flows on link touched[i] are members[first[i]:first[i + 1]]; active of them, with weight need, want
+    # left
     heap, active = np.empty(size, np.int32), np.empty(size, np.int32)
     key, left, need = np.empty(size), np.empty(size), np.zeros(size)
     for place in range(size):
@@ -220,10 +225,16 @@ def fill_rates(
 
 @inline
 def held_back(
-    flows: Ints, links: Ints, offsets: NDArray[np.int64], num_links: int, weight: Floats, cap: Floats, rate: Floats,
+    flows: Ints,
+    links: Ints,
+    offsets: NDArray[np.int64],
+    num_links: int,
+    weight: Floats,
+    cap: Floats,
+    rate: Floats,
     bottleneck: Ints,
-) -> Floats:  # fmt: skip
-    """Caps under head-of-line blocking: the lowest level of any flow that queues on a link of one's own way."""
+) -> Floats:
+    """Caps under head-of-line blocking: the lowest level of any flow that queues on one's own way."""
     blocked = np.full(num_links, np.inf)
     for flow in flows:
         if bottleneck[flow] >= 0:

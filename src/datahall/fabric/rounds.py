@@ -22,7 +22,7 @@ MOST_WAITS = 4  # rows that a send waits for by itself; more meet in a join of t
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows in the order they were written; `wait_s` is a pause before a row and `first` the first round of a phase."""
+    """Rows as they were written; `wait_s` is a pause before a row, `first` the first round of a phase."""
 
     phase: Ints
     member: Ints  # which flow of the phase
@@ -43,9 +43,15 @@ class _Sheet:
         self.size = 0
 
     def write(
-        self, phase: int, num_rows: int, after: Ints, num_after: Ints, num_rounds: int = 1, wait_s: float = 0.0,
+        self,
+        phase: int,
+        num_rows: int,
+        after: Ints,
+        num_after: Ints,
+        num_rounds: int = 1,
+        wait_s: float = 0.0,
         first: bool = False,
-    ) -> Ints:  # fmt: skip
+    ) -> Ints:
         member = np.arange(num_rows, dtype=np.int32)
         self.rows.append((np.full(num_rows, phase, np.int32), member, num_rounds, wait_s, first))
         self.after.append(after.astype(np.int32, copy=False))
@@ -86,7 +92,7 @@ def alike_order(phases: Sequence[Phase], repeat: int = 1, pause_s: float = 0.0) 
 
 
 def full_order(phases: Sequence[Phase], num_ranks: int, repeat: int = 1, pause_s: float = 0.0) -> Order:
-    """One row per flow of each round; each waits for the rows of the last round that its sender had a part in."""
+    """One row per flow of each round; it waits for the last round that its sender had a part in."""
     sheet = _Sheet()
     # rank r's last round: rows[starts[r]:starts[r + 1]]
     rows, starts = np.empty(0, np.int32), np.zeros(num_ranks + 1, np.int64)

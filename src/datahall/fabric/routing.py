@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from datahall.errors import InfeasibleError
 from datahall.fabric.folded_clos import FoldedClos
 from datahall.fabric.graph import Fabric, Ints, Longs, Paths, join_paths, merge, paths_of, select
-from datahall.fabric.shortest import shortest_paths
+from datahall.fabric.shortest import islands, shortest_paths
 
 _TRIES = 4  # other equal-cost paths tried before a search, when the picked one is out
 
@@ -125,6 +125,10 @@ def _around(fabric: Fabric, here: Ints, there: Ints, choice: Longs, paths: Paths
         paths = _replaced(paths, broken[good], select(again, good))
         broken = np.delete(broken, good)
     if broken.size:
+        part = islands(fabric)
+        apart = part[here[broken]] != part[there[broken]]
+        cut, broken = broken[apart], broken[~apart]
+        paths = _replaced(paths, cut, Paths(np.empty(0, np.int32), np.zeros(cut.size + 1, np.int64)))
         found, _ = shortest_paths(fabric, here[broken], there[broken], choice[broken])
         paths = _replaced(paths, broken, found)
     return paths

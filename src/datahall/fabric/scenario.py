@@ -1,4 +1,4 @@
-"""A scenario of a fabric: what is wired how, which jobs talk over it, what else is on it and what fails when."""
+"""A scenario of a fabric: how it is wired, which jobs talk over it, what else is on it, what fails when."""
 
 from __future__ import annotations
 

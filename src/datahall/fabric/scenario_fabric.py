@@ -1,4 +1,4 @@
-"""The fabric that a scenario describes: of real chips and switches from the catalogue, or of links that are all alike."""
+"""The fabric that a scenario describes: of parts from the catalogue, or of links that are all alike."""
 
 from __future__ import annotations
 

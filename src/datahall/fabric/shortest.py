@@ -35,6 +35,39 @@ def adjacency(fabric: Fabric, *, by: str = "source") -> Adjacency:
     return Adjacency(order, offsets)
 
 
+def islands(fabric: Fabric) -> Ints:
+    """The part of the fabric that each node is in: nodes of different parts have no way between them."""
+    parent = np.arange(fabric.num_nodes, dtype=np.int32)
+    alive = fabric.link_bytes_per_s > 0
+    run = _unite if fabric.num_links > _COMPILE_LINKS else _unite.interpreted
+    run(fabric.link_source[alive], fabric.link_target[alive], parent)
+    return parent
+
+
+def _union(source: Ints, target: Ints, parent: Ints) -> None:
+    """Give the nodes that links join the same root, and each node its root."""
+    for link in range(source.size):
+        a, b = source[link], target[link]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a < b:
+            parent[b] = a
+        else:
+            parent[a] = b
+    for node in range(parent.size):
+        root = parent[node]
+        while parent[root] != root:
+            root = parent[root]
+        parent[node] = root
+
+
+_unite = Kernel(_union)
+
+
 def distances(fabric: Fabric, node: int, *, towards: bool = True) -> tuple[Ints, Longs]:
     """Links from every node to `node` (or from it), -1 where there is no way, and how many shortest paths."""
     entering = adjacency(fabric, by="target" if towards else "source")

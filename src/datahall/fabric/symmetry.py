@@ -132,7 +132,7 @@ def mixed(value: np.uint64) -> np.uint64:
 
 
 def _number(colours: Colours) -> tuple[Longs, Longs, Longs]:
-    """The class of each colour, counted in the order they are met; where each was first met, and how often."""
+    """The class of each colour, in the order they are met; where each was first met, and how often."""
     room = 16
     while room < 2 * colours.size:
         room *= 2

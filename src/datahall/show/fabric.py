@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
 
 from datahall.answer import Answer, Cell, Quantity, Table
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.bill import Bill, bill, estimates
-from datahall.fabric.build import TOPOLOGIES, Design, design
+from datahall.fabric.build import TOPOLOGIES, Design, design, read_sides
 from datahall.fabric.presets import preset
 from datahall.show.bounds import opened, whole
 from datahall.show.fabric_table import compared, made_of, reach, survives
@@ -40,25 +42,24 @@ def show_fabric(
     count = None if chips is None else whole("chips", chips, at_most=MOST_CHIPS)
     ports = None if radix is None else whole("radix", radix, at_most=4096)
     levels = None if tiers is None else whole("tiers", tiers, at_most=9)
-    options = {"chip": chip, "switch": switch, "oversubscription": oversubscription, "sides": sides}
-    designs = [_design(name, count, shelf, ports, levels, options) for name in names]
+    if count is None and sides:
+        count = prod(read_sides(sides))
+    make = partial(
+        design, catalog=shelf, chip=chip, switch=switch, radix=ports, tiers=levels,
+        oversubscription=oversubscription, sides=sides,
+    )  # fmt: skip
+    designs = [_design(name, count, shelf, make) for name in names]
     bills = [bill(one, shelf) for one in designs]
     inputs: dict[str, Cell] = {
-        "topologies": ", ".join(names), "num_chips": count, "radix": ports, "tiers": levels, **options
+        "topologies": ", ".join(names), "num_chips": count, "chip": chip or None, "switch": switch or None,
+        "radix": ports, "tiers": levels, "oversubscription": oversubscription, "sides": sides or None,
     }  # fmt: skip
     if len(designs) == 1:
         return _one(names[0], designs[0], bills[0], shelf, inputs)
     return _several(names, designs, bills, inputs)
 
 
-def _design(
-    name: str,
-    chips: int | None,
-    catalog: Catalog,
-    radix: int | None,
-    tiers: int | None,
-    options: dict[str, str],
-) -> Design:
+def _design(name: str, chips: int | None, catalog: Catalog, make: Callable[[str, int], Design]) -> Design:
     if name in {known.name for known in catalog.known_fabrics()}:
         return preset(name, catalog=catalog)
     if chips is None:
@@ -67,9 +68,7 @@ def _design(
             f"how many chips shall {name} join?",
             hint=f"--chips 16384; published fabrics have their own: {known}",
         )
-    return design(
-        name, chips, catalog=catalog, radix=radix, tiers=tiers, **options
-    )  # fmt: skip
+    return make(name, chips)
 
 
 def _one(name: str, made: Design, cost: Bill, catalog: Catalog, inputs: dict[str, Cell]) -> Answer:
@@ -82,7 +81,7 @@ def _one(name: str, made: Design, cost: Bill, catalog: Catalog, inputs: dict[str
         headline=_headline(made, cost),
         binding=_binding(made),
         results=_results(made, cost),
-        tables=(made_of(cost, chips), reach(made), failures.table),
+        tables=tuple(table for table in (made_of(cost, chips), reach(made), failures.table) if table.rows),
         figure=cost.price if cost.items else None,
         notes=(*made.notes, *_notes(made, cost)),
         sources=(*cost.power.citations(), *failures.sources),
@@ -129,9 +128,9 @@ def _headline(made: Design, cost: Bill) -> str:
             f"{cost.num_switches:,} optical circuit switches and {cost.num_cables:,} cables, no packet switch"
         )
     else:
-        body = f"{cost.num_cables:,} cables and no switch"
+        body = f"{cost.num_cables:,} cables and no switch" if cost.items else "the links of one machine"
     price = f": {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
-    return f"{made.fabric.name} for {found.num_hosts:,} × {made.parts.chip.title} takes {body}{price}."
+    return f"{made.fabric.name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
 
 
 def _binding(made: Design) -> str:
@@ -142,6 +141,11 @@ def _binding(made: Design) -> str:
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
     if share >= 0.999:
         return f"Full bisection, {width} one way: the {port} port of each chip binds, not the network."
+    if made.all_to_all_bytes_per_s > 0.999 * made.injection_bytes_per_s:
+        return (
+            f"The {port} port of each chip binds an all-to-all; the bisection, {width} one way, binds only "
+            f"pairs across the middle, which get {fmt(share, 'fraction')} of their ports."
+        )
     return (
         f"The bisection binds: {width} one way, {fmt(share, 'fraction')} of what half the chips can send; an "
         f"all-to-all gets {each} per chip of its {port}, a ring among neighbours all of it."
@@ -175,7 +179,10 @@ def _best(designs: list[Design], bills: list[Bill]) -> int:
 
 
 def _narrowest(names: list[str], designs: list[Design]) -> str:
-    worst = min(range(len(designs)), key=lambda n: designs[n].all_to_all_bytes_per_s)
+    def width_of(index: int) -> tuple[float, float]:
+        return designs[index].all_to_all_bytes_per_s, designs[index].counts.bisection_bytes_per_s
+
+    worst = min(range(len(designs)), key=width_of)
     made = designs[worst]
     width = fmt(made.counts.bisection_bytes_per_s, "bytes_per_s")
     return (

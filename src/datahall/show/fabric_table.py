@@ -10,11 +10,11 @@ from datahall.answer import Cell, Column, Quantity, Table
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
 from datahall.fabric.availability import at_least, unit_availability
-from datahall.fabric.bill import Bill
+from datahall.fabric.bill import Bill, has_circuit_switches
 from datahall.fabric.build import Design
 from datahall.fabric.failures import BlastRadius, Outage, blast_radius
 from datahall.fabric.graph import SCALE_UP_TIER
-from datahall.fabric.tpu_pod import CUBE_CHIPS
+from datahall.fabric.tpu_pod import CUBE_CHIPS, crosses_cubes
 from datahall.units import fmt
 
 HOST_AVAILABILITY = 0.999
@@ -111,13 +111,14 @@ def _outages(made: Design) -> list[tuple[str, Outage, str]]:
     way = "infiniband-subnet-manager" if infiniband else "ethernet-link-down"
     found: list[tuple[str, Outage, str]] = []
     if made.parts.switch is None:
-        found.append(("cable", Outage(cables=(0,)), "optical-circuit"))
-        found.append(("chip", Outage(chips=(0,)), "optical-circuit"))
         sides = getattr(fabric.shape, "sides", ())
-        if len(sides) == 3 and not any(side % 4 for side in sides) and fabric.num_hosts > CUBE_CHIPS:
-            found.append(("cube of 64", Outage(cubes=(0,)), "optical-circuit"))
+        if has_circuit_switches(made):
+            optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
+            found.append(("optical cable", Outage(cables=(optical,)), "optical-circuit"))
+            found.append(("cube of 64, for a chip in it", Outage(cubes=(0,)), "optical-circuit"))
         return found
-    found.append(("NIC", Outage(nics=(0,)), "nic-failover"))
+    if made.counts.num_switches:
+        found.append(("NIC", Outage(nics=(0,)), "nic-failover"))
     tier = fabric.node_tier[fabric.num_hosts :]
     for level in [int(value) for value in np.unique(tier) if value != SCALE_UP_TIER]:
         first = int(np.flatnonzero(tier == level)[0])

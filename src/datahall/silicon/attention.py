@@ -4,7 +4,7 @@ Both walk the keys in blocks of 128.  Prefill gives each block of 128 queries of
 multiprocessor; the last block of queries sees every key, so its chain of blocks bounds the time from below:
 
     block   = 4·128·128·head_dim / sm_flop_per_s + softmax_s
-    chain   = ⌈q/128⌉ · block + tile_s
+    chain   = ⌈keys seen / 128⌉ · block + tile_s
     work    = Σ blocks · block / num_sms
     time    = launch + max(chain, work + imbalance · chain, flop / (peak · power_efficiency))
 

@@ -4,9 +4,8 @@
 - `family-calibrated`: the constants of a measured chip of the same family, with this chip's own datasheet.
 - `datasheet only`: generic constants for a chip nobody measured here.
 
-Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell
-from it;
-that range is the band of every time computed with it.
+Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell from
+it; that range is the band of every time computed with it, widened where a relative's constants are used.
 """
 
 from __future__ import annotations
@@ -128,12 +127,15 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
     if level in {None, "family"} and kin is not None:
         return Calibration(_scaled(kin, chip), "family-calibrated")
     if level == "datasheet" or (level is None and stack is None):
-        return Calibration(_with_measured_peak(_scaled(every["generic"], chip), chip), "datasheet only")
+        generic = msgspec.structs.replace(_scaled(every["generic"], chip), bands=every["generic"].bands)
+        return Calibration(_with_measured_peak(generic, chip), "datasheet only")
     have = [name for name, found in (("measured", own), ("family", kin), ("datasheet", True)) if found]
     asked = " and ".join(f'{what} "{name}"' for what, name in (("level", level), ("stack", stack)) if name)
     raise ScenarioError(f"{chip.name} has no constants of {asked}", hint=f"it has {', '.join(have)}")
 
 
+# What a relative's constants add to a band: H100 and H200 sets, swapped, move bf16 products by this much.
+KIN_LOW, KIN_HIGH = 0.9, 1.12
 GENERIC_SMS = 100.0  # chips that are not made of multiprocessors: tiles are then only a granularity
 MOST_SMS = 512  # past it they are cores too small to hold a tile (a wafer has 900,000)
 
@@ -158,6 +160,7 @@ def _scaled(constants: Constants, chip: Chip) -> Constants:
     gemm, decode, prefill = constants.gemm, constants.decode, constants.prefill
     return msgspec.structs.replace(
         constants,
+        bands={kind: (low * KIN_LOW, high * KIN_HIGH) for kind, (low, high) in constants.bands.items()},
         gemm=msgspec.structs.replace(
             gemm,
             feed_bytes_per_s=gemm.feed_bytes_per_s * factor,

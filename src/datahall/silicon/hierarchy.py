@@ -99,7 +99,7 @@ def cliff(chip: Chip, sizes_bytes: Number, *, policy: str = "unmanaged", offload
     >>> from datahall.catalog import load
     >>> h100 = load().chip("h100-sxm")
     >>> fits, spills = cliff(h100, np.array([40e6, 60e6])).bytes_per_s
-    >>> fits > 1.5 * spills
+    >>> bool(fits > 1.5 * spills)
     True
     """
     if policy not in POLICIES:

@@ -19,8 +19,8 @@ def roofline_time(
 
     Reference: Williams, Waterman, Patterson (2009), Roofline.
 
-    >>> roofline_time(2 * 16 * 6144 * 4096, 6144 * 4096 * 2, 989.4e12, 4.8e12) * 1e6
-    10.48576
+    >>> round(roofline_time(2 * 16 * 6144 * 4096, 6144 * 4096 * 2, 989.4e12, 4.8e12) * 1e6, 3)
+    10.486
     """
     time: Number = np.maximum(flop / peak_flop_per_s, moved_bytes / memory_bytes_per_s)
     return float(time) if isinstance(time, np.float64) else time

@@ -1,9 +1,8 @@
 """How long memory-bound work takes: additions, norms, activations, casts, copies.
 
-    time = kernels · kernel_s + bytes / rate + width · row_element_s (norms)
+    time = kernels · kernel_s + max(bytes / rate, width · row_element_s for norms)
 
-What fits in L2 was left there by the kernel before and moves at L2's rate; what does not moves at the
-share of
+What fits in L2 was left there by the kernel before and moves at L2's rate; what does not moves at the share of
 memory bandwidth that its access pattern reaches.
 """
 

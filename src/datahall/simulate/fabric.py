@@ -9,8 +9,7 @@ import numpy as np
 from datahall.answer import Answer, Cell
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, nearest
-from datahall.events import Trace, perfetto
-from datahall.events.trace import ROW
+from datahall.events import new_trace, perfetto
 from datahall.fabric.congestion import buffer_cycle
 from datahall.fabric.crosscheck import FIDELITIES, Crosscheck, Fidelity, crosscheck
 from datahall.fabric.scenario import Outcome, play, read_scenario
@@ -53,12 +52,14 @@ def fabric_trace(outcome: Outcome) -> bytes:
     flows, run, traffic = outcome.traffic.flows, outcome.run, outcome.traffic
     assert flows.label is not None
     kept = np.flatnonzero((traffic.source >= 0) & np.isfinite(run.end_s) & np.isfinite(run.ready_s))
-    rows = np.zeros(kept.size, ROW)
+    trace = new_trace(kept.size)
+    trace.num_recorded[0] = kept.size
+    rows = trace.kept[: kept.size]
     rows["time_s"], rows["duration_s"] = run.ready_s[kept], run.end_s[kept] - run.ready_s[kept]
     rows["kind"], rows["a"], rows["b"] = flows.label[kept], traffic.source[kept], traffic.target[kept]
     rows["x"] = flows.num_bytes[kept]
     chips = {int(chip): f"chip {chip}" for chip in np.unique(traffic.source[kept])}
-    return perfetto(Trace(rows, np.array([kept.size])), dict(enumerate(traffic.names)), chips)
+    return perfetto(trace, dict(enumerate(traffic.names)), chips)
 
 
 def _level(text: str) -> Level:
@@ -98,7 +99,9 @@ def fabric_answer(outcome: Outcome, other: Crosscheck | None = None) -> Answer:
             link_table(outcome),
             timeline(outcome),
         ),
-        charts=(chart(outcome),) if done and 0 < run.end_s.size <= MOST_CHARTED and run.makespan_s > 0 else (),
+        charts=(chart(outcome),)
+        if done and 0 < run.end_s.size <= MOST_CHARTED and run.makespan_s > 0
+        else (),
         notes=_notes(outcome),
         next_commands=_next(outcome, other),
     )
@@ -108,13 +111,14 @@ def _headline(outcome: Outcome) -> str:
     run, scenario = outcome.run, outcome.scenario
     if run.num_stuck:
         return (
-            f"{run.num_stuck:,} of {run.end_s.size:,} flows never end: their path goes over a link that stays out."
+            f"{run.num_stuck:,} of {run.end_s.size:,} flows never end: "
+            "their path goes over a link that stays out, or they wait for one that does."
         )
     rows = Sent(outcome)
-    what = scenario.net.fabric.name
     return (
-        f"{scenario.name} on {what} takes {fmt(run.makespan_s, 's')}; flows get {fmt(mean(rows.fraction), 'fraction')} "
-        f"of their first link on average, the slowest {fmt(least(rows.fraction), 'fraction')}."
+        f"{scenario.name} on {scenario.net.fabric.name} takes {fmt(run.makespan_s, 's')}; flows get "
+        f"{fmt(mean(rows.fraction), 'fraction')} of what their ports allow on average, "
+        f"the slowest {fmt(least(rows.fraction), 'fraction')}."
     )
 
 
@@ -126,7 +130,8 @@ def _binding(outcome: Outcome) -> str:
     text = f"The slowest flow is {_flow_name(outcome, slow)}." if run.end_s.size else ""
     if busiest < 0 or busy[busiest] <= 0:
         return text
-    return f"{text} The fullest link is {link_name(fabric, busiest)}, busy {fmt(float(busy[busiest]), 'fraction')} of the time."
+    share = fmt(float(busy[busiest]), "fraction")
+    return f"{text} The fullest link is {link_name(fabric, busiest)}, busy {share} of the time."
 
 
 def _flow_name(outcome: Outcome, flow: int) -> str:
@@ -139,7 +144,8 @@ def _flow_name(outcome: Outcome, flow: int) -> str:
     ends = f"chip {traffic.source[flow]} → {traffic.target[flow]} of {name}"
     if not np.isfinite(run.end_s[flow]):
         return f"{ends}, which never ends"
-    return f"{ends}, {fmt(float(run.end_s[flow] - run.ready_s[flow]), 's')} until {fmt(float(run.end_s[flow]), 's')}"
+    end_s = float(run.end_s[flow])
+    return f"{ends}, {fmt(end_s - float(run.ready_s[flow]), 's')} until {fmt(end_s, 's')}"
 
 
 def _results(outcome: Outcome, other: Crosscheck | None) -> dict[str, Cell]:
@@ -163,17 +169,24 @@ def _results(outcome: Outcome, other: Crosscheck | None) -> dict[str, Cell]:
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     net = outcome.scenario.net
     lines = [
-        f"{net.routing.policy} routing, {net.routing.num_parts} path{'s' if net.routing.num_parts > 1 else ''} per flow; "
+        f"{net.routing.policy} routing, {net.routing.num_parts} "
+        f"path{'s' if net.routing.num_parts > 1 else ''} per flow; "
         f"{net.transport.kind}; rates are max-min fair; bytes are those on the wire",
     ]
     if outcome.run.num_stuck:
-        lines.append("flows keep their path: give the failure an end with until, or let it start at 0 s elsewhere")
+        lines.append(
+            "flows keep their path: give the failure an end with until, or let it start at 0 s elsewhere"
+        )
     if net.transport.kind != "lossy" and net.transport.virtual_lanes == 1:
         circle = buffer_cycle(outcome.traffic.flows.paths, net.fabric.num_links)
         if circle.size:
-            lines.append(f"{circle.size:,} links wait for each other in a circle: one lane can lock up; use lanes = 2")
+            lines.append(
+                f"{circle.size:,} links wait for each other in a circle: one lane can lock up; use lanes = 2"
+            )
     if outcome.level == "symmetric":
-        lines.append("a phase starts when the one before has ended everywhere; --level full plays each message")
+        lines.append(
+            "a phase starts when the one before has ended everywhere; --level full plays each message"
+        )
     return tuple(lines)
 
 

@@ -17,10 +17,11 @@ LABEL = 1_000_000  # more than the phases of any job
 
 
 class Sent:
-    """Flows that carry something: the rate of each from first byte to last, and as a share of what its ports allow.
+    """Flows that carry something: the rate of each from first byte to last, and as a share of what its ports
+    allow.
 
-    Ports allow a flow its part of the first and the last link among the flows of its own step; what is missing from
-    100 % is lost inside the fabric or to others.
+    Ports allow a flow its part of the first and the last link among the flows of its own step; what is
+    missing from 100 % is lost inside the fabric or to others.
     """
 
     def __init__(self, outcome: Outcome) -> None:
@@ -36,28 +37,36 @@ class Sent:
         self.fraction: Floats = np.minimum(1.0, self.rate / self._allowed(outcome))
 
     def _allowed(self, outcome: Outcome) -> Floats:
-        traffic, capacity = outcome.traffic, outcome.scenario.net.fabric.link_bytes_per_s
-        links, offsets = traffic.flows.paths.links, traffic.flows.paths.offsets
-        key = self.label.astype(np.int64) * LABEL + traffic.phase[self.real]
-        turns = np.array([self._turns(outcome, index) for index in range(len(traffic.names))])[self.label]
-        allowed = np.full(self.real.size, np.inf)
-        for host in (traffic.source[self.real], traffic.target[self.real]):
-            _, which, count = np.unique(
-                key * traffic_hosts(outcome) + host, return_inverse=True, return_counts=True
-            )
-            at_once = np.maximum(1.0, count[which] / turns)
-            entry = offsets[self.real] if host is not traffic.target else offsets[self.real + 1] - 1
-            allowed = np.minimum(allowed, capacity[links[entry]] / at_once)
-        return allowed
+        traffic, fabric = outcome.traffic, outcome.scenario.net.fabric
+        paths = traffic.flows.paths
+        owner, share = paths.owners(), traffic.flows.share_fraction
+        port = fabric.link_source[paths.links] == traffic.source[owner]
+        port |= fabric.link_target[paths.links] == traffic.target[owner]
+        owner, link = owner[port], paths.links[port].astype(np.int64)
+        part = np.ones(link.size) if share is None else share[port]
+        assert traffic.flows.label is not None
+        step = traffic.flows.label.astype(np.int64) * LABEL + traffic.phase
+        _, which = np.unique(step[owner] * fabric.num_links + link, return_inverse=True)
+        together = np.bincount(which, part)[which] / _turns(outcome)[owner]
+        allowed = np.full(traffic.source.size, np.inf)
+        np.minimum.at(allowed, owner, fabric.link_bytes_per_s[link] / np.maximum(part, together))
+        return allowed[self.real]
 
-    def _turns(self, outcome: Outcome, index: int) -> float:
-        """How many times the flows of a step come one after the other."""
-        scenario = outcome.scenario
-        if index < len(scenario.jobs):
-            job = scenario.jobs[index]
-            rounds = max((phase.num_rounds for phase in job.phases), default=1) if outcome.level == "full" else 1
-            return float(job.repeat * rounds)
-        return np.inf if np.ptp(scenario.bursts[index - len(scenario.jobs)].start_s) > 0 else 1.0
+
+def _turns(outcome: Outcome) -> Floats:
+    """How many flows of each flow's step between the same two ends come one after the other."""
+    scenario, traffic = outcome.scenario, outcome.traffic
+    turns = np.ones(traffic.source.size)
+    for index in range(len(traffic.names)):
+        mine = traffic.flows.label == index
+        if index >= len(scenario.jobs):
+            burst = scenario.bursts[index - len(scenario.jobs)]
+            turns[mine] = np.inf if burst.start_s.size and np.ptp(burst.start_s) > 0 else 1.0
+            continue
+        job = scenario.jobs[index]
+        rounds = np.array([1, *(phase.num_rounds if outcome.level == "full" else 1 for phase in job.phases)])
+        turns[mine] = job.repeat * rounds[traffic.phase[mine] + 1]
+    return turns
 
 
 def mean(values: Floats) -> float:
@@ -101,7 +110,9 @@ def job_table(outcome: Outcome) -> Table:
         Column("slowest flow", "fraction"),
     )
     return Table(
-        title="jobs and background; flows as a share of their first link", columns=columns, rows=tuple(lines)
+        title="jobs and background; flows as a share of what their ports allow",
+        columns=columns,
+        rows=tuple(lines),
     )
 
 
@@ -181,8 +192,12 @@ def timeline(outcome: Outcome) -> Table:
             traffic.names[job], name, int(count[step]), _finite(start[step]), _finite(end[step]),
         ))  # fmt: skip
     columns = (
-        Column("job"), Column("step"), Column("flows", "count"), Column("first start", "s"), Column("last end", "s"),
-    )  # fmt: skip
+        Column("job"),
+        Column("step"),
+        Column("flows", "count"),
+        Column("first start", "s"),
+        Column("last end", "s"),
+    )
     more = kinds.size - len(rows)
     note = f"{more:,} more steps; --trace has them all" if more else ""
     return Table(title="timeline", columns=columns, rows=tuple(rows), note=note)
@@ -198,7 +213,7 @@ def chart(outcome: Outcome) -> LineChart:
     rows = Sent(outcome)
     assert flows.delay_s is not None
     edges = np.linspace(0.0, run.makespan_s, NUM_TIMES + 1)
-    begin = run.ready_s[rows.real] + flows.delay_s[rows.real]
+    begin = rows.begin_s
     series = []
     for index, name in enumerate(outcome.traffic.names):
         mine = rows.label == index

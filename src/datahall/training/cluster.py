@@ -25,7 +25,12 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_of(
-    chip: Chip, num_chips: int, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, fabric: str = "infiniband"
+    chip: Chip,
+    num_chips: int,
+    *,
+    num_domain: int = 0,
+    nic_bytes_per_s: float = 0.0,
+    fabric: str = "infiniband",
 ) -> Cluster:
     """A cluster from the catalogue: the chip's usual domain and NIC unless told otherwise."""
     if num_chips < 1:

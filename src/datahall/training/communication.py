@@ -17,9 +17,13 @@ from datahall.fabric.collectives.system import System
 from datahall.training.layout import Column, unique_rows
 
 
-def group_times(system: System, collective: Collective, size_bytes: Column, ranks: Column, stride: Column) -> Column:
+def group_times(
+    system: System, collective: Collective, size_bytes: Column, ranks: Column, stride: Column
+) -> Column:
     """Times of a collective on groups of `ranks` ranks `stride` apart, as columns; one rank takes no time."""
-    sizes, counts, strides = (np.asarray(x, dtype=np.float64) for x in np.broadcast_arrays(size_bytes, ranks, stride))
+    sizes, counts, strides = (
+        np.asarray(x, dtype=np.float64) for x in np.broadcast_arrays(size_bytes, ranks, stride)
+    )
     distinct, index = unique_rows((counts, np.minimum(strides, system.num_domain)))
     out = np.zeros(sizes.shape)
     for place, (count, step) in enumerate(distinct):

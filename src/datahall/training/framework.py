@@ -21,6 +21,10 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     fusion: str  # style of the element-wise kernels
     flash_attention: bool
     compute_factor: float  # time of the kernels in the framework over their time alone
+    attention_factor: float  # time of its attention over that of the kernels the chip was measured with
+    later_attention_factor: float = (
+        1.0  # and again on chips newer than its attention was written for (past Ampere)
+    )
     tensor_exposed: float  # share of tensor-parallel exchange that nothing hides
     expert_exposed: float  # share of expert dispatch and combine
     pipeline_exposed: float
@@ -30,6 +34,14 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     fixed_s: float  # loss, norms, data, host work once a step
     jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower
     band: tuple[float, float] = (0.85, 1.18)
+
+
+WRITTEN_FOR = {"volta", "turing", "ampere", "ada"}  # families that attention before 2024 was written for
+
+
+def attention_factor(kit: Framework, family: str) -> float:
+    """What a framework's attention takes over the kernels a chip was measured with."""
+    return kit.attention_factor * (1.0 if family in WRITTEN_FOR else kit.later_attention_factor)
 
 
 @cache

@@ -44,7 +44,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             group = self.tp * self.pp * self.cp
             raise ScenarioError(
                 f"tp {self.tp} × pp {self.pp} × cp {self.cp} × dp {self.dp} is {self.num_chips:,} chips, not {num_chips:,}",
-                hint=f"dp {num_chips // group} would fit" if num_chips % group == 0 else _divisors_hint("tp·pp·cp", num_chips, group),
+                hint=f"dp {num_chips // group} would fit"
+                if num_chips % group == 0
+                else _divisors_hint("tp·pp·cp", num_chips, group),
             )
         _divides("tp", self.tp, "attention heads", model.num_heads)
         _divides("ep", self.ep, "experts", model.moe.num_experts if model.moe else 1)
@@ -54,7 +56,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.pp} stages of {self.vpp} chunks are {stages}, but {model.title or model.name} has {model.num_layers} layers",
                 hint=f"pp · vpp of at most {model.num_layers}",
             )
-        _divides("dp · micro_batch", self.dp * self.micro_batch, "sequences of the global batch", global_batch)
+        _divides(
+            "dp · micro_batch", self.dp * self.micro_batch, "sequences of the global batch", global_batch
+        )
         num_micro = global_batch // (self.dp * self.micro_batch)
         if self.vpp > 1 and num_micro % self.pp:
             raise ScenarioError(
@@ -65,7 +69,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 def _divides(name: str, value: int, what: str, total: int) -> None:
     if total % value:
-        raise ScenarioError(f"{name} {value} does not divide {total:,} {what}", hint=_divisors_hint(name, total, value))
+        raise ScenarioError(
+            f"{name} {value} does not divide {total:,} {what}", hint=_divisors_hint(name, total, value)
+        )
 
 
 def _divisors_hint(name: str, total: int, value: int) -> str:
@@ -121,8 +127,38 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
         return Space(**{name: getattr(self, name)[mask] for name in self.__struct_fields__})
 
 
-def unique_rows(columns: Iterable[NDArray[np.float64]]) -> tuple[Column, NDArray[np.intp]]:
-    """Distinct rows of some columns, and for each row the index of its distinct one."""
-    table = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
-    distinct, index = np.unique(table, axis=0, return_inverse=True)
-    return distinct, np.ravel(index)
+def unique_rows(columns: Iterable[NDArray[np.generic]]) -> tuple[Column, NDArray[np.intp]]:
+    """Distinct rows of some columns in order, and for each row the index of its distinct one.
+
+    Columns of a space hold few small whole numbers, so each is looked up in a table instead of sorted.
+
+    >>> distinct, index = unique_rows((np.array([2.0, 1.0, 2.0]), np.array([8.0, 4.0, 8.0])))
+    >>> distinct.tolist(), index.tolist()
+    ([[1.0, 4.0], [2.0, 8.0]], [1, 0, 1])
+    """
+    levels, codes = zip(*(_coded(np.asarray(column, dtype=np.float64)) for column in columns), strict=True)
+    key = np.zeros(codes[0].size, dtype=np.int64)
+    for values, code in zip(levels, codes, strict=True):
+        key = key * max(1, values.size) + code
+    found, index = _coded(key.astype(np.float64))
+    places = np.zeros((len(levels), found.size), dtype=np.int64)
+    rest = found.astype(np.int64)
+    for place in range(len(levels) - 1, -1, -1):
+        rest, places[place] = np.divmod(rest, max(1, levels[place].size))
+    distinct = np.stack([values[places[at]] for at, values in enumerate(levels)], axis=1)
+    return distinct, index
+
+
+LARGEST_TABLE = 2**22
+
+
+def _coded(column: Column) -> tuple[Column, NDArray[np.intp]]:
+    """Distinct values in order, and for each row the place of its own."""
+    whole = column.astype(np.int64)
+    if column.size and whole.min() >= 0 and whole.max() < LARGEST_TABLE and bool((whole == column).all()):
+        seen = np.zeros(int(whole.max()) + 1, dtype=np.bool_)
+        seen[whole] = True
+        place = np.cumsum(seen, dtype=np.intp) - 1
+        return np.flatnonzero(seen).astype(np.float64), place[whole]
+    values, index = np.unique(column, return_inverse=True)
+    return values, np.ravel(index)

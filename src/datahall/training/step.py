@@ -18,7 +18,7 @@ from datahall.silicon.attention import smooth_max
 from datahall.silicon.kernel import time_operators
 from datahall.training.cluster import Cluster
 from datahall.training.communication import group_times
-from datahall.training.framework import Framework
+from datahall.training.framework import Framework, attention_factor
 from datahall.training.layout import RECOMPUTES, Column, Space, unique_rows
 from datahall.workload.backward import Gradients, training_pass
 from datahall.workload.parameters import count_parameters
@@ -46,6 +46,8 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     slot_s: Column  # one micro-batch on the slowest stage
     compute_s: Column  # kernels of one micro-batch on that stage
     tensor_s: Column  # exposed tensor-parallel exchange of one micro-batch
+    expert_s: Column  # exposed exchange of routed tokens of one micro-batch
+    gathered_s: Column  # fully sharded parameters moved beside the kernels of one micro-batch
     pipeline_s: Column  # exposed exchange between stages of one micro-batch
     bubble_s: Column
     data_s: Column  # exposed gradient and parameter exchange
@@ -62,16 +64,18 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     per_stage = np.ceil(model.num_layers / space.pp)
     on_last = np.maximum(0.0, model.num_layers - per_stage * (space.pp - 1.0))
     tensor_layer_s = tensor_exchange(job, cluster, space, framework)
-    tensor_layer_s = tensor_layer_s + expert_exchange(job, cluster, space, framework)
-    deep_s = per_stage * (layer_s + tensor_layer_s)
-    last_s = on_last * (layer_s + tensor_layer_s) + outside_s
-    stage_s = np.where(space.pp > 1, np.maximum(deep_s, last_s), per_stage * (layer_s + tensor_layer_s) + outside_s)
-    tensor_s = per_stage * tensor_layer_s
+    expert_layer_s = expert_exchange(job, cluster, space, framework)
+    whole_layer_s = layer_s + tensor_layer_s + expert_layer_s
+    deep_s = per_stage * whole_layer_s
+    last_s = on_last * whole_layer_s + outside_s
+    stage_s = np.where(space.pp > 1, np.maximum(deep_s, last_s), deep_s + outside_s)
+    tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
     pipeline_s = pipeline_exchange(job, cluster, space, framework)
     gathered_s = parameter_exchange(job, cluster, space, framework)
     slot_s = smooth_max(stage_s, gathered_s, HIDING_SHARPNESS) + pipeline_s
-    bubble_s = slot_s * (space.pp - 1.0) / space.vpp
-    data_s = data_exchange(job, cluster, space, framework, stage_s)
+    mean_stage_s = np.where(space.pp > 1, (deep_s * (space.pp - 1.0) + last_s) / space.pp, stage_s)
+    bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
+    data_s = data_exchange(job, cluster, space, framework)
     optimizer_s = optimizer_time(job, cluster, space, framework)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))
     fixed_s = np.full(len(space), framework.fixed_s)
@@ -79,8 +83,10 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     return StepTimes(
         step_s=step_s,
         slot_s=slot_s,
-        compute_s=stage_s - tensor_s,
+        compute_s=stage_s - tensor_s - expert_s,
         tensor_s=tensor_s,
+        expert_s=expert_s,
+        gathered_s=gathered_s,
         pipeline_s=pipeline_s,
         bubble_s=bubble_s,
         data_s=data_s,
@@ -108,18 +114,42 @@ def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework)
             sharding=Sharding(tp=tp, cp=cp, ep=ep, sequence_parallel=bool(parallel)),
             precision=job.precision,
             recompute=RECOMPUTES[int(recompute)],
-            gradients=Gradients(value_bytes=4.0, accumulate=True, flash=framework.flash_attention, quantise=True),
+            gradients=Gradients(
+                value_bytes=4.0, accumulate=True, flash=framework.flash_attention, quantise=True
+            ),
             fusion=framework.fusion,
         )
         if job.adapters_only:
             operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
         for kernel in time_operators(cluster.chip, operators).kernels:
             total = kernel.operator.count * np.asarray(kernel.time_s) * framework.compute_factor
+            if kernel.kind == "attention":
+                total = total * attention_factor(framework, cluster.chip.family)
             if kernel.operator.name.startswith(OUTSIDE):
                 outside_s[here] += total
             else:
                 layer_s[here] += total / job.model.num_layers
+        if not framework.flash_attention:
+            scores_s = score_traffic(job, cluster, tp, cp, batch, RECOMPUTES[int(recompute)])
+            layer_s[here] += scores_s * framework.compute_factor
     return layer_s[index], outside_s[index]
+
+
+# times each score is moved where attention is not fused: written, softmax, dropout with its mask, read again
+SCORE_PASSES = {"forward": 6.5, "backward": 10.0}
+
+
+def score_traffic(
+    job: Job, cluster: Cluster, tp: Column, cp: Column, batch: Column, recompute: str
+) -> Column:
+    """Scores that unfused attention writes to memory and reads back, per layer and micro-batch [s].
+
+    Reference: Korthikanti et al. (2022), section 4.1, for the tensors; Dao et al. (2022) for why it is slow.
+    """
+    moved = 2.0 * batch * job.model.num_heads / tp * job.seq**2 / cp
+    forwards = 1.0 if recompute == "none" else 2.0
+    passes = forwards * SCORE_PASSES["forward"] + SCORE_PASSES["backward"]
+    return passes * moved / (0.8 * cluster.chip.memory_bytes_per_s)
 
 
 def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
@@ -136,7 +166,9 @@ def expert_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
     moe = job.model.moe
     if moe is None:
         return np.zeros(len(space))
-    share = sum(count for layer, count in job.model.layer_groups() if layer.mlp == "moe") / job.model.num_layers
+    share = (
+        sum(count for layer, count in job.model.layer_groups() if layer.mlp == "moe") / job.model.num_layers
+    )
     tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
     moved = 2.0 * tokens * moe.top_k * job.model.hidden
     once = group_times(cluster.system, "all-to-all", moved, space.ep, np.ones(len(space)))
@@ -145,8 +177,8 @@ def expert_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
 
 def pipeline_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """Exposed exchange between neighbouring stages, forward and backward, once per virtual stage [s]."""
-    shared = np.where(space.sequence_parallel, space.tp, 1.0)
-    moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / (space.cp * shared)
+    # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
+    moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
     stride = space.tp * space.cp * space.dp
     once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
     return 2.0 * space.vpp * once * framework.pipeline_exposed
@@ -156,7 +188,9 @@ def chip_share(job: Job, space: Space) -> Column:
     """Parameters of one chip of the fullest stage before ZeRO."""
     counts = count_parameters(job.model)
     outside = counts.embedding + counts.head
-    return np.asarray((counts.total - outside) / (space.tp * space.pp) + outside / (space.tp * np.minimum(space.pp, 2.0)))
+    return np.asarray(
+        (counts.total - outside) / (space.tp * space.pp) + outside / (space.tp * np.minimum(space.pp, 2.0))
+    )
 
 
 def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
@@ -169,7 +203,7 @@ def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Fram
     return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
 
 
-def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework, stage_s: Column) -> Column:
+def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s]."""
     share = chip_share(job, space)
     ranks, stride = space.dp * space.cp, space.tp

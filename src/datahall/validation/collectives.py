@@ -14,7 +14,7 @@ import numpy as np
 
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.bus import Collective, bus_bandwidth, bus_factor
-from datahall.fabric.collectives.choice import band, collective_times, spoken
+from datahall.fabric.collectives.choice import band_name, collective_times, spoken
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.health import below_half_rate, has_cliff, said_unhealthy
@@ -46,7 +46,7 @@ class Known(msgspec.Struct, frozen=True):
     predicted_s: float
     measured_s: float
     size_bytes: float
-    bands: tuple[float, float]
+    band: str  # name of the band in the constants
     algorithm: str
     system: str
 
@@ -74,7 +74,7 @@ def predict(rows: Sequence[Row], level: str | None = None) -> Iterable[Outcome]:
 def _sickness(run: Sequence[Known]) -> str:
     if any(said_unhealthy(one.row.text("notes")) for one in run):
         return "the source reports a fault"
-    if run[0].engine != "nccl" or len({one.size_bytes for one in run}) < len(run):
+    if run[0].engine not in {"nccl", "message"} or len({one.size_bytes for one in run}) < len(run):
         return ""
     sizes = [one.size_bytes for one in run]
     rates = [one.size_bytes / one.measured_s for one in run]
@@ -88,7 +88,7 @@ def _sickness(run: Sequence[Known]) -> str:
 
 def _prediction(one: Known) -> Prediction:
     row = one.row
-    low, high = one.bands
+    low, high = library().bands[one.band]
     ranks = row.text("n_gpus").removesuffix(".0")
     return Prediction(
         source=row.text("source").removeprefix("GitHub issue "),
@@ -156,10 +156,10 @@ def _testbed(row: Row, level: str | None) -> Testbed:
 
 
 def _made(
-    row: Row, engine: str, predicted: float, measured: float, size: float, bands: tuple[float, float],
-    algorithm: str, system: str,
+    row: Row, engine: str, predicted: float, measured: float, size: float, band: str, algorithm: str,
+    system: str,
 ) -> Known:  # fmt: skip
-    return Known(row, engine, predicted, measured, size, bands, algorithm, system)
+    return Known(row, engine, predicted, measured, size, band, algorithm, system)
 
 
 def _nccl(row: Row, level: str | None) -> Known:
@@ -170,7 +170,7 @@ def _nccl(row: Row, level: str | None) -> Known:
     if "cuda graph" in row.text("notes").lower() and collective == "all-reduce":
         return _captured(row, size, bed.num_ranks, measured)
     times, pairs = collective_times(bed.system, collective, size, bed.num_ranks, only=bed.only, without=bed.without)
-    return _made(row, "nccl", float(times[0]), measured, size, band(bed.system, collective, bed.num_ranks),
+    return _made(row, "nccl", float(times[0]), measured, size, band_name(bed.system, bed.num_ranks),
                  spoken(pairs[0]), f"{bed.system.name}, {bed.system.level}")  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def _rails(row: Row, level: str | None) -> Known:
     text = row.text("algorithm").lower()
     run = doubling_time if "srd" in text else ring_time
     time = run(library().rails["ctran"], collective, np.array([size]), ranks, interleaved="interleave on" in text)
-    return _made(row, "ctran", float(time[0]), measured, size, library().bands["ctran"], text, _chip(row))
+    return _made(row, "ctran", float(time[0]), measured, size, "ctran", text, _chip(row))
 
 
 def _chip(row: Row) -> str:
@@ -196,7 +196,7 @@ def _message(row: Row, name: str, size: float, measured: float) -> Known:
     nics = max(1, round(rate / NIC_BYTES_PER_S)) if name == "nccl" else 1
     wire = msgspec.structs.replace(wire, num_nics=nics)
     time = message_time(wire, np.array([size]), min(rate, NIC_BYTES_PER_S))
-    return _made(row, "message", float(time[0]), measured, size, library().bands["message"], name, _chip(row))
+    return _made(row, "message", float(time[0]), measured, size, "message", name, _chip(row))
 
 
 def _put(row: Row, level: str | None) -> Known:
@@ -212,7 +212,7 @@ def _multicast(row: Row, level: str | None) -> Known:
         raise RowError(f'kernel "{name}" is not modelled')
     measured = _measured(row, collective, size, ranks)
     time = multicast_time(library().multicast[name], np.array([size]), ranks)
-    return _made(row, "multicast", float(time[0]), measured, size, library().bands["multicast"], name, _chip(row))
+    return _made(row, "multicast", float(time[0]), measured, size, "multicast", name, _chip(row))
 
 
 def _captured(row: Row, size: float, ranks: int, measured: float) -> Known:
@@ -222,7 +222,7 @@ def _captured(row: Row, size: float, ranks: int, measured: float) -> Known:
         for name in ("nccl one shot", "nccl two shots")
     }
     name = min(times, key=times.__getitem__)
-    return _made(row, "multicast", times[name], measured, size, library().bands["multicast"], name, _chip(row))
+    return _made(row, "multicast", times[name], measured, size, "multicast", name, _chip(row))
 
 
 def _experts(row: Row, level: str | None) -> Known:
@@ -249,7 +249,7 @@ def _experts(row: Row, level: str | None) -> Known:
         measured = row.positive("time_us") * 1e-6
     else:
         measured = time.payload_bytes / (row.positive("busbw_GBps") * 1e9)
-    return _made(row, "experts", time.time_s, measured, time.payload_bytes, library().bands["experts"], name, chip.name)
+    return _made(row, "experts", time.time_s, measured, time.payload_bytes, "experts", name, chip.name)
 
 
 def _own_network(name: str, interconnect: str) -> str:
@@ -267,7 +267,7 @@ def _direct(row: Row, level: str | None) -> Known:
     overhead = across.message_s / (across.cross_rail_share if crossed else 1.0)
     predicted = overhead + size / (share * bed.system.nic_bytes_per_s)
     measured = size / (row.positive("busbw_GBps") * 1e9)
-    return _made(row, "direct RDMA", predicted, measured, size, library().bands["direct"],
+    return _made(row, "direct RDMA", predicted, measured, size, "direct",
                  row.text("algorithm"), bed.system.name)  # fmt: skip
 
 
@@ -283,7 +283,7 @@ def _torus(row: Row, level: str | None) -> Known:
     predicted = run(size, (int(axis[1]),), hop_s=TORUS_HOP_S, bytes_per_s=float(speed[1]) * 1e9,
                     wrapped="no wrap" not in words)  # fmt: skip
     measured = _measured(row, collective, size, int(axis[1]))
-    return _made(row, "torus", float(predicted), measured, size, library().bands["torus"], "bucket", chip.name)
+    return _made(row, "torus", float(predicted), measured, size, "torus", "bucket", chip.name)
 
 
 ENGINES: tuple[tuple[str, Callable[[Row, str | None], Known]], ...] = (

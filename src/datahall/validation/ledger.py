@@ -11,8 +11,13 @@ from datahall.validation.collectives import FORMATS as COLLECTIVES
 from datahall.validation.kernels import FORMATS as KERNELS
 from datahall.validation.measurement import Format, Outcome, format_of, read_rows
 from datahall.validation.scorecard import Scorecard, scorecard
+from datahall.validation.training import FORMATS as TRAINING
 
-DOMAINS: dict[str, tuple[Format, ...]] = {"kernels": KERNELS, "collectives": COLLECTIVES}
+DOMAINS: dict[str, tuple[Format, ...]] = {
+    "kernels": KERNELS,
+    "collectives": COLLECTIVES,
+    "training": TRAINING,
+}
 
 
 def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None) -> Scorecard:

@@ -35,23 +35,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     framework: str
     nic_bytes_per_s: float = 0.0
     recompute: Recompute = "none"
-    vpp: int = 1
+    vpp: int = 1  # where a row states none; 0: one layer per virtual stage
     sequence_parallel: bool = True
     fabric: str = "infiniband"
+    precision: str = "bf16"  # where a row states none
 
 
 SOURCES = (
-    Source(words="vTrain", framework="megatron-deepspeed", nic_bytes_per_s=12.5e9, sequence_parallel=False),
+    Source(words="vTrain", framework="megatron-2022", nic_bytes_per_s=12.5e9, sequence_parallel=False),
     Source(words="BLOOM", framework="megatron-deepspeed", nic_bytes_per_s=6.25e9, sequence_parallel=False),
     Source(words="Korthikanti", framework="megatron-2022", sequence_parallel=False),
     Source(words="SC'21", framework="megatron-2022", sequence_parallel=False),
     Source(words="MT-NLG", framework="megatron-2022", sequence_parallel=False),
     Source(words="(gpt3)", framework="nemo", vpp=6),
     Source(words="(llama31_405b)", framework="nemo"),
-    Source(words="(llama31_8b)", framework="nemo"),
-    Source(words="(llama2_70b_lora)", framework="nemo"),
-    Source(words="dgxc", framework="nemo"),
-    Source(words="Megatron-Bridge", framework="nemo"),
+    Source(words="(llama31_8b)", framework="nemo", precision="fp8"),
+    Source(words="(llama2_70b_lora)", framework="nemo", precision="fp8"),
+    Source(words="dgxc", framework="nemo", vpp=0),
+    Source(words="Megatron-Bridge", framework="nemo", vpp=1),
     Source(words="NeMo", framework="nemo"),
     Source(words="Megatron-LM README H100", framework="nemo", recompute="selective"),
     Source(words="SimuMax", framework="nemo"),
@@ -177,6 +178,7 @@ def described(row: Row) -> Model:
 
 def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[Layout, Job]:
     """The layout and job of a row, with what its source leaves out."""
+    row = _simumax(row) if source.words == "SimuMax" else row
     for column in ("tp", "pp", "micro_batch", "global_batch_seqs", "seq_len"):
         if not row.text(column):
             raise RowError(f"the row does not state {column}")
@@ -185,6 +187,7 @@ def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[
         return int(row.positive(column)) if row.text(column) else default
 
     tp, pp, cp, ep = count("tp", 1), count("pp", 1), count("cp", 1), count("ep", 1)
+    usual_vpp = source.vpp or max(1, model.num_layers // pp)
     group = tp * pp * cp
     dp = max(1, cluster.num_chips // group)
     recompute = _recompute(row.text("recompute"), source)
@@ -193,7 +196,7 @@ def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[
     layout = Layout(
         tp=tp,
         pp=pp,
-        vpp=count("vpp", source.vpp if pp > 1 else 1),
+        vpp=count("vpp", usual_vpp if pp > 1 else 1),
         cp=cp,
         ep=ep,
         dp=dp,
@@ -207,10 +210,24 @@ def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[
         model=model,
         seq=count("seq_len", 0),
         global_batch=count("global_batch_seqs", 1),
-        precision=Precision.named(_precision(row.text("precision"), cluster.chip)),
+        precision=Precision.named(_precision(row.text("precision") or source.precision, cluster.chip)),
         adapters_only=lora,
     )
     return layout, job
+
+
+def _simumax(row: Row) -> Row:
+    """SimuMax states the number of micro-batches of one sequence of 4,096 tokens in words."""
+    found = re.search(r"(\d+) micro-batches", row.text("notes"))
+    if found is None:
+        return row
+    dp = int(row.number("dp")) if row.text("dp") else 1
+    known = {
+        "micro_batch": "1",
+        "seq_len": row.text("seq_len") or "4096",
+        "global_batch_seqs": str(int(found[1]) * dp),
+    }
+    return Row(row.where, row.cells | known)
 
 
 def _recompute(text: str, source: Source) -> Recompute:
@@ -255,7 +272,19 @@ def measured(row: Row, job: Job, cluster: Cluster) -> float:
 FORMATS = (
     Format(
         "training",
-        frozenset({"source", "hardware", "n_gpus", "model_name", "seq_len", "tp", "pp", "iter_time_s", "tokens_per_s"}),
+        frozenset(
+            {
+                "source",
+                "hardware",
+                "n_gpus",
+                "model_name",
+                "seq_len",
+                "tp",
+                "pp",
+                "iter_time_s",
+                "tokens_per_s",
+            }
+        ),
         predict_rows,
     ),
 )

@@ -83,7 +83,7 @@ def choose_collective(
     possible = nccl.times(system, collective, size, num_ranks)
     thought = _estimates(system, collective, size, num_ranks)
     smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
-    low, high = band(system, collective, num_ranks)
+    low, high = library().bands[band_name(system, num_ranks)]
     return Choice(
         collective=collective,
         size_bytes=float(size_bytes),
@@ -131,12 +131,10 @@ def spoken(pair: tuple[str, str]) -> str:
     return pair[0] if pair[0] in {"NVLS", "NVLS tree", "PAT", "direct"} else " ".join(pair)
 
 
-def band(system: System, collective: Collective, num_ranks: int) -> tuple[float, float]:
-    """Measured over predicted at P10 and P90, from rows that nothing was fitted on."""
+def band_name(system: System, num_ranks: int) -> str:
+    """The band of the constants that a prediction rests on: measured over predicted at P10 and P90."""
     _, domains = system.shape(num_ranks)
-    place = "inside" if domains == 1 else "across"
-    bands = library().bands
-    return bands.get(f"{place} {system.level}", bands[f"{place} datasheet only"])
+    return f"{'inside' if domains == 1 else 'across'} {system.level}"
 
 
 def _chosen(

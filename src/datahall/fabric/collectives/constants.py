@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
@@ -62,6 +63,9 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
     share: tuple[float, float, float]  # of the NICs' rate that a ring reaches
     tree_share: tuple[float, float, float]  # of the NICs' rate that a tree reaches
     taper: float = 0.0  # growth of a ring's time per byte with each doubling of nodes past four
+    ramp: float = 0.0  # share by which an LL hop grows from 8 KB to 32 KB, as more channels post messages
+    tree_overlap: float = 1.0  # of latency and transfer in a tree, Simple
+    ll128: bool = True
     plugin_latency_s: float = 0.0  # what the network plug-in tells NCCL's tuner
     exchange_base_s: float = 20e-6  # all-to-all over the network
     cross_rail_share: float = 1.0  # rate that is left when peers sit on other rails
@@ -76,10 +80,12 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
     base_s: float
     reduce_hop_s: float
     gather_hop_s: float
-    gather_ramp_s: float  # what a hop gains from 8 KB to 256 KB
+    ramp_s: float  # what a hop gains from 4 KB to 32 KB
     nic_bytes_per_s: float
     overlap: float
+    reduce_overlap: float
     first_nic_bytes: float  # without interleaving the first NIC alone takes messages up to this
+    reduce_first_nic_bytes: float  # the same while reducing, which cuts messages into smaller pieces
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +108,7 @@ class Multicast(msgspec.Struct, frozen=True, kw_only=True):
     fitted_on: str
     base_s: float
     bytes_per_s: float
-    per_rank: bool  # volume is S·n (each rank gets all arrays) or S/n (each rank owns a share)
+    volume: Literal["all", "once", "share"]  # S·n (a rank gets all arrays), S, or S/n (a rank owns a share)
     overlap: float = 4.0
     doubling_s: float = 0.0  # what each doubling of ranks past four adds
 

@@ -74,14 +74,16 @@ def normal_time(
 ) -> ExpertTime:  # fmt: skip
     """Return the time [s] of kernels that send a token once to each node and fan it out there.
 
-    Across nodes: V = T · token · E[nodes], of which (k−1)/k leave; T = max(V (k−1)/k / (η NIC), V / L).
-    Inside one node: V = T · token · E[ranks] over the scale-up links.
+    Across nodes: V = T · token · E[nodes], of which (k−1)/k leave; the copies that fan out inside the nodes, W = T · token ·
+    E[ranks], take the scale-up links: T = max(V (k−1)/k / (η NIC), W / (η' scale-up), V / L).
     """
     domains = num_ranks / num_inside
+    sent = tokens.num_tokens * tokens.token_bytes
+    fanned = sent * float(places_hit(float(num_ranks), tokens.top_k))
+    inside = fanned / (kernel.inside_share * scale_up_bytes_per_s)
     if domains <= 1:
-        payload = tokens.num_tokens * tokens.token_bytes * float(places_hit(float(num_ranks), tokens.top_k))
-        return ExpertTime(kernel.base_s + payload / (kernel.inside_share * scale_up_bytes_per_s), payload)
-    payload = tokens.num_tokens * tokens.token_bytes * float(places_hit(domains, tokens.top_k))
+        return ExpertTime(kernel.base_s + inside, fanned)
+    payload = sent * float(places_hit(domains, tokens.top_k))
     wire = payload * (domains - 1.0) / domains / (kernel.nic_share * nic_bytes_per_s)
     taken_in = payload / kernel.logical_bytes_per_s if kernel.logical_bytes_per_s else 0.0
-    return ExpertTime(kernel.base_s + max(wire, taken_in), payload)
+    return ExpertTime(kernel.base_s + max(wire, inside, taken_in), payload)

@@ -14,7 +14,7 @@ from datahall.fabric.collectives.pipeline import overlapped
 
 
 def multicast_time(kernel: Multicast, size_bytes: Floats, num_ranks: int) -> Floats:
-    """Return the time [s]: T = base(n) ⊕ volume / rate, volume S·n (one shot) or S/n (two shots)."""
-    volume = size_bytes * num_ranks if kernel.per_rank else size_bytes / num_ranks
+    """Return the time [s]: T = base(n) ⊕ volume / rate, volume S·n (one shot), S or S/n (two shots)."""
+    volume = size_bytes * {"all": float(num_ranks), "once": 1.0, "share": 1.0 / num_ranks}[kernel.volume]
     base = kernel.base_s + kernel.doubling_s * float(np.log2(num_ranks / 4))
     return np.asarray(overlapped(base, volume / kernel.bytes_per_s, kernel.overlap), dtype=np.float64)

@@ -36,7 +36,7 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
     inside, domains = system.shape(num_ranks)
     for index, name in enumerate(PROTOCOLS):
         protocol = system.inside.protocol(name)
-        if protocol is None or (name == "LL128" and not system.ll128):
+        if protocol is None or (name == "LL128" and not system.has_ll128(domains)):
             continue
         found["ring", name] = _ring(system, collective, protocol, index, size_bytes, num_ranks)
         if collective == "all-reduce" and allowed(system.version, "tree"):
@@ -57,9 +57,12 @@ def network(system: System) -> Across:
     return system.across
 
 
+def _grown(size: Floats) -> Floats:
+    return np.clip(np.log2(np.maximum(size, 1.0) / RAMP_FROM_BYTES) / RAMP_DOUBLINGS, 0.0, 1.0)
+
+
 def _hop(protocol: Protocol, size: Floats) -> Floats:
-    grown = np.clip(np.log2(np.maximum(size, 1.0) / RAMP_FROM_BYTES) / RAMP_DOUBLINGS, 0.0, 1.0)
-    return protocol.hop_s * (1.0 + protocol.ramp * grown)
+    return protocol.hop_s * (1.0 + protocol.ramp * _grown(size))
 
 
 def link_rate(system: System, protocol: Protocol, num_inside: int) -> float:
@@ -104,10 +107,13 @@ def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_rank
     if domains > 1:
         across = network(system)
         base = across.base_s[index]
-        latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index]
+        grown = 1.0 + across.ramp * _grown(size) if index == 0 else 1.0
+        latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index] * grown
         # two nodes send to each other once; an inner node of a larger tree sends up and down
         copies = 1 if domains == 2 else 2
         transfer = np.maximum(transfer, copies * size / (system.nic_bytes_per_s * inside * across.tree_share[index]))
+        if index == 2:
+            return base + overlapped(latency, transfer, across.tree_overlap)
     return base + overlapped(latency, transfer, protocol.overlap)
 
 

@@ -12,8 +12,9 @@ from datahall.fabric.collectives.bus import Collective, Floats
 from datahall.fabric.collectives.constants import Rails, Wire
 from datahall.fabric.collectives.pipeline import overlapped
 
-SMALL_BYTES, RAMP_DOUBLINGS = 8192.0, 5.0
+SMALL_BYTES, RAMP_DOUBLINGS = 4096.0, 3.0
 NUM_NICS = 2
+REDUCING = {"all-reduce", "reduce-scatter"}
 
 
 def busiest_nic_bytes(message_bytes: Floats, first_nic_bytes: float, *, interleaved: bool) -> Floats:
@@ -38,7 +39,8 @@ def ring_time(
     """
     chunk = size_bytes / num_ranks
     steps = (2 if collective == "all-reduce" else 1) * (num_ranks - 1)
-    step = overlapped(_hop(rails, collective, chunk), _wire(rails, chunk, interleaved), rails.overlap)
+    overlap = rails.reduce_overlap if collective in REDUCING else rails.overlap
+    step = overlapped(_hop(rails, collective, chunk), _wire(rails, collective, chunk, interleaved), overlap)
     return np.asarray(rails.base_s + steps * step, dtype=np.float64)
 
 
@@ -51,19 +53,20 @@ def doubling_time(
     while held < num_ranks:
         chunk = size_bytes / num_ranks * min(held, num_ranks - held)
         hop = _hop(rails, collective, chunk)
-        total = total + overlapped(hop, _wire(rails, chunk, interleaved), rails.overlap)
+        total = total + overlapped(hop, _wire(rails, collective, chunk, interleaved), rails.overlap)
         held *= 2
     return total
 
 
 def _hop(rails: Rails, collective: Collective, chunk: Floats) -> Floats:
     grown = np.clip(np.log2(np.maximum(chunk, 1.0) / SMALL_BYTES) / RAMP_DOUBLINGS, 0.0, 1.0)
-    first = rails.reduce_hop_s if collective in {"all-reduce", "reduce-scatter"} else rails.gather_hop_s
-    return np.asarray(first + rails.gather_ramp_s * grown * (collective == "all-gather"), dtype=np.float64)
+    first = rails.reduce_hop_s if collective in REDUCING else rails.gather_hop_s
+    return np.asarray(first + rails.ramp_s * grown, dtype=np.float64)
 
 
-def _wire(rails: Rails, chunk: Floats, interleaved: bool) -> Floats:
-    return busiest_nic_bytes(chunk, rails.first_nic_bytes, interleaved=interleaved) / rails.nic_bytes_per_s
+def _wire(rails: Rails, collective: Collective, chunk: Floats, interleaved: bool) -> Floats:
+    first = rails.reduce_first_nic_bytes if collective in REDUCING else rails.first_nic_bytes
+    return busiest_nic_bytes(chunk, first, interleaved=interleaved) / rails.nic_bytes_per_s
 
 
 def message_time(wire: Wire, size_bytes: Floats, nic_bytes_per_s: float) -> Floats:

@@ -1,7 +1,7 @@
 """Collectives as what they send: phases of flows between ranks, repeated in rounds.
 
-`size_bytes` is the whole array, as in nccl-tests.  A phase is one pattern of sends; its rounds follow one another, each
-when the one before has arrived.  What a phase costs is for the fabric to say.
+`size_bytes` is the whole array, as in nccl-tests.  A phase is one pattern of sends; its rounds follow one
+another, each when the one before has arrived.  What a phase costs is for the fabric to say.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _ring(name: str, num_rounds_over: int) -> Decomposition:
 
 
 def _tree_up(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
-    """Binomial tree towards rank 0: at step j the ranks with lowest set bit 2^j send the whole array down by 2^j."""
+    """Binomial tree towards rank 0: at step j the odd multiples of 2^j send the whole array down by 2^j."""
     distance = 1
     while distance < num_ranks:
         sender = np.arange(distance, num_ranks, 2 * distance, dtype=np.int32)
@@ -125,7 +125,8 @@ def _exchange(name: str, num_ranks: int, distance: int, num_bytes: float, scale:
 def _halving_doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
     """Halve the data and double the distance from the far end, then back (Thakur, Rabenseifner, Gropp 2005).
 
-    Ranks past the last power of two hand their array to a neighbour first and get the result from it in the end.
+    Ranks past the last power of two hand their array to a neighbour first and get the result from it in the
+    end.
     """
     power = 1 << (num_ranks.bit_length() - 1)
     extra = _ranks(num_ranks - power)

@@ -55,6 +55,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             )
         return inside, domains
 
+    def has_ll128(self, domains: int) -> bool:
+        """Whether NCCL may use LL128: the chip, the network and the user must allow it."""
+        network = domains == 1 or self.across is None or self.across.ll128
+        return self.ll128 and self.inside.ll128 is not None and network
+
     def setting(self, num_ranks: int) -> Setting:
         """What NCCL's tuner sees."""
         inside, domains = self.shape(num_ranks)
@@ -65,7 +70,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             nvlink=self.scale_up_bytes_per_s > 70e9,
             node_network_bytes_per_s=self.nic_bytes_per_s * inside,
             network_latency_s=self.across.plugin_latency_s if self.across else 0.0,
-            ll128=self.ll128 and self.inside.ll128 is not None,
+            ll128=self.has_ll128(domains),
             nvls=self.nvls and self.inside.nvls_bytes_per_s > 0,
             version=self.version,
             num_channels=self.num_channels,
@@ -115,13 +120,37 @@ def scaled(kin: Inside, factor: float) -> Inside:
 
 GENERIC = "generic"
 SWITCHED_SUMS = {"hopper", "blackwell"}
+MESHES = ("infinity-fabric", "gaudi")  # links from each chip to each other
 
 
 def generic(chip: Chip) -> Inside:
     """Generic constants times a chip's own link rate; in the file the generic link carries 1 B/s."""
     found = scaled(library().inside[GENERIC], chip.scale_up_bytes_per_s)
     sums = family_of(chip) in SWITCHED_SUMS and chip.scale_up_link.startswith("nvlink")
-    return found if sums else msgspec.structs.replace(found, nvls_bytes_per_s=0.0)
+    meshed = chip.scale_up_link.startswith(MESHES)
+    return msgspec.structs.replace(
+        found,
+        nvls_bytes_per_s=found.nvls_bytes_per_s if sums else 0.0,
+        num_mesh_links=chip.num_scale_up_domain - 1 if meshed else 0,
+    )
+
+
+def network_of(fabric: str, level: str | None = None) -> tuple[Across, bool]:
+    """The constants of a network and whether they were fitted on one of its kind.
+
+    At datasheet level they are NCCL's own, with the latency that the network's plug-in states.
+    """
+    nets = library().across
+    if level != "datasheet" and fabric in nets:
+        return nets[fabric], True
+    stated = nets[fabric].plugin_latency_s if fabric in nets else 0.0
+    plain = nets[GENERIC]
+    return msgspec.structs.replace(
+        plain,
+        hop_s=tuple(one + stated for one in plain.hop_s),
+        tree_hop_s=tuple(one + stated for one in plain.tree_hop_s),
+        plugin_latency_s=stated,
+    ), False
 
 
 def system_of(
@@ -139,8 +168,9 @@ def system_of(
     nic = nic_bytes_per_s
     if not nic and server is not None and isfinite(server.network_bytes_per_s_per_chip):
         nic = server.network_bytes_per_s_per_chip
-    nets = library().across
-    name = fabric if fabric in nets else GENERIC
+    net, known = network_of(fabric, level)
+    if nic and not known and num_domain != 1:
+        basis = "datasheet only"
     return System(
         name=f"{part.name} on {fabric}" if nic else part.name,
         chip=part.name,
@@ -149,7 +179,7 @@ def system_of(
         scale_up_bytes_per_s=part.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
         inside=inside,
-        across=(nets[GENERIC] if level == "datasheet" else nets[name]) if nic else None,
+        across=net if nic else None,
         fabric=fabric,
         version=version,
         sharp=sharp,

@@ -16,7 +16,7 @@ from datahall.catalog import load
 from datahall.catalog.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.system import DEFAULT_VERSION, GENERIC, System, family_of, inside_of
+from datahall.fabric.collectives.system import DEFAULT_VERSION, System, family_of, inside_of, network_of
 
 # first match wins: words in a description -> chip of the catalogue
 CHIPS = (
@@ -81,9 +81,8 @@ def read_testbed(
     inside, basis = inside_of(chip, "datasheet" if level == "datasheet" else None)
     if isfinite(chip.host_bytes_per_s):
         nic = min(nic, HOST_SHARE * chip.host_bytes_per_s)
-    nets = library().across
-    known = fabric if fabric in nets and level != "datasheet" else GENERIC
-    if outside and known == GENERIC:
+    net, known = network_of(fabric, level)
+    if outside and not known:
         basis = "datasheet only"
     system = System(
         name=f"{chip.name} {fabric}" if outside else chip.name,
@@ -93,7 +92,7 @@ def read_testbed(
         scale_up_bytes_per_s=chip.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
         inside=inside,
-        across=nets[known] if nic else None,
+        across=net if nic else None,
         fabric=fabric,
         version=_version(f"{algorithm} {notes}"),
         nvls="nvls disabled" not in algorithm.lower() and "nvls_enable=0" not in notes.lower(),

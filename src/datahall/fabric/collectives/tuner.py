@@ -129,7 +129,7 @@ def _hops(setting: Setting, algorithm: str, index: int) -> tuple[float, float]:
     inside = (NVLINK_US if setting.nvlink else PCIE_US)[algorithm][index]
     one_per_node = setting.num_nodes == setting.num_ranks
     across = NETWORK_US["tree" if one_per_node else algorithm][index]
-    across += setting.network_latency_s * 1e6 * (2.0 if index == 2 else 1.0)
+    across += setting.network_latency_s * 1e6 * (2.0 if index == 2 else 1.0)  # Simple also waits for a flush
     return inside, across
 
 

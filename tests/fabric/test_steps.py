@@ -1,0 +1,136 @@
+"""Collectives as sends: they move the right bytes, deliver the right data, and agree with the closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.errors import ScenarioError
+from datahall.fabric.collectives.steps import DECOMPOSITIONS, Phase, algorithms, phases
+from datahall.fabric.congestion import Transport
+from datahall.fabric.crosscheck import FORMULAS, closed_form_s
+from datahall.fabric.fat_tree import fat_tree
+from datahall.fabric.flows import simulate
+from datahall.fabric.graph import Wire
+from datahall.fabric.rounds import alike_order, full_order
+from datahall.fabric.scale_up import with_scale_up
+from datahall.fabric.scenario_traffic import Ask
+from datahall.fabric.symmetry import simulate_folded
+from datahall.fabric.traffic import Job, Net, Routing, traffic
+
+FABRIC = with_scale_up(fat_tree(128, Wire(50e9, 0.5e-6)), 8, Wire(450e9, 0.2e-6))
+NET = Net(fabric=FABRIC, routing=Routing("deterministic"), transport=Transport(virtual_lanes=2))
+
+
+def moved_over_size(collective: str, algorithm: str, num_ranks: int) -> float:
+    return sum(one.sent_bytes for one in phases(collective, algorithm, num_ranks, 1.0, 8))
+
+
+@given(st.integers(2, 200))
+def test_rings_send_what_the_textbook_says(num_ranks: int) -> None:
+    others = num_ranks - 1
+    assert moved_over_size("all-reduce", "ring", num_ranks) == pytest.approx(2 * others)
+    assert moved_over_size("all-gather", "ring", num_ranks) == pytest.approx(others)
+    assert moved_over_size("all-to-all", "direct", num_ranks) == pytest.approx(others)
+    assert moved_over_size("all-to-all", "pairwise", num_ranks) == pytest.approx(others)
+    assert moved_over_size("broadcast", "tree", num_ranks) == pytest.approx(others)
+    assert moved_over_size("all-reduce", "tree", num_ranks) == pytest.approx(2 * others)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 8, 64])
+def test_halving_and_doubling_send_as_little_as_a_ring(num_ranks: int) -> None:
+    assert moved_over_size("all-reduce", "halving-doubling", num_ranks) == pytest.approx(2 * (num_ranks - 1))
+    assert moved_over_size("reduce-scatter", "halving", num_ranks) == pytest.approx(num_ranks - 1)
+
+
+def reached(steps: tuple[Phase, ...], num_ranks: int) -> np.ndarray:
+    """knows[i, j]: something of rank j has come to rank i."""
+    knows = np.eye(num_ranks, dtype=bool)
+    for step in steps:
+        for _ in range(step.num_rounds):
+            before = knows.copy()
+            for source, target in zip(step.source, step.target, strict=True):
+                knows[target] |= before[source]
+    return knows
+
+
+@given(st.sampled_from(sorted(DECOMPOSITIONS)), st.sampled_from([2, 3, 5, 8, 11, 16]))
+@settings(deadline=None)
+def test_everybody_hears_from_everybody_who_matters(pair: tuple[str, str], num_ranks: int) -> None:
+    collective, algorithm = pair
+    if algorithm in {"doubling", "halving"} and num_ranks & (num_ranks - 1):
+        num_ranks = 8
+    knows = reached(phases(collective, algorithm, num_ranks, 1.0, 1 if num_ranks % 8 else 8), num_ranks)
+    if collective == "broadcast":
+        assert knows[:, 0].all()
+    elif collective == "reduce":
+        assert knows[0].all()
+    elif collective != "send-recv":
+        assert knows.all()
+
+
+@pytest.mark.parametrize("pair", sorted(DECOMPOSITIONS), ids="-".join)
+def test_the_levels_agree_where_nothing_is_in_the_way(pair: tuple[str, str]) -> None:
+    """Closed form, symmetric flows and full flows of one job alone on a full-bisection network."""
+    collective, algorithm = pair
+    hosts = (
+        np.arange(0, 128, 8, dtype=np.int32) if algorithm != "two-level" else np.arange(128, dtype=np.int32)
+    )
+    inside = 8 if algorithm == "two-level" else 1
+    job = Job(name="x", hosts=hosts, phases=phases(collective, algorithm, hosts.size, 64e6, inside))
+    symmetric = simulate_folded(traffic(NET, (job,)).flows, FABRIC.link_bytes_per_s).makespan_s
+    full = simulate(traffic(NET, (job,), level="full").flows, FABRIC.link_bytes_per_s).makespan_s
+    assert full == pytest.approx(symmetric, rel=1e-6)
+    ask = Ask(collective=collective, algorithm=algorithm, size_bytes=64e6, num_in_domain=inside)
+    assert closed_form_s(NET, job, ask) == pytest.approx(symmetric, rel=0.02)
+
+
+def test_every_decomposition_has_a_closed_form() -> None:
+    assert set(DECOMPOSITIONS) - set(FORMULAS) == {("all-reduce", "two-level")}
+
+
+def test_repeats_and_pauses_add_up() -> None:
+    steps = phases("all-reduce", "ring", 16, 16e6)
+    hosts = np.arange(0, 128, 8, dtype=np.int32)
+    once, thrice = (
+        Job(name="x", hosts=hosts, phases=steps, repeat=repeat, pause_s=1e-3) for repeat in (1, 3)
+    )
+    for level in ("symmetric", "full"):
+        one, three = (
+            simulate(traffic(NET, (job,), level=level).flows, FABRIC.link_bytes_per_s).makespan_s  # type: ignore[arg-type]
+            for job in (once, thrice)
+        )
+        assert three == pytest.approx(3 * one + 2e-3, rel=1e-9)
+
+
+def test_a_send_waits_for_the_last_round_of_its_sender_only() -> None:
+    steps = phases("reduce", "tree", 4, 1.0)  # 1→0 and 3→2, then 2→0
+    order = full_order(steps, 4)
+    rows = [order.after[order.after_offsets[i] : order.after_offsets[i + 1]].tolist() for i in range(3)]
+    assert rows == [[], [], [1]]
+    barrier = alike_order(steps)
+    assert barrier.phase.tolist() == [0, 0, -1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "ranks", "message"),
+    [
+        ("all-reduce", "rong", 8, "did you mean ring"),
+        ("allreduce", "ring", 8, "did you mean all-reduce"),
+        ("all-gather", "doubling", 12, "nearest: 8 or 16"),
+        ("all-reduce", "two-level", 12, "do not fill domains of 8"),
+        ("all-reduce", "ring", 0, "collective of 0 ranks"),
+    ],
+)
+def test_steps_that_do_not_exist_are_said(collective: str, algorithm: str, ranks: int, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        phases(collective, algorithm, ranks, 1.0, 8)
+    with pytest.raises(ScenarioError, match="-1 bytes"):
+        phases("all-reduce", "ring", 4, -1.0)
+
+
+def test_one_rank_has_nothing_to_send() -> None:
+    assert phases("all-reduce", "ring", 1, 1e9) == ()
+    assert algorithms("all-to-all") == ("direct", "pairwise")

@@ -1,0 +1,118 @@
+"""One training step: what each part must do when the layout changes."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from datahall.catalog import load
+from datahall.errors import ScenarioError, UnknownNameError
+from datahall.training.cluster import Cluster, cluster_of
+from datahall.training.communication import group_times
+from datahall.training.framework import framework, frameworks
+from datahall.training.layout import Layout, Space
+from datahall.training.step import Job, step_times
+from datahall.workload.precision import Precision
+
+GPT3 = Job(model=load().model("gpt-3-175b"), seq=2048, global_batch=1536)
+
+
+@pytest.fixture
+def selene() -> Cluster:
+    return cluster_of(load().chip("a100-sxm-80gb"), 512)
+
+
+def step_s(job: Job, cluster: Cluster, layout: Layout, kit: str = "megatron-2022") -> float:
+    return float(step_times(job, cluster, Space.of(layout), framework(kit)).step_s[0])
+
+
+BASE = Layout(tp=8, pp=8, dp=8, micro_batch=1, recompute="full", sequence_parallel=False)
+
+
+def test_a_space_gives_what_each_layout_gives_alone(selene: Cluster) -> None:
+    layouts = [msgspec.structs.replace(BASE, micro_batch=b, vpp=v) for b in (1, 2, 4) for v in (1, 2)]
+    together = step_times(GPT3, selene, Space.of(layouts), framework("megatron-2022")).step_s
+    alone = [step_s(GPT3, selene, layout) for layout in layouts]
+    assert together == pytest.approx(alone, rel=1e-12)
+
+
+def test_the_parts_add_up_to_the_step(selene: Cluster) -> None:
+    times = step_times(GPT3, selene, Space.of(BASE), framework("megatron-2022"))
+    total = times.slot_s * times.num_micro + times.bubble_s + times.data_s + times.optimizer_s + times.fixed_s
+    slowest = 1 + framework("megatron-2022").jitter * np.log(512)
+    assert times.step_s == pytest.approx(total * slowest)
+
+
+def test_virtual_stages_shrink_the_bubble(selene: Cluster) -> None:
+    kit = framework("megatron-2022")
+    plain = step_times(GPT3, selene, Space.of(BASE), kit)
+    virtual = step_times(GPT3, selene, Space.of(msgspec.structs.replace(BASE, vpp=3)), kit)
+    assert virtual.bubble_s[0] < plain.bubble_s[0] / 2
+
+
+def test_full_recompute_costs_about_one_forward_more(selene: Cluster) -> None:
+    none = step_s(GPT3, selene, msgspec.structs.replace(BASE, recompute="none"))
+    full = step_s(GPT3, selene, BASE)
+    assert 1.2 < full / none < 1.4
+
+
+def test_tensor_parallelism_that_leaves_the_node_is_slow(selene: Cluster) -> None:
+    inside = step_s(GPT3, selene, msgspec.structs.replace(BASE, tp=8, pp=8, dp=8))
+    across = step_s(GPT3, selene, msgspec.structs.replace(BASE, tp=16, pp=4, dp=8))
+    assert across > 1.2 * inside
+
+
+def test_weak_scaling_is_nearly_flat() -> None:
+    chip = load().chip("h100-sxm")
+    model = load().model("llama-3.1-70b")
+    small = Job(model=model, seq=8192, global_batch=128)
+    large = msgspec.structs.replace(small, global_batch=4096)
+    layout = Layout(tp=4, pp=4, vpp=5, cp=2, dp=2)
+    near = step_s(small, cluster_of(chip, 64), layout, "nemo")
+    far = step_s(large, cluster_of(chip, 2048), msgspec.structs.replace(layout, dp=64), "nemo")
+    assert near < far < 1.1 * near
+
+
+def test_adapters_skip_the_gradients_of_the_weights(selene: Cluster) -> None:
+    adapters = msgspec.structs.replace(GPT3, adapters_only=True)
+    assert step_s(adapters, selene, BASE) < 0.85 * step_s(GPT3, selene, BASE)
+
+
+def test_fp8_is_faster_but_not_twice() -> None:
+    cluster, layout = cluster_of(load().chip("h100-sxm"), 512), msgspec.structs.replace(BASE, recompute="none")
+    wide = step_s(GPT3, cluster, layout, "nemo")
+    narrow = step_s(msgspec.structs.replace(GPT3, precision=Precision.named("fp8")), cluster, layout, "nemo")
+    assert 1.1 < wide / narrow < 2.0
+
+
+def test_one_rank_exchanges_nothing(selene: Cluster) -> None:
+    once = group_times(selene.system, "all-reduce", np.array([1e9]), np.array([1.0]), np.array([1.0]))
+    assert once.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tp": 7}, "tp 7"),
+        ({"pp": 0}, "at least 1"),
+        ({"dp": 9}, "chips, not 512"),
+        ({"vpp": 13}, "layers"),
+        ({"micro_batch": 5}, "does not divide 1,536"),
+    ],
+)
+def test_an_illegal_layout_names_its_rule(change: dict[str, int], words: str) -> None:
+    layout = msgspec.structs.replace(BASE, **change)
+    with pytest.raises(ScenarioError, match=words):
+        layout.check(GPT3.model, 512, 1536)
+
+
+def test_an_unknown_framework_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="megatron-2022"):
+        framework("megatron-2023")
+
+
+def test_every_framework_says_what_it_was_fitted_on() -> None:
+    for kit in frameworks().values():
+        assert kit.fitted_on
+        assert kit.band[0] < 1 < kit.band[1] or kit.name in {"megatron-deepspeed"}
