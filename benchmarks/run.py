@@ -14,6 +14,8 @@ from kernels import kernel_lines, pass_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
 
+from fabric import fabric_lines
+
 
 def main() -> None:
     """Measure everything and print one table."""
@@ -22,7 +24,7 @@ def main() -> None:
     print(
         f"{cores} cores of {platform.machine()}, load {os.getloadavg()[0]:.1f}; {versions}; one core used\n"
     )
-    print(printed([*startup_lines(), *catalogue_lines(), *kernel_lines(), *pass_lines()]))
+    print(printed([*startup_lines(), *catalogue_lines(), *kernel_lines(), *pass_lines(), *fabric_lines()]))
 
 
 if __name__ == "__main__":

@@ -56,8 +56,7 @@ def ship(given: Path) -> None:
 def fit_passes(entry: dict) -> None:
     """Find what is left of the power-limited rate in whole passes on a quarter of ours, and the band of a pass.
 
-    The band also covers the same passes run on a second machine, which no constant was fitted on: two H200s
-    differ by more than our error on either.
+    The band also covers the same passes run on a second machine, on which nothing is fitted.
     """
     rows = [row for row in read_rows(SHIPPED / "h200_engine_infer.csv")[1] if row.fitted]
     sets = constant_sets()
@@ -69,7 +68,7 @@ def fit_passes(entry: dict) -> None:
         if error < best:
             best, entry["sustained"], kept = error, round(float(share), 2), ratios
     sets["h200-pytorch"] = msgspec.structs.replace(sets["h200-pytorch"], sustained=entry["sustained"])
-    other = pass_ratios(read_rows(Path(__file__).parent / "h200/engine_bare.csv")[1])
+    other = pass_ratios(read_rows(SHIPPED / "h200_engine_second_machine.csv")[1])
     low, high = np.quantile(np.concatenate([np.tile(kept, len(other) // len(kept)), other]), [0.1, 0.9])
     entry["bands"]["pass"] = (round(float(low), 3), round(float(high), 3))
     print(

@@ -291,7 +291,7 @@ def fit_rails(rows: Frame) -> Rails:
 
     def make(x: Sequence[float]) -> Rails:
         return Rails(source=RUNS, fitted_on=f"{len(rows)} rows of torchcomms on 4 and 8 ranks", base_s=x[0] * US,
-                     reduce_hop_s=x[1] * US, gather_hop_s=x[2] * US, ramp_s=x[3] * US, nic_bytes_per_s=x[4] * GB,
+                     doubling_base_s=x[9] * US, reduce_hop_s=x[1] * US, gather_hop_s=x[2] * US, ramp_s=x[3] * US, nic_bytes_per_s=x[4] * GB,
                      overlap=x[5], reduce_overlap=x[8], first_nic_bytes=x[6] * 1e6, reduce_first_nic_bytes=x[7] * 1e6)  # fmt: skip
 
     def model(x: Sequence[float]) -> Floats:
@@ -302,8 +302,8 @@ def fit_rails(rows: Frame) -> Rails:
                            interleaved="interleave on" in row.algorithm)[0])  # fmt: skip
         return np.array(out)
 
-    x = fit(model, rows.seconds.to_numpy(), [34, 16, 10.5, 6, 48, 1.2, 4, 3, 1.6], [0, 5, 5, 0, 40, 1, 0.5, 0.5, 1],
-            [80, 40, 30, 15, 55, 3, 9, 9, 4], tries=3)  # fmt: skip
+    x = fit(model, rows.seconds.to_numpy(), [36, 15, 10.5, 6, 48, 1.2, 4, 3, 1.6, 26], [0, 5, 5, 0, 40, 1, 0.5, 0.5, 1, 0],
+            [80, 40, 30, 15, 55, 3, 9, 9, 4, 80], tries=3)  # fmt: skip
     print("rails", x, np.mean(np.abs(model(x) / rows.seconds.to_numpy() - 1)))
     return make(x)
 
@@ -369,7 +369,7 @@ def mark(runs: Frame) -> pd.Series:
     chosen = pd.Series(False, index=runs.index)
 
     def take(rows: Frame, every: int, start: int = 0) -> None:
-        chosen[rows.sort_values(["n_gpus", "algorithm", "message_bytes"]).index[start::every]] = True
+        chosen[rows.sort_values(["n_gpus", "collective", "algorithm", "message_bytes"]).index[start::every]] = True
 
     by = {name: runs[runs.source.str.endswith(name)] for name in set(runs.source)}
 
@@ -458,15 +458,15 @@ def main(kernels: Path, measurements: Path) -> None:
         network_rows(small, library),
         lambda x: across(hop=(2.7, 4.0, x[3]), tree_hop=(x[0], 8.5, 14.0), step=(x[1], x[1], x[2]), share=(x[4], x[5], x[6]),
                          tree_share=(x[4] / 2, 0.7, x[7]), taper=x[8], fitted_on=f"{len(small)} rows of IB and RoCE runs"),
-        [5, 3, 4, 14, 0.12, 0.6, 0.9, 0.88, 0.077], [3, 1, 2, 5, 0.05, 0.3, 0.7, 0.6, 0.0], [8, 5, 8, 40, 0.3, 0.95, 1, 1, 0.15],
+        [5, 3, 4, 14, 0.12, 0.6, 0.9, 0.88, 0.077], [3, 1, 2, 5, 0.05, 0.3, 0.7, 0.6, 0.0], [8, 5, 8, 16, 0.3, 0.95, 1, 1, 0.15],
     )  # fmt: skip
     efa_rows = nccl_runs[nccl_runs.hardware.str.contains("p4de")]
     efa1 = fit_across(
         network_rows(efa_rows, library),
-        lambda x: across(hop=(x[0], x[0], x[1]), tree_hop=(x[0], x[0], x[1]), share=(0.1, 0.5, 0.9), ll128=False, ramp=x[4],
+        lambda x: across(hop=(x[0], x[0], x[1]), tree_hop=(x[0], x[0], x[1]), share=(x[6], 0.5, 0.9), ll128=False, ramp=x[4],
                          tree_share=(x[2], 0.7, x[3]), tree_overlap=x[5], plugin_latency_s=75e-6,
                          fitted_on=f"{len(efa_rows)} rows of p4de runs"),
-        [73, 80, 0.26, 0.9, 0.35, 0.7], [40, 20, 0.05, 0.6, 0, 0.5], [120, 400, 0.6, 1, 0.8, 1],
+        [73, 80, 0.26, 0.9, 0.35, 0.7, 0.55], [40, 20, 0.05, 0.6, 0, 0.5, 0.1], [120, 400, 0.6, 1, 0.8, 1, 1],
     )  # fmt: skip
     half = 35e-6 / 75e-6
     efa = msgspec.structs.replace(

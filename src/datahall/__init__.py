@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from datahall.show.roofline import show_roofline
     from datahall.show.term import explain_term
     from datahall.show.verdict import catalog_add, check
+    from datahall.simulate.fabric import simulate_fabric
     from datahall.validation.ledger import validate
 
 __version__ = "0.1.0"
@@ -58,6 +59,7 @@ _HOMES = {
     "catalog_add": "show.verdict",
     "check": "show.verdict",
     "explain_term": "show.term",
+    "simulate_fabric": "simulate.fabric",
     "validate": "validation.ledger",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "show_hierarchy",
     "show_model",
     "show_roofline",
+    "simulate_fabric",
     "validate",
 ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from datahall.catalog.document import parse
+from datahall.cli.main import run
 from datahall.errors import DatahallError, DocumentError, ScenarioError
 from datahall.fabric.crosscheck import crosscheck
 from datahall.fabric.scenario import Scenario, play, scenario_of
@@ -194,6 +196,23 @@ def test_the_trace_holds_every_flow() -> None:
     data = fabric_trace(outcome)
     assert data.count(b"train") == 32
     assert b"chip 31" in data
+
+
+def test_the_command_line_answers_and_writes_a_trace(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FABRIC + JOB)
+    assert run(["simulate", "fabric", str(file), "--json", "--quiet"]) == 0
+    assert msgspec.json.decode(capfd.readouterr().out)["results"]["num_flows"] == 32
+    trace = tmp_path / "run.perfetto-trace"
+    assert run(["simulate", "fabric", str(file), "-o", str(trace), "--quiet"]) == 0
+    assert trace.read_bytes() == fabric_trace(play(read(FABRIC + JOB)))
+    file.write_text(FABRIC + JOB + '[[failure]]\nat = "0.5 ms"\nchip = 5\n')
+    assert run(["simulate", "fabric", str(file), "--quiet"]) == 1
+    file.write_text(FABRIC + JOB.replace("ranks", "rnaks"))
+    assert run(["simulate", "fabric", str(file), "--quiet"]) == 2
+    assert f"{file}:14" in capfd.readouterr().err
 
 
 def test_too_many_flows_are_refused_before_they_fill_the_memory() -> None:

@@ -40,14 +40,27 @@ class Scored(NamedTuple):
     json: str
 
 
-OPTIONS = (
-    click.option(
+class Traced(NamedTuple):
+    """An answer that was played, and what happened as a trace for ui.perfetto.dev."""
+
+    answer: Answer
+    trace: Callable[[], bytes]
+
+
+TRACE_ENDING = ".perfetto-trace"
+
+
+def _formats(formats: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
         "--format",
         "form",
-        type=click.Choice(FORMATS),
+        type=click.Choice(formats),
         metavar="FORMAT",
-        help=f"One of {', '.join(FORMATS)} (default: table).",
-    ),
+        help=f"One of {', '.join(formats)} (default: table).",
+    )
+
+
+OPTIONS = (
     click.option("--json", "form", flag_value="json", help="Same as --format json."),
     click.option(
         "-o", "--output", default="", metavar="FILE", help="Write to FILE; its ending chooses the format."
@@ -66,11 +79,14 @@ OPTIONS = (
 
 
 def question(
-    group: click.Group | None, name: str, *, examples: str, catalog: bool = True
-) -> Callable[[Callable[..., Answer | Scored]], click.Command]:
-    """Make a command of a function that answers: common options, examples in its help, delivery."""
+    group: click.Group | None, name: str, *, examples: str, catalog: bool = True, traced: bool = False
+) -> Callable[[Callable[..., Answer | Scored | Traced]], click.Command]:
+    """Make a command of a function that answers: common options, examples in its help, delivery.
 
-    def wrap(function: Callable[..., Answer | Scored]) -> click.Command:
+    With `traced` the answer is `Traced`, and can be had in the format "perfetto" too.
+    """
+
+    def wrap(function: Callable[..., Answer | Scored | Traced]) -> click.Command:
         @functools.wraps(function)
         def ask(
             form: str | None,
@@ -87,10 +103,15 @@ def question(
             if catalog:
                 asked["catalog"] = open_catalog(folders)
             found = function(**asked)
+            if isinstance(found, Traced):
+                if form == "perfetto" or (form is None and output.endswith(TRACE_ENDING)):
+                    deliver_trace(found, output, quiet=quiet)
+                    return
+                found = found.answer
             answer, own_json = found if isinstance(found, Scored) else (found, "")
             deliver(answer, Delivery(form, output, quiet, color, explain), own_json)
 
-        for option in reversed(OPTIONS):
+        for option in reversed((_formats((*FORMATS, "perfetto") if traced else FORMATS), *OPTIONS)):
             ask = option(ask)
         settings: dict[str, Any] = {"cls": Question, "examples": examples}
         made: click.Command = (click if group is None else group).command(name, **settings)(ask)
@@ -132,6 +153,22 @@ def deliver(answer: Answer, way: Delivery, own_json: str = "") -> None:
             f"CSV holds the first of {len(answer.tables)} tables; --format json has them all", quiet=way.quiet
         )
     if answer.verdict == "no":
+        click.get_current_context().exit(1)
+
+
+def deliver_trace(found: Traced, output: str, *, quiet: bool) -> None:
+    """Write the trace to a file, or to standard output; a "no" ends with exit code 1."""
+    data = found.trace()
+    if output in ("", "-"):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        try:
+            Path(output).write_bytes(data)
+        except OSError as error:
+            raise OutputError(f"{output} could not be written: {error.strerror or error}") from error
+        say(f"wrote {output}; open it at https://ui.perfetto.dev", quiet=quiet)
+    if found.answer.verdict == "no":
         click.get_current_context().exit(1)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from datahall.cli.question import question, say
+from datahall.cli.question import Traced, question
 from datahall.cli.verbs import Verbs
-from datahall.errors import OutputError
 
 if TYPE_CHECKING:
-    from datahall.answer import Answer
     from datahall.catalog import Catalog
 
 GROUP_EXAMPLES = """
@@ -31,8 +28,9 @@ def command() -> None:
     examples="""
     datahall simulate fabric scenario.toml
     datahall simulate fabric scenario.toml --level full --check-with symmetric
-    datahall simulate fabric scenario.toml --trace run.perfetto-trace
+    datahall simulate fabric scenario.toml -o run.perfetto-trace
     """,
+    traced=True,
 )
 @click.argument("file", metavar="SCENARIO")
 @click.option(
@@ -48,16 +46,9 @@ def command() -> None:
     metavar="LEVEL",
     help="Show the difference from closed-form, symmetric or full.",
 )
-@click.option("--trace", default="", metavar="FILE", help="Also write a trace for ui.perfetto.dev.")
-def fabric(file: str, level: str, check_with: str, trace: str, catalog: Catalog) -> Answer:
+def fabric(file: str, level: str, check_with: str, catalog: Catalog) -> Traced:
     """Jobs, background traffic and failures on a fabric, flow by flow."""
     from datahall.simulate.fabric import fabric_answer, fabric_trace, simulated
 
     outcome, other = simulated(file, level=level, check_with=check_with, catalog=catalog)
-    if trace:
-        try:
-            Path(trace).write_bytes(fabric_trace(outcome))
-        except OSError as error:
-            raise OutputError(f"{trace} could not be written: {error.strerror or error}") from error
-        say(f"wrote {trace}")
-    return fabric_answer(outcome, other)
+    return Traced(fabric_answer(outcome, other), lambda: fabric_trace(outcome))

@@ -74,19 +74,18 @@ def timeout_s(loss_fraction: float, retransmit_s: float) -> float:
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What a transport does to flows: time lost once and per message, goodput over wire rate, blocking."""
+    """What a transport does to flows: time lost once and per message, goodput over wire rate."""
 
     start_up_s: Floats
     message_s: float
     efficiency: float
-    head_of_line: bool
 
 
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
     """A transport and its settings; the defaults are a healthy network."""
 
     kind: Kind = "infiniband"
-    virtual_lanes: int = 1  # InfiniBand: with more than one, victims have a lane of their own
+    virtual_lanes: int = 2  # or lossless classes: with one only, whoever waits blocks all behind it
     loss_fraction: float = 0.0
     selective_repeat: bool = False
     retransmit_s: float = 4e-3
@@ -100,20 +99,25 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.kind} does not drop packets when congested", hint='use transport "lossy"'
             )
 
+    @property
+    def head_of_line(self) -> bool:
+        """Whether a blocked flow holds back what is behind it."""
+        return self.kind != "lossy" and self.virtual_lanes == 1
+
     def effect(self, num_bytes: Floats, bytes_per_s: float, latency_s: Floats) -> Effect:
         """What it does to flows of some size on paths of some one-way latency."""
         none = np.zeros(np.broadcast(num_bytes, latency_s).shape)
         if self.kind == "infiniband":
-            return Effect(none, 0.0, 1.0, self.virtual_lanes == 1)
+            return Effect(none, 0.0, 1.0)
         if self.kind == "roce":
-            return Effect(start_up_s(num_bytes, bytes_per_s, 2.0 * latency_s), 0.0, ECN_EFFICIENCY, False)
+            return Effect(start_up_s(num_bytes, bytes_per_s, 2.0 * latency_s), 0.0, ECN_EFFICIENCY)
         window = window_packets(bytes_per_s, 2.0 * float(np.mean(latency_s)) if none.size else 0.0)
         repeat = (
             selective_repeat_fraction(self.loss_fraction)
             if self.selective_repeat
             else go_back_n_fraction(self.loss_fraction, window)
         )
-        return Effect(none, timeout_s(self.loss_fraction, self.retransmit_s), repeat, False)
+        return Effect(none, timeout_s(self.loss_fraction, self.retransmit_s), repeat)
 
 
 def paused_links(paths: Paths, link: int, num_links: int) -> Ints:

@@ -67,8 +67,10 @@ def folded(flows: Flows, link_bytes_per_s: Floats, changes: Changes = NO_CHANGES
         after_offsets=after_offsets,
         label=None if flows.label is None else flows.label[flow_one],
     )
-    _, kept = np.unique(np.stack([changes.at_s, link_class[changes.link]]), axis=1, return_index=True)
-    kept.sort()
+    # alike links change alike, so one of each class will do; of two changes at one time the last counts
+    backwards = np.stack([changes.at_s, link_class[changes.link]])[:, ::-1]
+    _, place_back = np.unique(backwards, axis=1, return_index=True)
+    kept = np.sort(changes.at_s.size - 1 - place_back)
     place = link_class[changes.link[kept]]
     return Fold(
         flows=chosen,

@@ -112,7 +112,7 @@ def traffic(
         source=_end_to_end([part.source for part in parts]),
         target=_end_to_end([part.target for part in parts]),
         phase=_end_to_end([part.phase for part in parts]),
-        head_of_line=net.transport.kind == "infiniband" and net.transport.virtual_lanes == 1,
+        head_of_line=net.transport.head_of_line,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from datahall.answer import Answer, Cell
+from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, nearest
 from datahall.events import new_trace, perfetto
@@ -99,6 +100,7 @@ def fabric_answer(outcome: Outcome, other: Crosscheck | None = None) -> Answer:
             link_table(outcome),
             timeline(outcome),
         ),
+        figure=_figure(outcome) if done and run.end_s.size else None,
         charts=(chart(outcome),)
         if done and 0 < run.end_s.size <= MOST_CHARTED and run.makespan_s > 0
         else (),
@@ -126,7 +128,7 @@ def _binding(outcome: Outcome) -> str:
     run, fabric = outcome.run, outcome.scenario.net.fabric
     busy = load(outcome)
     busiest = int(busy.argmax()) if busy.size else -1
-    slow = run.slowest
+    slow = _last(outcome)
     text = f"The slowest flow is {_flow_name(outcome, slow)}." if run.end_s.size else ""
     if busiest < 0 or busy[busiest] <= 0:
         return text
@@ -134,11 +136,42 @@ def _binding(outcome: Outcome) -> str:
     return f"{text} The fullest link is {link_name(fabric, busiest)}, busy {share} of the time."
 
 
+def _last(outcome: Outcome) -> int:
+    """The flow that ended last; a join, which carries nothing, only ends with it."""
+    real = np.flatnonzero(outcome.traffic.source >= 0)
+    return int(real[outcome.run.end_s[real].argmax()]) if real.size else 0
+
+
+def _figure(outcome: Outcome) -> Breakdown:
+    """When the last flow ended: when it could start, its latency, its bytes at the rate it had."""
+    flows, run, flow = outcome.traffic.flows, outcome.run, _last(outcome)
+    assert flows.delay_s is not None
+    ready, end = float(run.ready_s[flow]), float(run.end_s[flow])
+    delay, size = float(flows.delay_s[flow]), float(flows.num_bytes[flow])
+    moving = end - ready - delay
+    parts = (
+        Breakdown(name="until it could start", value=ready, unit="s", note="its turn, or what it waited for"),
+        Breakdown(name="latency and start-up", value=delay, unit="s", note="of all its rounds"),
+        Breakdown(name="bytes on the wire", value=size, unit="bytes"),
+        Breakdown(
+            name="mean rate",
+            value=size / moving if moving > 0 else np.inf,
+            unit="bytes_per_s",
+            note="max-min fair share, over time",
+        ),
+    )
+    return Breakdown(
+        name=f"end of the last flow, {_flow_name(outcome, flow).partition(',')[0]}",
+        value=end,
+        unit="s",
+        formula="until it could start + latency and start-up + bytes on the wire / mean rate",
+        parts=parts,
+        basis="datasheet only",
+    )
+
+
 def _flow_name(outcome: Outcome, flow: int) -> str:
     traffic, run = outcome.traffic, outcome.run
-    if traffic.source[flow] < 0:  # a join ends with the last of what it waits for
-        real = np.flatnonzero(traffic.source >= 0)
-        flow = int(real[run.end_s[real].argmax()]) if real.size else flow
     assert traffic.flows.label is not None
     name = traffic.names[int(traffic.flows.label[flow])]
     ends = f"chip {traffic.source[flow]} → {traffic.target[flow]} of {name}"
@@ -177,7 +210,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(
             "flows keep their path: give the failure an end with until, or let it start at 0 s elsewhere"
         )
-    if net.transport.kind != "lossy" and net.transport.virtual_lanes == 1:
+    if net.transport.head_of_line:
         circle = buffer_cycle(outcome.traffic.flows.paths, net.fabric.num_links)
         if circle.size:
             lines.append(
@@ -194,4 +227,4 @@ def _next(outcome: Outcome, other: Crosscheck | None) -> tuple[str, ...]:
     ask = f"datahall simulate fabric {outcome.scenario.path}"
     level = "" if outcome.level == "symmetric" else " --level full"
     check = () if other else (f"{ask}{level} --check-with closed-form",)
-    return (*check, f"{ask}{level} --trace run.perfetto-trace")
+    return (*check, f"{ask}{level} -o run.perfetto-trace")

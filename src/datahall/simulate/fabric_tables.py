@@ -199,7 +199,7 @@ def timeline(outcome: Outcome) -> Table:
         Column("last end", "s"),
     )
     more = kinds.size - len(rows)
-    note = f"{more:,} more steps; --trace has them all" if more else ""
+    note = f"{more:,} more steps; -o run.perfetto-trace has them all" if more else ""
     return Table(title="timeline", columns=columns, rows=tuple(rows), note=note)
 
 

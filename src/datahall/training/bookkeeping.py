@@ -51,8 +51,9 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "nemo": Bookkeeping(),
         "mlperf": Bookkeeping(recipe=RECIPES["bf16-gradients"], narrow_activations=True),
         "megatron-2022": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False),
+        # reduce and all-gather buckets of 5e8 16-bit values each
         "megatron-deepspeed": Bookkeeping(
-            recipe=RECIPES["bf16-gradients"], saving=_UNFUSED, loss="wide", placeholders=False
+            saving=_UNFUSED, loss="wide", placeholders=False, workspace_bytes=64 * MIB + 2e9
         ),
         "fsdp": Bookkeeping(
             recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False

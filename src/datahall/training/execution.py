@@ -259,12 +259,12 @@ def _slowest_replica(plan: Schedule, stages: StageWork, alone: Played, speeds: F
     """
     distinct = np.unique(speeds, axis=0)
     bounds = alone.makespan_s * np.maximum(1.0, distinct.max(axis=1))
-    worst, count = alone, 0
+    worst, count, num_runs = alone, 0, int((bounds > alone.makespan_s).sum())
     found_s = alone.makespan_s if bool((distinct >= 1.0).all()) else 0.0
     for which in np.argsort(-bounds, kind="stable").tolist():
         if bounds[which] <= found_s:
             break
-        run = simulate(plan, stages.work, distinct[which])
+        run = simulate(plan, stages.work, distinct[which], num_runs=num_runs)
         count += 1
         if run.makespan_s > found_s:
             worst, found_s = run, run.makespan_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 import msgspec
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from datahall.catalog.model import Model
 from datahall.errors import ScenarioError
 from datahall.workload.activation import Recompute
+from datahall.workload.sharding import Sharding
 
 Column = NDArray[np.float64]
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
@@ -49,7 +51,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
                 else _divisors_hint("tp·pp·cp", num_chips, group),
             )
         _divides("tp", self.tp, "attention heads", model.num_heads)
+        if self.ep > 1 and model.moe is None:
+            raise ScenarioError(f"ep is {self.ep}, but {model.title or model.name} has no experts", hint="ep 1")
         _divides("ep", self.ep, "experts", model.moe.num_experts if model.moe else 1)
+        _divides("ep", self.ep, "chips of a stage", self.tp * self.cp * self.dp)
+        Sharding(tp=float(self.tp), ep=float(self.ep)).check(model)
         stages = self.pp * self.vpp
         if stages > model.num_layers:
             raise ScenarioError(

@@ -5,8 +5,10 @@ Each stage does its slots in order, so a piece of work starts when its stage is 
     start = max(stage free, input arrived, parameters gathered)        end = start + work · speed
 
 and every time follows from earlier ones; there is no event to choose between, hence no queue.  Messages of
-one stage and way share a link one after another.  Parameters are gathered before a chunk's first forward and
-gradients reduced after its last backward, on a stream beside the kernels, which run slower meanwhile.
+one stage and way share a link one after another.  Parameters are gathered for a chunk's first forward and
+gradients reduced in its last backward, bucket by bucket, on a stream beside the kernels, which run slower
+meanwhile: forward needs the first bucket to start and the last before its last part, backward has the last one
+left when it ends.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     forward_s: Floats  # by place, for one micro-batch
     input_s: Floats
     weight_s: Floats
-    gather_s: Floats  # by place: parameters, before its first forward
-    reduce_s: Floats  # by place: gradients, after its last backward
+    gather_s: Floats  # by place: parameters, for its first forward
+    reduce_s: Floats  # by place: gradients, from its last backward
+    num_buckets: NDArray[np.int64]  # by place: pieces that both are moved in
     latency_s: float = 0.0  # of a message between stages
     transfer_s: float = 0.0  # during which it fills the link
     blocked_s: float = 0.0  # during which the sender does nothing else
@@ -82,8 +85,11 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
         return self.kernels_s - self.busy_s
 
 
-def simulate(plan: Schedule, work: Work, speed: Floats | None = None) -> Played:
-    """Play a schedule; `speed` multiplies the work of each stage (1.1 is a tenth slower)."""
+def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_runs: int = 1) -> Played:
+    """Play a schedule; `speed` multiplies the work of each stage (1.1 is a tenth slower).
+
+    `num_runs` is how many such runs are to come: many pay for the compiler where one does not.
+    """
     slow = np.ones(plan.num_stages) if speed is None else np.ascontiguousarray(speed, dtype=np.float64)
     start_s, end_s = np.zeros(plan.kind.shape), np.zeros(plan.kind.shape)
     num_places = plan.num_stages * plan.num_chunks
@@ -92,11 +98,11 @@ def simulate(plan: Schedule, work: Work, speed: Floats | None = None) -> Played:
     messages = np.array(
         [work.latency_s, work.transfer_s, work.blocked_s, work.together_ratio, work.beside_ratio]
     )
-    run = play.interpreted if plan.kind.size < SMALL else play
+    run = play.interpreted if num_runs * plan.kind.size < SMALL else play
     num_left = run(
         plan.kind, plan.micro, plan.chunk, plan.joined, plan.before, plan.after, plan.num_visits,
         np.stack([work.forward_s, work.input_s, work.weight_s, work.input_s + work.weight_s]),
-        work.gather_s, work.reduce_s, messages, slow,
+        work.gather_s, work.reduce_s, work.num_buckets, messages, slow,
         start_s, end_s, gathered_s, reduce_start_s, reduced_s, free_s,
     )  # fmt: skip
     if num_left:
@@ -134,6 +140,7 @@ def _play(
     work_s: Floats,
     gather_s: Floats,
     reduce_s: Floats,
+    num_buckets: NDArray[np.int64],
     messages: Floats,
     speed: Floats,
     start_s: Floats,
@@ -166,12 +173,14 @@ def _play(
             while at[stage] < num_slots and kind[stage, at[stage]] != EMPTY:
                 slot = at[stage]
                 width = 2 if joined[stage, slot] else 1
-                ready_s, total_s = free_s[stage], 0.0
+                ready_s, total_s, whole_s, last_s = free_s[stage], 0.0, 0.0, 0.0
                 for k in range(slot, slot + width):
                     what, place = kind[stage, k], stage * num_chunks + chunk[stage, k]
                     total_s += work_s[what, place]
                     if what == F:
-                        ready_s = max(ready_s, gathered_s[place])
+                        piece = 1.0 / num_buckets[place]
+                        ready_s = max(ready_s, gathered_s[place] - gather_s[place] * (1.0 - piece))
+                        whole_s, last_s = gathered_s[place], work_s[what, place] * piece * speed[stage]
                         if before[place] >= 0:
                             ready_s = max(ready_s, arrived[0, place, micro[stage, k]])
                     elif what != W:
@@ -181,7 +190,20 @@ def _play(
                 moved = True
                 if width == 2:
                     total_s *= together
-                done_s = ended(ready_s, total_s * speed[stage], stream_s[stage], beside)
+                total_s *= speed[stage]
+                done_s = ready_s
+                for k in range(slot, slot + width):
+                    what, place = kind[stage, k], stage * num_chunks + chunk[stage, k]
+                    if what == W or what == FULL:
+                        left[place] -= 1
+                        if left[place] == 0:  # the first bucket leaves when its part of this work is done
+                            piece_s = total_s / num_buckets[place]
+                            done_s = ended(done_s, piece_s, stream_s[stage], beside)
+                            total_s -= piece_s
+                            reduce_start_s[place] = max(stream_s[stage], done_s)
+                            stream_s[stage] = reduce_start_s[place] + reduce_s[place]
+                done_s = ended(done_s, total_s, stream_s[stage], beside)
+                done_s = max(done_s, whole_s + last_s) if whole_s > ready_s else done_s
                 free_s[stage] = done_s
                 for k in range(slot, slot + width):
                     what, place = kind[stage, k], stage * num_chunks + chunk[stage, k]
@@ -198,12 +220,10 @@ def _play(
                             link_s[way, stage] = sent_s + transfer_s
                             arrived[way, target, micro[stage, k]] = sent_s + transfer_s + latency_s
                             free_s[stage] += blocked_s
-                    if what == W or what == FULL:
-                        left[place] -= 1
-                        if left[place] == 0:
-                            reduce_start_s[place] = max(stream_s[stage], done_s)
-                            stream_s[stage] = reduce_start_s[place] + reduce_s[place]
-                            reduced_s[place] = stream_s[stage]
+                    if (what == W or what == FULL) and left[place] == 0:
+                        last_bucket_s = reduce_s[place] / num_buckets[place]
+                        reduced_s[place] = max(stream_s[stage], done_s + last_bucket_s)
+                        stream_s[stage] = reduced_s[place]
                 at[stage] += width
                 num_left -= width
     return num_left
@@ -232,11 +252,12 @@ def timeline(played: Played, work: Work) -> Trace:
     )
     own["kind"], own["a"] = plan.kind[stages, slots], 2 * stages
     own["b"], own["x"] = plan.micro[stages, slots], plan.chunk[stages, slots]
-    for part, which, kind, end_s, long_s in (
-        (first, gathers, 4, played.gathered_s, work.gather_s),
-        (last, reduces, 5, played.reduced_s, work.reduce_s),
+    gather_start_s = played.gathered_s - work.gather_s
+    for part, which, kind, from_s, until_s in (
+        (first, gathers, 4, gather_start_s, played.gathered_s),
+        (last, reduces, 5, played.reduce_start_s, played.reduced_s),
     ):
-        part["time_s"], part["duration_s"] = end_s[which] - long_s[which], long_s[which]
+        part["time_s"], part["duration_s"] = from_s[which], (until_s - from_s)[which]
         part["kind"], part["a"] = kind, 2 * (which // plan.num_chunks) + 1
         part["b"], part["x"] = -1, which % plan.num_chunks
     trace.num_recorded[0] = num

@@ -104,6 +104,7 @@ def stage_work(
             weight_s=np.ascontiguousarray(places_s[:, 2]),
             gather_s=gather_s,
             reduce_s=reduce_s,
+            num_buckets=np.maximum(1, layers[plan.position]),  # one for each layer
             latency_s=latency_s,
             transfer_s=message_s - latency_s,
             blocked_s=float(closed.pipeline_s[0]) / (2.0 * layout.vpp),

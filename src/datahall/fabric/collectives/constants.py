@@ -78,6 +78,7 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     fitted_on: str
     base_s: float
+    doubling_base_s: float
     reduce_hop_s: float
     gather_hop_s: float
     ramp_s: float  # what a hop gains from 4 KB to 32 KB

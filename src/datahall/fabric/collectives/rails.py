@@ -48,7 +48,7 @@ def doubling_time(
     rails: Rails, collective: Collective, size_bytes: Floats, num_ranks: int, *, interleaved: bool
 ) -> Floats:
     """Return the time [s] of recursive doubling: ⌈log₂ n⌉ steps, each of which sends twice the bytes of the last."""
-    total = np.full(np.shape(size_bytes), rails.base_s)
+    total = np.full(np.shape(size_bytes), rails.doubling_base_s)
     held = 1
     while held < num_ranks:
         chunk = size_bytes / num_ranks * min(held, num_ranks - held)

@@ -71,7 +71,7 @@ def read_testbed(
     if chip is None:
         raise UnsupportedError("the source does not name the chip")
     apart = bool(re.search(NO_SCALE_UP, f"{hardware} {interconnect}".lower()))
-    num_domain = 1 if apart or alone else _domain(chip, interconnect, num_ranks, num_nodes)
+    num_domain = 1 if apart or alone else _domain(chip, f"{hardware} {interconnect}", num_ranks, num_nodes)
     fabric = _fabric(words)
     per_node = max(1, -(-num_ranks // max(1, num_nodes)))
     nic = network_rate(f"{hardware} {interconnect}", per_node, chip)
@@ -103,10 +103,10 @@ def read_testbed(
     return Testbed(system=system, num_ranks=num_ranks, only=_forced(algorithm))
 
 
-def _domain(chip: Chip, interconnect: str, num_ranks: int, num_nodes: int) -> int:
+def _domain(chip: Chip, words: str, num_ranks: int, num_nodes: int) -> int:
     """Ranks of one scale-up domain: a rack where NVLink leaves the tray, otherwise a node."""
     per_node = max(1, -(-num_ranks // max(1, num_nodes)))
-    rack = chip.num_scale_up_domain > 8 and "nvlink" in interconnect.lower()
+    rack = chip.num_scale_up_domain > 8 and re.search(r"nvlink|nvl\d+|\brack", words.lower())
     if rack:
         racks = -(-num_ranks // chip.num_scale_up_domain)
         return max(per_node, -(-num_ranks // racks))

@@ -1,0 +1,209 @@
+"""The best layouts of a space: memory first, then time; why the others lost; what the winner hangs on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.cluster import Cluster
+from datahall.training.framework import Framework
+from datahall.training.layout import RECOMPUTES, Column, Layout, Space
+from datahall.training.memory import Memory, peak_memory
+from datahall.training.space import Options, layout_space
+from datahall.training.step import Job, StepTimes, step_times
+from datahall.units import fmt
+
+DEGREES = ("tp", "pp", "vpp", "cp", "ep", "zero", "micro_batch", "recompute")
+# parts of a step in the words of a person
+PARTS = {
+    "compute": "kernels",
+    "tensor": "tensor-parallel exchange",
+    "expert": "expert exchange",
+    "pipeline": "exchange between stages",
+    "gather": "gathering sharded weights",
+    "bubble": "pipeline bubble",
+    "data": "gradient exchange",
+    "optimizer": "optimizer",
+    "fixed": "fixed costs",
+}
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole space, what each of its layouts takes, and those that fit in order of their step time."""
+
+    job: Job
+    cluster: Cluster
+    framework: Framework
+    books: Bookkeeping
+    space: Space
+    memory: Memory
+    step_s: Column  # infinite where it does not fit
+    order: NDArray[np.intp]  # rows that fit, fastest first
+    times: StepTimes  # of the rows of `order`
+
+    @property
+    def num_fitting(self) -> int:
+        return int(self.order.size)
+
+    def layout(self, place: int) -> Layout:
+        """The layout at a place of the ranking."""
+        return self.space.row(int(self.order[place]))
+
+    def parts(self, place: int) -> dict[str, float]:
+        """What the step at a place of the ranking is made of [s]."""
+        return {name: float(column[place]) for name, column in step_parts(self.times).items()}
+
+    def best(self, count: int) -> list[int]:
+        """Places of the fastest layouts, one for each way of cutting the model (tp, pp, cp, ep)."""
+        seen: set[tuple[float, ...]] = set()
+        found: list[int] = []
+        for place, row in enumerate(self.order):
+            cut = tuple(float(getattr(self.space, name)[row]) for name in ("tp", "pp", "cp", "ep"))
+            if cut not in seen:
+                seen.add(cut)
+                found.append(place)
+                if len(found) == count:
+                    break
+        return found
+
+
+def search(
+    job: Job,
+    cluster: Cluster,
+    framework: Framework,
+    *,
+    options: Options = Options(),  # noqa: B008
+    books: Bookkeeping | None = None,
+    schedule: str = "1f1b",
+) -> Search:
+    """Rank every legal layout of a job on a cluster."""
+    kept = books or bookkeeping_of(framework)
+    space = layout_space(job, cluster.num_chips, options)
+    memory = peak_memory(job, cluster.chip, space, kept, schedule=schedule)
+    fitting = np.flatnonzero(memory.headroom_bytes >= 0)
+    times = step_times(job, cluster, space.keep(fitting), framework)
+    # equal times: the layout that leaves more memory comes first
+    ranked = np.lexsort((memory.total_bytes[fitting], times.step_s))
+    step_s = np.full(len(space), np.inf)
+    step_s[fitting] = times.step_s
+    return Search(
+        job=job,
+        cluster=cluster,
+        framework=framework,
+        books=kept,
+        space=space,
+        memory=memory,
+        step_s=step_s,
+        order=fitting[ranked],
+        times=StepTimes(**{name: getattr(times, name)[ranked] for name in times.__struct_fields__}),
+    )
+
+
+def step_parts(times: StepTimes) -> dict[str, Column]:
+    """The parts of a step [s]; they add up to it but for the slowest rank's share."""
+    shown = times.slot_s - times.compute_s - times.tensor_s - times.expert_s - times.pipeline_s
+    micro = times.num_micro
+    return {
+        "compute": micro * times.compute_s,
+        "tensor": micro * times.tensor_s,
+        "expert": micro * times.expert_s,
+        "pipeline": micro * times.pipeline_s,
+        "gather": micro * np.maximum(0.0, shown),
+        "bubble": times.bubble_s,
+        "data": times.data_s,
+        "optimizer": times.optimizer_s,
+        "fixed": times.fixed_s,
+    }
+
+
+def pareto(*columns: Column) -> NDArray[np.intp]:
+    """Rows that no other beats in every column (less is better), in order of the first.
+
+    >>> pareto(np.array([1.0, 2.0, 3.0, 2.5]), np.array([9.0, 5.0, 1.0, 6.0])).tolist()
+    [0, 1, 2]
+    """
+    table = np.stack(columns, axis=1)
+    order = np.lexsort(tuple(reversed(columns)))
+    front: list[int] = []
+    for row in order:
+        known = table[front]
+        beaten = (known <= table[row]).all(axis=1) & (known < table[row]).any(axis=1) if front else np.array([])
+        same = (known == table[row]).all(axis=1) if front else np.array([])
+        if not bool(np.any(beaten)) and not bool(np.any(same)):
+            front.append(int(row))
+    return np.array(front, dtype=np.intp)
+
+
+def front(found: Search) -> NDArray[np.intp]:
+    """Places of the ranking that trade time for memory: no other fits with less of both."""
+    rows = found.order
+    if not rows.size:
+        return rows
+    memory = found.memory.total_bytes[rows]
+    leanest = np.minimum.accumulate(memory)
+    best_so_far = np.concatenate(([np.inf], leanest[:-1]))
+    return np.flatnonzero(memory < best_so_far)
+
+
+class Loss(NamedTuple):
+    """Why a layout is not the best: what it lacks, or how much slower it is and in which part."""
+
+    layout: Layout
+    fits: bool
+    over_bytes: float
+    slower_ratio: float  # of the winner's step
+    part: str
+    more_s: float
+
+    @property
+    def reason(self) -> str:
+        """One clause for a person."""
+        if not self.fits:
+            return f"does not fit by {fmt(self.over_bytes, 'bytes', 3)}"
+        if self.slower_ratio < 1.0005:
+            return "equally fast with less memory to spare"
+        return f"{self.slower_ratio - 1:.1%} slower: {fmt(self.more_s, 's', 3)} more {PARTS[self.part]}"
+
+
+def loss(found: Search, row: int) -> Loss:
+    """Why a row of the space lost to the winner."""
+    layout = found.space.row(row)
+    over = float(-found.memory.headroom_bytes[row])
+    if over > 0:
+        return Loss(layout, False, over, np.inf, "", 0.0)
+    place = int(np.flatnonzero(found.order == row)[0])
+    mine, best = found.parts(place), found.parts(0)
+    part = max(mine, key=lambda name: mine[name] - best[name])
+    return Loss(layout, True, 0.0, float(found.step_s[row] / found.step_s[found.order[0]]), part, mine[part] - best[part])
+
+
+def sensitivity(found: Search, place: int = 0) -> list[tuple[str, Loss]]:
+    """What changes if one choice of a layout changes and data parallelism takes up the difference.
+
+    For each degree the nearest legal value below and above; several where only one exists.
+    """
+    row = int(found.order[place])
+    columns = {name: np.asarray(getattr(found.space, name), dtype=np.float64) for name in DEGREES}
+    same = {name: column == column[row] for name, column in columns.items()}
+    changed = []
+    for name in DEGREES:
+        others = np.logical_and.reduce([same[other] for other in DEGREES if other != name])
+        rows = np.flatnonzero(others & ~same[name])
+        values = columns[name][rows]
+        here = columns[name][row]
+        below, above = rows[values < here], rows[values > here]
+        near = [below[np.argmax(columns[name][below])]] if below.size else []
+        near += [above[np.argmin(columns[name][above])]] if above.size else []
+        changed += [(_change(found.space, name, row, int(one)), loss(found, int(one))) for one in near]
+    return changed
+
+
+def _change(space: Space, name: str, row: int, other: int) -> str:
+    before, after = float(getattr(space, name)[row]), float(getattr(space, name)[other])
+    if name == "recompute":
+        return f"recompute {RECOMPUTES[int(before)]} → {RECOMPUTES[int(after)]}"
+    return f"{name.replace('_', '-')} {before:g} → {after:g}"

@@ -1,0 +1,292 @@
+"""A pipeline played: against a longest path, against closed forms, within bounds, and the same each time."""
+
+from functools import cache
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.events import digest, perfetto, rows
+from datahall.training.bubble import bubble_fraction, bubble_time
+from datahall.training.orders import FULL, B, F, W
+from datahall.training.pipeline import KIND_NAMES, Work, play, simulate, timeline, track_names
+from datahall.training.schedule import EMPTY, Schedule, schedule
+from tests.training.test_schedule import plans
+
+TIMES = st.floats(0.01, 4.0)
+
+
+def even(plan: Schedule, forward: float = 1.0, into: float = 1.0, weight: float = 1.0, **rest: float) -> Work:
+    """The same work on every stage; a stage's chunks share it."""
+    share = plan.num_parts / plan.num_stages
+    ones, none = np.ones(plan.before.size) / share, np.zeros(plan.before.size)
+    return Work(
+        forward_s=forward * ones, input_s=into * ones, weight_s=weight * ones, gather_s=none, reduce_s=none,
+        num_buckets=np.ones(ones.size, np.int64), **rest,
+    )  # fmt: skip
+
+
+@st.composite
+def works(draw: st.DrawFn) -> tuple[Schedule, Work]:
+    """A schedule with stages that differ, messages that take time, and exchange beside the kernels."""
+    plan = draw(plans())
+    places = plan.before.size
+    columns = [np.array(draw(st.lists(TIMES, min_size=places, max_size=places))) for _ in range(5)]
+    latency, transfer, blocked = (draw(st.sampled_from([0.0, 0.1, 0.7])) for _ in range(3))
+    work = Work(
+        forward_s=columns[0], input_s=columns[1], weight_s=columns[2], gather_s=columns[3], reduce_s=columns[4],
+        num_buckets=np.full(places, draw(st.integers(1, 3))), latency_s=latency, transfer_s=transfer, blocked_s=blocked,
+        together_ratio=draw(st.sampled_from([0.8, 1.0])),
+    )  # fmt: skip
+    return plan, work
+
+
+class LongestPath:
+    """The oracle: each time as the longest path that leads to it, found by recursion over what it waits for."""
+
+    def __init__(self, plan: Schedule, work: Work) -> None:
+        self.plan, self.work = plan, work
+        self.slot_of = {
+            (min(1, kind) if kind != W else W, stage * plan.num_chunks + int(plan.chunk[stage, slot]), int(plan.micro[stage, slot])): (stage, slot)
+            for stage in range(plan.num_stages)
+            for slot, kind in enumerate(plan.kind[stage].tolist())
+            if kind != EMPTY
+        }  # fmt: skip
+        self.start = cache(self._start)
+        self.sent = cache(self._sent)
+
+    def at(self, stage: int, slot: int) -> tuple[int, int, int]:
+        place = stage * self.plan.num_chunks + int(self.plan.chunk[stage, slot])
+        return int(self.plan.kind[stage, slot]), place, int(self.plan.micro[stage, slot])
+
+    def group(self, stage: int, slot: int) -> list[int]:
+        first = slot - 1 if slot and self.plan.joined[stage, slot - 1] else slot
+        return [first, first + 1] if self.plan.joined[stage, first] else [first]
+
+    def end(self, stage: int, slot: int) -> float:
+        work, group = self.work, self.group(stage, slot)
+        total = 0.0
+        for one in group:
+            kind, place, _ = self.at(stage, one)
+            columns = {F: (work.forward_s,), B: (work.input_s,), W: (work.weight_s,), FULL: (work.input_s, work.weight_s)}
+            total += sum(float(column[place]) for column in columns[kind])
+        start = self.start(stage, group[0])
+        end = start + total * (work.together_ratio if len(group) == 2 else 1.0)
+        for one in group:
+            kind, place, _ = self.at(stage, one)
+            if kind == F and self.gathered(place) > start:
+                end = max(end, self.gathered(place) + float(work.forward_s[place] / work.num_buckets[place]))
+        return end
+
+    def gathered(self, place: int) -> float:
+        first = place // self.plan.num_chunks * self.plan.num_chunks
+        return float(self.work.gather_s[first : place + 1].sum())
+
+    def target(self, stage: int, slot: int) -> int:
+        """Stage that a message goes to, or -1."""
+        kind, place, _ = self.at(stage, slot)
+        if kind == W:
+            return -1
+        there = int((self.plan.after if kind == F else self.plan.before)[place])
+        return -1 if there < 0 or there // self.plan.num_chunks == stage else there // self.plan.num_chunks
+
+    def free(self, stage: int, slot: int) -> float:
+        """When the stage may go on after a slot."""
+        num_sent = sum(self.target(stage, one) >= 0 for one in self.group(stage, slot))
+        return self.end(stage, slot) + num_sent * self.work.blocked_s
+
+    def _sent(self, stage: int, slot: int) -> float:
+        """When a message leaves: after the last of the same way has filled the link."""
+        forward = self.plan.kind[stage, slot] == F
+        earlier = [
+            one for one in range(slot)
+            if self.target(stage, one) >= 0 and (self.plan.kind[stage, one] == F) == forward
+        ]  # fmt: skip
+        link = self.sent(stage, earlier[-1]) + self.work.transfer_s if earlier else 0.0
+        return max(self.end(stage, slot), link)
+
+    def arrives(self, kind: int, source: int, micro: int, stage: int) -> float:
+        from_stage, slot = self.slot_of[kind, source, micro]
+        if from_stage == stage:
+            return self.end(from_stage, slot)
+        return self.sent(from_stage, slot) + self.work.transfer_s + self.work.latency_s
+
+    def _start(self, stage: int, slot: int) -> float:
+        group = self.group(stage, slot)
+        start = self.free(stage, group[0] - 1) if group[0] else 0.0
+        for one in group:
+            kind, place, micro = self.at(stage, one)
+            if kind == F:
+                rest = 1.0 - 1.0 / self.work.num_buckets[place]
+                start = max(start, self.gathered(place) - float(self.work.gather_s[place]) * rest)
+                if self.plan.before[place] >= 0:
+                    start = max(start, self.arrives(0, int(self.plan.before[place]), micro, stage))
+            elif kind != W and self.plan.after[place] >= 0:
+                start = max(start, self.arrives(1, int(self.plan.after[place]), micro, stage))
+            elif kind != W:
+                start = max(start, self.end(*self.slot_of[0, place, micro]))
+        return start
+
+
+@settings(deadline=None, max_examples=60)
+@given(works())
+def test_every_time_is_the_longest_path_to_it(case: tuple[Schedule, Work]) -> None:
+    plan, work = case
+    played, oracle = simulate(plan, work), LongestPath(plan, work)
+    for stage, slot in zip(*np.nonzero(plan.kind != EMPTY), strict=True):
+        assert played.start_s[stage, slot] == pytest.approx(oracle.start(int(stage), int(slot)))
+        assert played.end_s[stage, slot] == pytest.approx(oracle.end(int(stage), int(slot)))
+
+
+@settings(deadline=None, max_examples=20)
+@given(works())
+def test_compiled_and_interpreted_agree_to_the_bit(case: tuple[Schedule, Work]) -> None:
+    plan, work = case
+    few = simulate(plan, work)
+    again = msgspec.structs.replace(few, **{name: np.zeros_like(getattr(few, name)) for name in OUT})
+    left = play(
+        plan.kind, plan.micro, plan.chunk, plan.joined, plan.before, plan.after, plan.num_visits,
+        np.stack([work.forward_s, work.input_s, work.weight_s, work.input_s + work.weight_s]), work.gather_s,
+        work.reduce_s, work.num_buckets, np.array([work.latency_s, work.transfer_s, work.blocked_s, work.together_ratio, 1.0]),
+        np.ones(plan.num_stages), *(getattr(again, name) for name in OUT),
+    )  # fmt: skip
+    assert left == 0
+    assert all((getattr(few, name) == getattr(again, name)).all() for name in OUT)
+
+
+OUT = ("start_s", "end_s", "gathered_s", "reduce_start_s", "reduced_s", "free_s")
+
+
+@given(works())
+def test_no_stage_beats_its_work_and_no_step_its_longest_micro_batch(case: tuple[Schedule, Work]) -> None:
+    plan, work = case
+    played = simulate(plan, work)
+    assert (played.busy_s <= played.kernels_s + 1e-9).all()
+    assert (played.idle_s >= -1e-9).all()
+    everywhere = work.forward_s + work.input_s + work.weight_s
+    one_way = everywhere.reshape(plan.num_stages, -1)[:, 0].sum() if plan.name == "dualpipe" else everywhere.sum()
+    chain = one_way - float(work.weight_s.sum() if plan.splits_weights else 0.0)
+    assert played.kernels_s >= work.together_ratio * chain - 1e-9
+    assert played.makespan_s >= max(played.kernels_s, float(work.reduce_s.max()))
+    assert (played.end_s[plan.kind == EMPTY] == 0).all()
+
+
+@given(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb"]), st.integers(1, 6), st.integers(1, 4), TIMES, TIMES)
+def test_closed_forms_are_exact_on_even_stages(name: str, stages: int, rounds: int, forward: float, into: float) -> None:
+    chunks = 3 if name == "interleaved" else 1
+    weight = min(forward, into)  # zero bubble hides weights in gaps that are no shorter
+    plan = schedule(name, num_stages=stages, num_micro=rounds * stages, num_chunks=chunks)
+    played = simulate(plan, even(plan, forward, into, weight))
+    idle = bubble_time(
+        name, num_stages=stages, num_chunks=chunks, forward_s=forward, input_s=into, weight_s=weight
+    )
+    assert played.kernels_s == pytest.approx(plan.num_micro * (forward + into + weight) + idle)
+
+
+@pytest.mark.parametrize("stages", [2, 4, 8, 16])
+def test_dualpipe_has_its_published_bubble_where_all_parts_are_alike(stages: int) -> None:
+    plan = schedule("dualpipe", num_stages=stages, num_micro=4 * stages)
+    idle = bubble_time("dualpipe", num_stages=stages, forward_s=1.0, input_s=1.0, weight_s=1.0)
+    assert simulate(plan, even(plan)).kernels_s == pytest.approx(3.0 * plan.num_micro + idle)
+
+
+@given(st.integers(2, 8), st.floats(0.5, 2.0), st.floats(0.1, 1.0))
+def test_dualpipe_stays_within_its_published_bubble(half: int, into: float, weight: float) -> None:
+    """The form takes forward no longer than backward for the input, and weights no longer than either."""
+    weight = min(weight, into, 1.0)
+    plan = schedule("dualpipe", num_stages=2 * half, num_micro=8 * half)
+    idle = bubble_time("dualpipe", num_stages=2 * half, forward_s=1.0, input_s=into, weight_s=weight)
+    ran = simulate(plan, even(plan, 1.0, into, weight)).kernels_s - plan.num_micro * (1.0 + into + weight)
+    assert ran <= idle + 2 * abs(1.0 - into) * half + 1e-6
+
+
+def share_idle(name: str, stages: int, micro: int, chunks: int = 1) -> float:
+    plan = schedule(name, num_stages=stages, num_micro=micro, num_chunks=chunks)
+    played = simulate(plan, even(plan, latency_s=0.01))
+    return float(played.idle_s.max()) / played.kernels_s
+
+
+def test_bubbles_shrink_with_micro_batches_and_with_chunks() -> None:
+    by_micro = [share_idle("1f1b", 8, micro) for micro in (8, 16, 32, 64)]
+    by_chunks = [share_idle("interleaved", 8, 16, chunks) for chunks in (1, 2, 4)]
+    assert by_micro == sorted(by_micro, reverse=True)
+    assert by_chunks == sorted(by_chunks, reverse=True)
+    assert share_idle("zb", 8, 16) < share_idle("1f1b", 8, 16)
+    assert share_idle("dualpipe", 8, 16) < share_idle("zb", 8, 16)
+
+
+def test_the_share_of_seed_000() -> None:
+    for micro, share in ((8, 0.467), (12, 0.368)):
+        plan = schedule("1f1b", num_stages=8, num_micro=micro)
+        played = simulate(plan, even(plan))
+        assert played.idle_s[0] / played.kernels_s == pytest.approx(bubble_fraction(8, micro)) == pytest.approx(share, abs=5e-4)
+
+
+def test_a_slow_stage_slows_every_micro_batch_and_the_bound_holds() -> None:
+    plan = schedule("1f1b", num_stages=4, num_micro=32)
+    alone = simulate(plan, even(plan)).kernels_s
+    for stage in range(4):
+        speed = np.ones(4)
+        speed[stage] = 1.1
+        slow = simulate(plan, even(plan), speed).kernels_s
+        assert alone + 0.1 * 3 * (32 - 3) <= slow + 1e-9 <= alone * 1.1 + 2e-9
+
+
+def test_gradients_hide_behind_the_last_backward_and_show_only_beyond_it() -> None:
+    plan = schedule("1f1b", num_stages=4, num_micro=8)
+    for reduce_s, shown in ((1.0, 0.25), (20.0, 18.5)):  # four buckets beside 2 s of backward, from its first quarter on
+        work = msgspec.structs.replace(even(plan), reduce_s=np.full(4, reduce_s), num_buckets=np.full(4, 4))
+        played = simulate(plan, work)
+        assert played.makespan_s - played.kernels_s == pytest.approx(shown)  # stage 0 drains last
+        assert (np.diff(played.reduced_s) < 0).all()
+
+
+def test_chunks_reduce_their_gradients_while_others_go_back() -> None:
+    plan = schedule("interleaved", num_stages=4, num_micro=8, num_chunks=2)
+    work = msgspec.structs.replace(even(plan), reduce_s=np.full(8, 1.0))
+    played = simulate(plan, work)
+    assert played.makespan_s - played.kernels_s == pytest.approx(1.0)  # one bucket: the last chunk's shows whole
+
+
+def test_parameters_hold_up_the_first_forward_by_a_bucket() -> None:
+    plan = schedule("1f1b", num_stages=1, num_micro=4)
+    alone = simulate(plan, even(plan)).makespan_s
+    for gather_s, shown in ((0.4, 0.1), (4.0, 3.25)):  # 4 s of gathering, then the last quarter of forward
+        work = msgspec.structs.replace(even(plan), gather_s=np.full(1, gather_s), num_buckets=np.full(1, 4))
+        assert simulate(plan, work).makespan_s - alone == pytest.approx(shown)
+
+
+def test_kernels_run_slower_beside_a_collective() -> None:
+    plan = schedule("interleaved", num_stages=1, num_micro=1, num_chunks=2)
+    work = msgspec.structs.replace(
+        even(plan, 2.0, 2.0, 2.0), reduce_s=np.array([0.0, 1.0]), beside_ratio=1.25
+    )
+    alone = simulate(plan, msgspec.structs.replace(work, beside_ratio=1.0)).makespan_s
+    # chunk 1 is reduced in 1 s, during which the backward beside it does 0.8 s of work
+    assert simulate(plan, work).kernels_s == pytest.approx(alone + 0.2)
+    assert simulate(plan, msgspec.structs.replace(work, num_buckets=np.full(2, 100))).kernels_s == pytest.approx(
+        alone + 0.2, abs=0.01
+    )
+
+
+def test_a_timeline_shows_every_piece_once_on_its_stage() -> None:
+    plan = schedule("zb", num_stages=3, num_micro=4)
+    work = msgspec.structs.replace(even(plan), gather_s=np.full(3, 0.5), reduce_s=np.full(3, 0.5))
+    trace = timeline(simulate(plan, work), work)
+    kept = rows(trace)
+    assert len(kept) == 3 * (3 * 4) + 6
+    assert sorted(set(kept["kind"].tolist())) == [F, B, W, 4, 5]
+    assert (kept["duration_s"] > 0).all()
+    file = perfetto(trace, KIND_NAMES, track_names(plan))
+    assert b"backward, weights" in file
+    assert b"stage 2" in file
+    assert digest(trace) == digest(timeline(simulate(plan, work), work))
+
+
+def test_an_order_that_waits_for_ever_is_an_error() -> None:
+    plan = schedule("1f1b", num_stages=2, num_micro=1)
+    lost = msgspec.structs.replace(plan, micro=np.array([[0, 0], [1, 1]], np.int32))
+    with pytest.raises(ValueError, match="wait for each other"):
+        simulate(lost, even(lost))
