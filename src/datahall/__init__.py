@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datahall.catalog import load as load_catalog
     from datahall.errors import DatahallError
     from datahall.show.chip import show_chip
+    from datahall.show.collective import show_collective
     from datahall.show.fabric import show_fabric
     from datahall.show.hierarchy import show_hierarchy
     from datahall.show.listing import (
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
         catalog_search,
         catalog_servers,
     )
+    from datahall.show.memory import show_memory
     from datahall.show.model import show_model
     from datahall.show.price import catalog_api_prices, catalog_prices
     from datahall.show.roofline import show_roofline
     from datahall.show.term import explain_term
+    from datahall.show.training_plan import plan_train
     from datahall.show.verdict import catalog_add, check
     from datahall.simulate.fabric import simulate_fabric
+    from datahall.simulate.train import simulate_train
     from datahall.validation.ledger import validate
 
 __version__ = "0.1.0"
@@ -45,8 +49,11 @@ _HOMES = {
     "load_catalog": "catalog:load",
     "DatahallError": "errors",
     "show_chip": "show.chip",
+    "show_collective": "show.collective",
     "show_fabric": "show.fabric",
+    "show_memory": "show.memory",
     "show_model": "show.model",
+    "plan_train": "show.training_plan",
     "show_roofline": "show.roofline",
     "show_hierarchy": "show.hierarchy",
     "catalog_chips": "show.listing",
@@ -60,6 +67,7 @@ _HOMES = {
     "check": "show.verdict",
     "explain_term": "show.term",
     "simulate_fabric": "simulate.fabric",
+    "simulate_train": "simulate.train",
     "validate": "validation.ledger",
 }
 
@@ -80,12 +88,16 @@ __all__ = [
     "check",
     "explain_term",
     "load_catalog",
+    "plan_train",
     "show_chip",
+    "show_collective",
     "show_fabric",
     "show_hierarchy",
+    "show_memory",
     "show_model",
     "show_roofline",
     "simulate_fabric",
+    "simulate_train",
     "validate",
 ]
 

@@ -22,7 +22,9 @@ COMMANDS = [*below(root, ()), ("completion",)]
 
 
 def test_the_verbs_are_those_of_the_design() -> None:
-    assert root.list_commands(click.Context(root)) == ["explain", "show", "validate", "check", "catalog"]
+    assert root.list_commands(click.Context(root)) == [
+        "plan", "explain", "show", "simulate", "validate", "check", "catalog",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

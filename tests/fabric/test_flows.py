@@ -139,6 +139,26 @@ def test_the_same_flows_give_the_same_run_to_the_bit() -> None:
     assert one.num_events == other.num_events
 
 
+def test_equal_flows_that_start_together_are_solved_once() -> None:
+    """Those with the most end first, together with all that share their bottleneck; the rest never notices."""
+    rng = np.random.default_rng(2)
+    paths = route(TREE, *rng.integers(0, 128, (2, 2000)), rng.integers(0, 99, 2000))
+    run = simulate(Flows(paths=paths, num_bytes=np.full(2000, 1e6)), TREE.link_bytes_per_s)
+    assert run.num_solves == 1
+    assert np.unique(run.end_s.round(12)).size > 50
+
+
+def test_a_coarse_grain_saves_solves_and_costs_little() -> None:
+    rng = np.random.default_rng(2)
+    paths = route(TREE, *rng.integers(0, 128, (2, 2000)), rng.integers(0, 99, 2000))
+    flows = Flows(paths=paths, num_bytes=rng.uniform(0.9e6, 1e6, 2000))
+    exact = simulate(flows, TREE.link_bytes_per_s)
+    coarse = simulate(flows, TREE.link_bytes_per_s, grain_fraction=0.01)
+    assert coarse.num_solves < exact.num_solves / 3
+    assert coarse.makespan_s == pytest.approx(exact.makespan_s, rel=0.03)
+    np.testing.assert_allclose(coarse.link_bytes, exact.link_bytes)
+
+
 def test_head_of_line_blocking_holds_in_the_simulation_too() -> None:
     flows = Flows(paths=paths_of([0, 1], [2, 1], [0, 3]), num_bytes=np.array([1.0, 1.0, 1.0]))
     capacity = np.array([10.0, 2.0, 10.0, 10.0])

@@ -57,7 +57,9 @@ def test_what_is_in_flight_at_the_fullest_is_as_published() -> None:
 
 def test_megatron_runs_the_published_number_of_chunks_ahead() -> None:
     plan = schedule("interleaved", num_stages=4, num_micro=8, num_chunks=2)
-    ahead = [int(np.argmax(plan.kind[stage] == FULL)) - 1 for stage in range(4)]  # then one forward, one backward
+    ahead = [
+        int(np.argmax(plan.kind[stage] == FULL)) - 1 for stage in range(4)
+    ]  # then one forward, one backward
     assert ahead == [2 * (4 - stage - 1) + (2 - 1) * 4 for stage in range(4)]
     first = [(int(m), int(c)) for m, c in zip(plan.micro[0, :9], plan.chunk[0, :9], strict=True)]
     assert first == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1), (3, 1), (4, 0)]
@@ -66,7 +68,14 @@ def test_megatron_runs_the_published_number_of_chunks_ahead() -> None:
 def test_places_know_their_neighbours() -> None:
     dealt = schedule("interleaved", num_stages=3, num_micro=3, num_chunks=2)
     assert dealt.position.tolist() == [0, 3, 1, 4, 2, 5]
-    assert dealt.after.tolist() == [2, 3, 4, 5, 1, -1]  # the first round ends on stage 2 and goes on at stage 0
+    assert dealt.after.tolist() == [
+        2,
+        3,
+        4,
+        5,
+        1,
+        -1,
+    ]  # the first round ends on stage 2 and goes on at stage 0
     both = schedule("dualpipe", num_stages=4, num_micro=8)
     assert both.position.tolist() == [0, 3, 1, 2, 2, 1, 3, 0]
     assert both.after.tolist() == [2, -1, 4, 1, 6, 3, -1, 5]
@@ -110,7 +119,9 @@ def test_stages_that_wait_for_each_other_are_found() -> None:
         ("dualpipe", 4, 6, 1, "at least two for each stage"),
     ],
 )
-def test_what_a_schedule_cannot_do_says_which_rule(name: str, stages: int, micro: int, chunks: int, text: str) -> None:
+def test_what_a_schedule_cannot_do_says_which_rule(
+    name: str, stages: int, micro: int, chunks: int, text: str
+) -> None:
     with pytest.raises(ScenarioError, match=text):
         schedule(name, num_stages=stages, num_micro=micro, num_chunks=chunks)
 

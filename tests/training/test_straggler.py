@@ -22,7 +22,8 @@ from datahall.training.straggler import (
 
 
 @pytest.mark.parametrize(
-    ("ranks", "exact"), [(1, 0.0), (2, 1 / math.sqrt(math.pi)), (3, 1.5 / math.sqrt(math.pi)), (10, 1.5387527)]
+    ("ranks", "exact"),
+    [(1, 0.0), (2, 1 / math.sqrt(math.pi)), (3, 1.5 / math.sqrt(math.pi)), (10, 1.5387527)],
 )
 def test_the_expected_maximum_is_exact(ranks: int, exact: float) -> None:
     assert expected_maximum(ranks) == pytest.approx(exact, abs=1e-6)
@@ -40,7 +41,9 @@ def test_draws_agree_with_the_integral() -> None:
     assert drawn.mean() == pytest.approx(expected_maximum(1024), abs=4 * drawn.std() / math.sqrt(500))
 
 
-def speeds(who: Stragglers, *, replicas: int = 64, seed: int = 0, step: int = 0, chips: int = 8) -> np.ndarray:
+def speeds(
+    who: Stragglers, *, replicas: int = 64, seed: int = 0, step: int = 0, chips: int = 8
+) -> np.ndarray:
     return stage_speeds(
         who, num_replicas=replicas, num_stages=4, num_chips=chips, num_domain=8, seed=seed, step=step
     )

@@ -11,7 +11,7 @@ from datahall.cli.verbs import Question
 if TYPE_CHECKING:
     from datahall.answer import Answer
 
-VERBS = ("show", "catalog", "check", "validate")
+VERBS = ("plan", "show", "catalog", "check", "validate")
 
 
 @click.command(

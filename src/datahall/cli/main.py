@@ -17,10 +17,13 @@ from datahall.cli.verbs import Verb, Verbs
 from datahall.errors import DatahallError, OutputError
 
 VERBS = {
-    "decide": (Verb("explain", "the chain behind any answer, or what a term means"),),
+    "decide": (
+        Verb("plan", "what to build, and why not something else: train"),
+        Verb("explain", "the chain behind any answer, or what a term means"),
+    ),
     "look": (
         Verb("show", "one question: chip, model, roofline, hierarchy"),
-        Verb("simulate", "watch it happen, event by event: fabric"),
+        Verb("simulate", "watch it happen, event by event: fabric, train"),
     ),
     "trust": (
         Verb("validate", "our error against public measurements"),

@@ -20,6 +20,7 @@ datahall show model llama-3.1-70b --seq 8192
 datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
 datahall show hierarchy h100-sxm
 datahall show fabric fat-tree --chips 16384 --chip h100-sxm
+datahall show memory deepseek-v3 --train --chip h800 --pp 16 --ep 64 --recompute full
 """
 
 
@@ -192,3 +193,104 @@ def fabric(
         topologies, chips=chips, chip=chip, switch=switch, radix=radix, tiers=tiers,
         oversubscription=oversubscription, sides=sides, catalog=catalog,
     )  # fmt: skip
+
+
+@question(
+    command,
+    "memory",
+    examples="""
+    datahall show memory deepseek-v3 --train --chip h800 --pp 16 --ep 64 --recompute full
+    datahall show memory llama-3.1-70b --train --layout run.sh --chips 512
+    """,
+)
+@click.argument("model", metavar="MODEL", shell_complete=model_names)
+@click.option("--train", is_flag=True, help="Memory of a training step.")
+@click.option(
+    "--chip", default="h100-sxm", show_default=True, metavar="CHIP", shell_complete=chip_names, help="Which."
+)
+@click.option("--chips", metavar="N", help="Chips there are (default: what the degrees multiply to).")
+@click.option("--tp", metavar="N", help="Tensor parallelism.")
+@click.option("--pp", metavar="N", help="Pipeline stages.")
+@click.option("--vpp", metavar="N", help="Virtual stages on each chip.")
+@click.option("--cp", metavar="N", help="Context parallelism.")
+@click.option("--ep", metavar="N", help="Expert parallelism.")
+@click.option("--dp", metavar="N", help="Data parallelism (default: the chips left over).")
+@click.option("--zero", metavar="N", help="ZeRO stage 0 to 3 (default 1; FSDP is 3).")
+@click.option("--micro-batch", metavar="N", help="Sequences of a micro-batch (default 1).")
+@click.option("--seq", metavar="TOKENS", help="Length of a sequence (default 4096).")
+@click.option(
+    "--global-batch", metavar="N", help="Sequences of a step (default: enough to fill the pipeline)."
+)
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "full"]), help="What backward computes again."
+)
+@click.option("--precision", metavar="NAME", help="bf16, fp8, mxfp8, … (default bf16).")
+@click.option(
+    "--framework", default="nemo", show_default=True, help="nemo, megatron-2022, megatron-deepspeed, fsdp."
+)
+@click.option(
+    "--state", default="", metavar="RECIPE", help="Formats of the state: megatron, bf16-gradients, …"
+)
+@click.option(
+    "--schedule",
+    default="1f1b",
+    show_default=True,
+    help="gpipe, 1f1b, interleaved, zb or dualpipe.",
+)
+@click.option(
+    "--layout", default="", metavar="FILE", help="Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON."
+)
+def memory(catalog: Catalog, **asked: str | bool | None) -> Answer:
+    """What takes the memory of a chip: state, activations by tensor, buffers, per stage.
+
+    What is written here stands over what --layout says.  Exit code 1 where it does not fit, with the cheapest change.
+    """
+    from datahall.show.memory import show_memory
+
+    return show_memory(**asked, catalog=catalog)  # type: ignore[arg-type]
+
+
+@question(
+    command,
+    "collective",
+    examples="""
+    datahall show collective all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB
+    datahall show collective all-reduce --on nvl72 --chips 144 --size 64MB --all
+    datahall show collective all-to-all --experts 64 --tokens 2^20 --topk 2 --hidden 4096
+    """,
+)
+@click.argument("collective", metavar="COLLECTIVE")
+@click.option(
+    "--on",
+    default="fat-tree",
+    show_default=True,
+    metavar="TOPOLOGY",
+    shell_complete=fabric_names,
+    help="Fabric.",
+)
+@click.option("--chips", metavar="N", help="Chips that take part (MoE: as many as experts).")
+@click.option(
+    "--chip", default="", metavar="CHIP", shell_complete=chip_names, help="Which (default: the usual one)."
+)
+@click.option("--size", default="", metavar="SIZE", help='The whole array, as in nccl-tests, e.g. "1GB".')
+@click.option("--experts", metavar="N", help="MoE: experts, one a chip.")
+@click.option("--tokens", metavar="N", help="MoE: tokens of all chips together.")
+@click.option("--topk", metavar="N", help="MoE: experts of each token.")
+@click.option("--hidden", metavar="N", help="MoE: hidden size.")
+@click.option("--precision", default="bf16", show_default=True, help="MoE: format of the tokens.")
+@click.option(
+    "--algorithm", default="", metavar="NAME", help="ring, tree, nvls, nvls-tree or pat, like NCCL_ALGO."
+)
+@click.option("--version", default="", metavar="X.Y", help="Version of NCCL (default 2.27).")
+@click.option("--oversubscription", default="1:1", show_default=True, metavar="DOWN:UP", help="By tier.")
+@click.option("--sides", default="", metavar="XxYxZ", help="Sides of a torus.")
+@click.option("--level", type=click.Choice(["datasheet", "family", "measured"]), help="Constants to use.")
+@click.option("--all", "every", is_flag=True, help="Every protocol, and what textbooks add.")
+def collective(catalog: Catalog, **asked: str | bool | None) -> Answer:
+    """Time, algbw, busbw, the algorithm chosen and why, crossover sizes.
+
+    COLLECTIVE is all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-recv or barrier.
+    """
+    from datahall.show.collective import show_collective
+
+    return show_collective(**asked, catalog=catalog)  # type: ignore[arg-type]

@@ -37,8 +37,8 @@ def start_up_s(num_bytes: Floats, bytes_per_s: float, round_trip_s: Floats) -> F
     not
 
     >>> wire, way = 2e6 / 25e9, 6e-6
-    >>> round(1e6 * float(wire + way + start_up_s(np.array(2e6), 25e9, np.array(2 * way))), 1)  # packets:
-    104.5 104.0
+    >>> round(1e6 * float(wire + way + start_up_s(np.array(2e6), 25e9, np.array(2 * way))), 1)
+    104.0
     """
     beyond = np.maximum(0.0, num_bytes / bytes_per_s - round_trip_s)
     return START_UP_ROUND_TRIPS * np.minimum(round_trip_s, beyond)

@@ -220,10 +220,15 @@ def _run(
     change_link: Ints,
     change_bytes_per_s: Floats,
     until_s: float,
+    grain: float,
     head_of_line: bool,
     whole: bool,
 ) -> float:
-    """Play every event in order of time; return the time of the last."""
+    """Play every event in order of time; return the time of the last.
+
+    Events that follow the end of a flow within `grain` of the time it took are played with it, before rates are
+    shared again.  Each still has its own time; only the others learn of it so much later.
+    """
     now, next_change = 0.0, 0
     for flow in range(s.num_bytes.size):
         if s.waiting[flow] == 0:
@@ -236,6 +241,10 @@ def _run(
             break
         now = max(now, soon)
         together = now * (1.0 + 1e-12)
+        if grain > 0.0 and num_pending(s.queue) > 0:
+            event = peek(s.queue)
+            if event.kind == END:
+                together += grain * max(0.0, event.time_s - s.ready_s[event.a] - s.delay_s[event.a])
         while num_pending(s.queue) > 0 and peek(s.queue).time_s <= together:
             event = pop(s.queue)
             s.num[EVENTS] += 1

@@ -85,14 +85,16 @@ def simulate(
     *,
     changes: Changes = NO_CHANGES,
     until_s: float = np.inf,
+    grain_fraction: float = 0.0,
     head_of_line: bool = False,
     whole: bool = False,
 ) -> Run:
     """Play the flows until all have ended, nothing can happen any more, or `until_s`.
 
-    `head_of_line` lets a blocked flow hold back everything behind it, as one virtual lane of a lossless
-    network does. `whole` solves all rates after each event instead of only those it can change; the result is
-    the same.
+    With `grain_fraction` above 0, ends that lie closer than this part of a flow's own time are taken together; where
+    many flows end one by one that saves most of the work, and times are off by about as much.  `head_of_line` lets a
+    blocked flow hold back everything behind it, as one virtual lane of a lossless network does.  `whole` solves all
+    rates after each event instead of only those it can change; the result is the same.
 
     >>> both = Flows(paths=Paths(np.zeros(2, np.int32), np.arange(3)), num_bytes=np.array([10.0, 30.0]))
     >>> simulate(both, np.array([10.0])).end_s.tolist()  # they share until the small one ends
@@ -107,6 +109,7 @@ def simulate(
         changes.link,
         changes.bytes_per_s,
         float(until_s),
+        float(grain_fraction),
         bool(head_of_line),
         bool(whole),
     )

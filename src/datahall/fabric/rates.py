@@ -37,8 +37,7 @@ def max_min_rates(
     bottleneck holds everything on the links before it to its own level, as one virtual lane of a lossless
     network does.
 
-    >>> shared = Paths(np.array([0, 0, 1], np.int32), np.array([0, 1, 3]))  # both on link 0, one goes on to
-    link 1
+    >>> shared = Paths(np.array([0, 0, 1], np.int32), np.array([0, 1, 3]))  # the second goes on over link 1
     >>> max_min_rates(shared, np.array([10.0, 3.0])).tolist()
     [7.0, 3.0]
     """

@@ -31,6 +31,9 @@ from datahall.fabric.scenario_traffic import (
 from datahall.fabric.symmetry import simulate_folded
 from datahall.fabric.traffic import Burst, Job, Level, Net, Routing, Traffic, traffic
 
+MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
+GRAIN = 0.01
+
 ROOT = {"version": Rule("count", 1.0, required=True), "name": Rule("text", ""), "seed": Rule("count", 0.0)}
 NET = {
     "routing": Rule("text", "ecmp", POLICIES),
@@ -63,6 +66,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     traffic: Traffic
     run: Run
+    grain_fraction: float = 0.0  # how far apart ends may lie that were taken together
 
 
 def read_scenario(path: str | Path, catalog: Catalog | None = None) -> Scenario:
@@ -81,11 +85,14 @@ def play(scenario: Scenario, level: Level = "symmetric") -> Outcome:
             watchdog_s=scenario.net.transport.watchdog_s,
         )  # fmt: skip
         changes = merged(changes, storm)
+    grain = GRAIN if flows.flows.num_flows > MANY_FLOWS else 0.0
     if level == "symmetric" and not flows.head_of_line:
-        run = simulate_folded(flows.flows, capacity, changes=changes)
+        run = simulate_folded(flows.flows, capacity, changes=changes, grain_fraction=grain)
     else:
-        run = simulate(flows.flows, capacity, changes=changes, head_of_line=flows.head_of_line)
-    return Outcome(scenario=scenario, level=level, traffic=flows, run=run)
+        run = simulate(
+            flows.flows, capacity, changes=changes, grain_fraction=grain, head_of_line=flows.head_of_line
+        )
+    return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)
 
 
 def scenario_of(document: Document, catalog: Catalog | None = None) -> Scenario:

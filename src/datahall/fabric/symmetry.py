@@ -36,11 +36,18 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulate_folded(
-    flows: Flows, link_bytes_per_s: Floats, *, changes: Changes = NO_CHANGES, until_s: float = np.inf
+    flows: Flows,
+    link_bytes_per_s: Floats,
+    *,
+    changes: Changes = NO_CHANGES,
+    until_s: float = np.inf,
+    grain_fraction: float = 0.0,
 ) -> Run:
     """The same run as `flows.simulate` gives, from one flow of each kind."""
     fold = folded(flows, link_bytes_per_s, changes)
-    return unfolded(simulate(fold.flows, fold.link_bytes_per_s, changes=fold.changes, until_s=until_s), fold)
+    capacity = fold.link_bytes_per_s
+    run = simulate(fold.flows, capacity, changes=fold.changes, until_s=until_s, grain_fraction=grain_fraction)
+    return unfolded(run, fold)
 
 
 def folded(flows: Flows, link_bytes_per_s: Floats, changes: Changes = NO_CHANGES) -> Fold:

@@ -216,6 +216,9 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
             lines.append(
                 f"{circle.size:,} links wait for each other in a circle: one lane can lock up; use lanes = 2"
             )
+    if outcome.grain_fraction:
+        share = fmt(outcome.grain_fraction, "fraction")
+        lines.append(f"many flows: ends within {share} of a flow's own time are taken together")
     if outcome.level == "symmetric":
         lines.append(
             "a phase starts when the one before has ended everywhere; --level full plays each message"

@@ -34,7 +34,9 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     saving: Saving = Saving()
     loss: Loss = "fused"
     narrow_activations: bool = False  # a narrow format also keeps the inputs of the MLP's activation narrow
-    placeholders: bool = True  # one 16-bit gradient per shape of weight, though it is added to the wide buffer
+    placeholders: bool = (
+        True  # one 16-bit gradient per shape of weight, though it is added to the wide buffer
+    )
     pads_vocab: bool = True  # tables are padded to 128 rows per tensor-parallel chip
     workspace_bytes: float = 64 * MIB  # cuBLAS
     slack_fraction: float = 0.05  # reserved by the allocator and not in use
@@ -55,9 +57,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "megatron-deepspeed": Bookkeeping(
             saving=_UNFUSED, loss="wide", placeholders=False, workspace_bytes=64 * MIB + 2e9
         ),
-        "fsdp": Bookkeeping(
-            recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False
-        ),
+        "fsdp": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
     }
 )
 

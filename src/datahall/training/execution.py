@@ -23,8 +23,7 @@ from datahall.training.schedule import Schedule, schedule
 from datahall.training.stage_work import StageWork, stage_work
 from datahall.training.step import Job, StepTimes, step_times
 from datahall.training.straggler import Stragglers, stage_speeds
-from datahall.workload.backward import training_pass
-from datahall.workload.operator import total_flop
+from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 Floats = NDArray[np.float64]
 NUM_STEPS = 8  # drawn where chips jitter
@@ -77,22 +76,20 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def tokens_per_s(self) -> float:
         return self.job.global_batch * self.job.seq / self.step_s
 
-    @cached_property
-    def model_flop(self) -> float:
-        """Arithmetic of a step that the model needs: three forwards, causal attention halved, nothing redone."""
-        once = training_pass(self.job.model, batch=1.0, seq=float(self.job.seq), precision=self.job.precision)
-        return 3.0 * self.job.global_batch * float(total_flop([one for one in once if not one.backward]))
-
     @property
     def mfu_fraction(self) -> float:
-        """Model FLOPs over the dense peak of the chips at the precision of the products."""
-        peak = self.cluster.chip.peak(self.job.precision.compute) * self.cluster.num_chips
-        return self.model_flop / (peak * self.step_s)
+        """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
+        flop = training_flop_per_token(self.job.model, float(self.job.seq))
+        peak_flop_per_s = self.cluster.chip.peak(self.job.precision.compute)
+        return float(mfu_fraction(self.tokens_per_s, flop, self.cluster.num_chips, peak_flop_per_s))
 
     @property
     def heaviest(self) -> int:
-        """The stage with the most work."""
-        return int(self.played.busy_s.argmax())
+        """The stage with the most work, the first of equals."""
+        work = self.stages.work
+        each_s = self.plan.num_visits * (work.forward_s + work.input_s + work.weight_s)
+        stages_s = each_s.reshape(self.plan.num_stages, -1).sum(axis=1)
+        return int(np.argmax(stages_s >= (1.0 - 1e-9) * stages_s.max()))
 
     @cached_property
     def parts(self) -> Parts:
@@ -101,7 +98,10 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         mine = slice(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
         visits, position = self.plan.num_visits[mine], self.plan.position[mine]
         layers = float((visits * stages.layers[position]).sum())
-        ends = float((visits * (position == 0)).sum()), float((visits * (position == self.plan.num_parts - 1)).sum())
+        ends = (
+            float((visits * (position == 0)).sum()),
+            float((visits * (position == self.plan.num_parts - 1)).sum()),
+        )
         kernels_s = layers * sum(stages.layer.kernels_s)
         kernels_s += ends[0] * sum(stages.first.kernels_s) + ends[1] * sum(stages.last.kernels_s)
         exchange_s = layers * sum(stages.layer.exchange_s)
@@ -115,9 +115,9 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             kernels_s=kernels_s,
             redone_s=layers * stages.layer.redone_s,
             exchange_s=exchange_s,
-            beside_s=busy_s - kernels_s - exchange_s,
+            beside_s=_clean(busy_s - kernels_s - exchange_s, busy_s),
             messages_s=messages_s,
-            bubble_s=free_s - opened_s - busy_s - messages_s,
+            bubble_s=_clean(free_s - opened_s - busy_s - messages_s, free_s),
             data_s=data_s,
             optimizer_s=optimizer_s,
             fixed_s=fixed_s,
@@ -133,14 +133,16 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         messages_s = num_micro * float(closed.pipeline_s[0])
         in_slots_s = num_micro * float(closed.slot_s[0])
         bubble_s = self._closed_bubble()
-        alone_s = in_slots_s + float(closed.bubble_s[0] + closed.data_s[0] + closed.optimizer_s[0] + closed.fixed_s[0])
+        alone_s = in_slots_s + float(
+            closed.bubble_s[0] + closed.data_s[0] + closed.optimizer_s[0] + closed.fixed_s[0]
+        )
         growth = float(closed.step_s[0]) / alone_s
         total_s = alone_s + bubble_s - float(closed.bubble_s[0])
         return Parts(
             kernels_s=kernels_s,
             redone_s=0.0,
             exchange_s=exchange_s,
-            beside_s=in_slots_s - kernels_s - exchange_s - messages_s,
+            beside_s=_clean(in_slots_s - kernels_s - exchange_s - messages_s, in_slots_s),
             messages_s=messages_s,
             bubble_s=bubble_s,
             data_s=float(closed.data_s[0]),
@@ -192,6 +194,11 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
+def _clean(rest_s: float, whole_s: float) -> float:
+    """What is left of a whole, or nothing where that is rounding."""
+    return rest_s if abs(rest_s) > 1e-12 * whole_s else 0.0
+
+
 def simulate_step(
     job: Job,
     cluster: Cluster,
@@ -219,7 +226,9 @@ def simulate_step(
     played = simulate(plan, stages.work)
     twice = 2.0 if name == "dualpipe" else 1.0
     rest_s = twice * float(closed.data_s[0]) + float(closed.optimizer_s[0] + closed.fixed_s[0])
-    growth = 1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
+    growth = (
+        1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
+    )
     steps_s, slowest, num_played = [], played, 1
     for step in range(num_steps if stragglers.jitter_fraction else 1):
         speeds = stage_speeds(

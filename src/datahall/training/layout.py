@@ -36,32 +36,65 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def num_chips(self) -> int:
         return self.tp * self.pp * self.cp * self.dp
 
+    @property
+    def words(self) -> str:
+        """The layout as a person writes it, without what is 1.
+
+        >>> Layout(tp=4, pp=8, vpp=6, dp=16).words
+        'tp 4, pp 8 × 6, dp 16, zero 1, mb 1'
+        """
+        stages = f"pp {self.pp} × {self.vpp}" if self.vpp > 1 else f"pp {self.pp}"
+        degrees = {f"tp {self.tp}": self.tp, stages: self.pp, f"cp {self.cp}": self.cp}
+        degrees |= {f"ep {self.ep}": self.ep, f"dp {self.dp}": self.dp}
+        said = [text for text, value in degrees.items() if value > 1]
+        said += [f"zero {self.zero}"] if self.dp * self.cp > 1 else []
+        said += [f"mb {self.micro_batch}"]
+        said += [f"recompute {self.recompute}"] if self.recompute != "none" else []
+        return ", ".join(said)
+
     def check(self, model: Model, num_chips: int, global_batch: int) -> None:
         """Refuse a layout that cannot run: which rule, the value, and the nearest legal ones."""
         whole = {"tp": self.tp, "pp": self.pp, "vpp": self.vpp, "cp": self.cp, "ep": self.ep, "dp": self.dp}
         for name, value in (whole | {"micro_batch": self.micro_batch}).items():
             if value < 1:
                 raise ScenarioError(f"{name} is {value}; it must be at least 1")
+        if self.zero not in (0, 1, 2, 3):
+            raise ScenarioError(f"zero is {self.zero}; it must be 0, 1, 2 or 3")
         if self.num_chips != num_chips:
             group = self.tp * self.pp * self.cp
             raise ScenarioError(
-                f"tp {self.tp} × pp {self.pp} × cp {self.cp} × dp {self.dp} is {self.num_chips:,} chips, not {num_chips:,}",
+                f"tp {self.tp} × pp {self.pp} × cp {self.cp} × dp {self.dp} is {self.num_chips:,} chips, "
+                f"not {num_chips:,}",
                 hint=f"dp {num_chips // group} would fit"
                 if num_chips % group == 0
                 else _divisors_hint("tp·pp·cp", num_chips, group),
             )
         _divides("tp", self.tp, "attention heads", model.num_heads)
         if self.ep > 1 and model.moe is None:
-            raise ScenarioError(f"ep is {self.ep}, but {model.title or model.name} has no experts", hint="ep 1")
+            raise ScenarioError(
+                f"ep is {self.ep}, but {model.title or model.name} has no experts", hint="ep 1"
+            )
         _divides("ep", self.ep, "experts", model.moe.num_experts if model.moe else 1)
         _divides("ep", self.ep, "chips of a stage", self.tp * self.cp * self.dp)
         Sharding(tp=float(self.tp), ep=float(self.ep)).check(model)
         stages = self.pp * self.vpp
-        if stages > model.num_layers:
+        most = model.num_layers + 2  # embedding and head may take a place: Llama 3 put 126 layers on 16 × 8
+        if stages > most:
             raise ScenarioError(
-                f"{self.pp} stages of {self.vpp} chunks are {stages}, but {model.title or model.name} has {model.num_layers} layers",
-                hint=f"pp · vpp of at most {model.num_layers}",
+                f"{self.pp} stages of {self.vpp} chunks are {stages}, "
+                f"but {model.title or model.name} has {model.num_layers} layers",
+                hint=f"pp · vpp of at most {most}",
             )
+        if self.pp > model.num_layers:
+            raise ScenarioError(
+                f"pp {self.pp} leaves {self.pp - model.num_layers} stages without a layer",
+                hint=f"pp of at most {model.num_layers}",
+            )
+        if self.vpp > 1 and self.pp == 1:
+            raise ScenarioError(
+                f"vpp is {self.vpp}, but one stage has nothing to interleave", hint="vpp 1, or pp 2 and more"
+            )
+        _divides("vpp", self.vpp, "layers of a stage", ceil(model.num_layers / self.pp))
         _divides(
             "dp · micro_batch", self.dp * self.micro_batch, "sequences of the global batch", global_batch
         )

@@ -7,6 +7,7 @@ ignored.  All problems of a file are reported at once, each with its line.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -15,8 +16,9 @@ from datahall.catalog.document import Document
 from datahall.errors import DocumentError, Problem
 from datahall.training.layout import Layout
 from datahall.training.layout_words import Words, megatron_words
+from datahall.workload.activation import Recompute
 
-Kind = str  # "megatron", "torchtitan" or "deepspeed"
+Kind = Literal["megatron", "torchtitan", "deepspeed"]
 
 
 class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +97,10 @@ def _megatron_zero(words: Words) -> int:
     return 3 if sharded else int(optimizer)
 
 
-def _megatron_recompute(words: Words) -> str:
+def _megatron_recompute(words: Words) -> Recompute:
     whole = words.flag("recompute-activations")
-    level = words.one_of("recompute-granularity", {"full": "full", "selective": "selective"})
+    levels: dict[str, Recompute] = {"full": "full", "selective": "selective"}
+    level = words.one_of("recompute-granularity", levels)
     return level or ("selective" if whole else "none")
 
 
@@ -110,7 +113,9 @@ def _megatron_chunks(words: Words, pp: int) -> int:
     if not per_chunk:
         return 1
     if not layers:
-        words.problem("num-layers-per-virtual-pipeline-stage", "needs --num-layers to become a number of chunks")
+        words.problem(
+            "num-layers-per-virtual-pipeline-stage", "needs --num-layers to become a number of chunks"
+        )
         return 1
     if layers % (pp * per_chunk):
         words.problem(
@@ -127,7 +132,12 @@ def _megatron_precision(words: Words) -> str:
     return narrow or wide
 
 
-_TITAN_RECOMPUTE = {"none": "none", "selective": "selective", "full": "full", "memory_budget": "selective"}
+_TITAN_RECOMPUTE: dict[str, Recompute] = {
+    "none": "none",
+    "selective": "selective",
+    "full": "full",
+    "memory_budget": "selective",
+}
 
 
 def _torchtitan(file: Document) -> LayoutFile:
@@ -181,7 +191,8 @@ def _deepspeed(file: Document) -> LayoutFile:
     dp = batch // (micro * steps) if micro and steps and batch else 1
     if micro and steps and batch and batch != micro * steps * dp:
         words.problem(
-            "train_batch_size", f"{batch} is not micro-batch {micro} × accumulation {steps} × a whole number of ranks"
+            "train_batch_size",
+            f"{batch} is not micro-batch {micro} × accumulation {steps} × a whole number of ranks",
         )
     layout = Layout(
         tp=words.whole("tensor_parallel.autotp_size", 1),

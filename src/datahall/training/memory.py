@@ -31,7 +31,14 @@ from datahall.training.step import Job
 from datahall.workload.parameters import count_parameters, layer_parameters
 from datahall.workload.state import ChipParameters, state_bytes
 
-PARTS = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes", "working_bytes", "buffer_bytes")
+PARTS = (
+    "weight_bytes",
+    "gradient_bytes",
+    "optimizer_bytes",
+    "activation_bytes",
+    "working_bytes",
+    "buffer_bytes",
+)
 VOCAB_ROWS = 128.0  # Megatron pads its tables to this many rows per tensor-parallel chip
 
 
@@ -85,9 +92,7 @@ def chip_memory_bytes(chip: Chip) -> float:
     return chip.visible_memory_bytes if isfinite(chip.visible_memory_bytes) else chip.memory_bytes
 
 
-def peak_memory(
-    job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = "1f1b"
-) -> Memory:
+def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = "1f1b") -> Memory:
     """The fullest stage of every layout of a space."""
     shards = shard_bytes(job, space, books)
     num_micro = micro_batches(job, space)
@@ -140,7 +145,9 @@ def micro_batches(job: Job, space: Space) -> Column:
 
 def _memory(parts: dict[str, Column], space: Space, chip: Chip, books: Bookkeeping) -> Memory:
     allocated = np.asarray(sum(parts[name] for name in PARTS))
-    groups = sum(np.asarray(getattr(space, name) > 1, dtype=np.float64) for name in ("tp", "cp", "dp", "pp", "ep"))
+    groups = sum(
+        np.asarray(getattr(space, name) > 1, dtype=np.float64) for name in ("tp", "cp", "dp", "pp", "ep")
+    )
     return Memory(
         **parts,
         slack_bytes=allocated * books.slack_fraction,
@@ -175,7 +182,9 @@ def _stage(
     head_copy = COPY_BYTES * head_values if books.placeholders and trained else 0.0
     working = np.where(last, np.maximum(np.maximum(shards.at_loss, shards.at_head + head_copy), layer), layer)
     kinds = tuple(kind for kind, _ in run.layers)
-    copies = COPY_BYTES * placeholder_values(job.model, kinds) / rows.tp if books.placeholders and trained else 0.0
+    copies = (
+        COPY_BYTES * placeholder_values(job.model, kinds) / rows.tp if books.placeholders and trained else 0.0
+    )
     return {
         **_state(job, rows, run, books, head_values, schedule),
         "activation_bytes": held * kept,
@@ -189,8 +198,7 @@ def _state(
 ) -> dict[str, Column]:
     """Weights, gradients and optimizer; under ZeRO-2 and 3 with what is gathered or not yet spread."""
     sharded, replicated, expert = stage_parameters(job.model, run.layers)
-    alone = rows.pp == 1
-    tables = np.where(alone, 1.0 if job.model.tied_embeddings else 2.0, 1.0 * ((run.first == 0) | (run.last == rows.pp - 1)))
+    tables = _num_tables(job.model, rows, run)
     copies = 2.0 if schedule == "dualpipe" else 1.0  # it runs both directions, so a chip holds two stages
     chip = ChipParameters(
         copies * (sharded / rows.tp + replicated + tables * table_values),
@@ -207,11 +215,20 @@ def _state(
     spread, shared = rows.zero >= 2, rows.zero >= 3
     weights = np.asarray(state.weight_bytes) + np.where(shared & (replicas > 1), gathered, 0.0)
     gradients = np.asarray(state.gradient_bytes) + np.where(spread & (replicas > 1), bucket, 0.0)
+    # no more than all weights, and beside wide ones the copies they are multiplied as
+    most = books.recipe.weight + (COPY_BYTES if books.recipe.weight > COPY_BYTES else 0.0)
     return {
-        "weight_bytes": np.minimum(weights, (books.recipe.weight + COPY_BYTES * (books.recipe.weight > COPY_BYTES)) * whole),
+        "weight_bytes": np.minimum(weights, most * whole),
         "gradient_bytes": frozen * np.minimum(gradients, books.recipe.gradient * whole),
         "optimizer_bytes": frozen * np.asarray(state.optimizer_bytes),
     }
+
+
+def _num_tables(model: Model, rows: Space, run: Run) -> Column:
+    """Token tables and heads on a stage: both on a single one, else one at either end."""
+    alone = 1.0 if model.tied_embeddings else 2.0
+    at_end = (run.first == 0) | (rows.pp - 1 == run.last)
+    return np.where(rows.pp == 1, alone, np.where(at_end, 1.0, 0.0))
 
 
 def _table_values(model: Model, rows: Space, books: Bookkeeping) -> Column:

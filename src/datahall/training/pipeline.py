@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from datahall.compiled import Kernel, inline
 from datahall.events import Trace, new_trace
-from datahall.training.orders import B, F, FULL, W
+from datahall.training.orders import FULL, B, F, W
 from datahall.training.schedule import EMPTY, Schedule
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,7 @@ def _play(
                 done_s = ready_s
                 for k in range(slot, slot + width):
                     what, place = kind[stage, k], stage * num_chunks + chunk[stage, k]
-                    if what == W or what == FULL:
+                    if what >= W:  # W or FULL
                         left[place] -= 1
                         if left[place] == 0:  # the first bucket leaves when its part of this work is done
                             piece_s = total_s / num_buckets[place]
@@ -220,7 +220,7 @@ def _play(
                             link_s[way, stage] = sent_s + transfer_s
                             arrived[way, target, micro[stage, k]] = sent_s + transfer_s + latency_s
                             free_s[stage] += blocked_s
-                    if (what == W or what == FULL) and left[place] == 0:
+                    if what >= W and left[place] == 0:
                         last_bucket_s = reduce_s[place] / num_buckets[place]
                         reduced_s[place] = max(stream_s[stage], done_s + last_bucket_s)
                         stream_s[stage] = reduced_s[place]

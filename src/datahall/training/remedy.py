@@ -111,7 +111,9 @@ def remedies(
         Remedy(change=name, layout=changed, headroom_bytes=float(free), step_s=float(step_s))
         for (name, changed), free, step_s in zip(changes, memory.headroom_bytes, times, strict=True)
     ]
-    return tuple(sorted(found, key=lambda one: (not one.fits, one.step_s if one.fits else -one.headroom_bytes)))
+    return tuple(
+        sorted(found, key=lambda one: (not one.fits, one.step_s if one.fits else -one.headroom_bytes))
+    )
 
 
 def _legal(job: Job, num_chips: int, layout: Layout) -> Iterator[tuple[str, Layout]]:

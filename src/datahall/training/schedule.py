@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.training.orders import (
+    FULL,
     B,
     F,
-    FULL,
     Row,
     W,
     dualpipe,

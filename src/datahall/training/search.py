@@ -131,7 +131,9 @@ def pareto(*columns: Column) -> NDArray[np.intp]:
     front: list[int] = []
     for row in order:
         known = table[front]
-        beaten = (known <= table[row]).all(axis=1) & (known < table[row]).any(axis=1) if front else np.array([])
+        beaten = (
+            (known <= table[row]).all(axis=1) & (known < table[row]).any(axis=1) if front else np.array([])
+        )
         same = (known == table[row]).all(axis=1) if front else np.array([])
         if not bool(np.any(beaten)) and not bool(np.any(same)):
             front.append(int(row))
@@ -166,7 +168,7 @@ class Loss(NamedTuple):
             return f"does not fit by {fmt(self.over_bytes, 'bytes', 3)}"
         if self.slower_ratio < 1.0005:
             return "equally fast with less memory to spare"
-        return f"{self.slower_ratio - 1:.1%} slower: {fmt(self.more_s, 's', 3)} more {PARTS[self.part]}"
+        return f"{fmt(self.slower_ratio - 1, 'fraction')} slower: {fmt(self.more_s, 's', 3)} more {PARTS[self.part]}"
 
 
 def loss(found: Search, row: int) -> Loss:
@@ -178,7 +180,14 @@ def loss(found: Search, row: int) -> Loss:
     place = int(np.flatnonzero(found.order == row)[0])
     mine, best = found.parts(place), found.parts(0)
     part = max(mine, key=lambda name: mine[name] - best[name])
-    return Loss(layout, True, 0.0, float(found.step_s[row] / found.step_s[found.order[0]]), part, mine[part] - best[part])
+    return Loss(
+        layout,
+        True,
+        0.0,
+        float(found.step_s[row] / found.step_s[found.order[0]]),
+        part,
+        mine[part] - best[part],
+    )
 
 
 def sensitivity(found: Search, place: int = 0) -> list[tuple[str, Loss]]:

@@ -12,7 +12,14 @@ from datahall.catalog.model import Layer, Model
 from datahall.training.bookkeeping import Bookkeeping
 from datahall.training.layout import RECOMPUTES, Column, Space, unique_rows
 from datahall.training.step import Job
-from datahall.workload.activation import Recompute, SavedTensor, Saving, layer_tensors, outside_tensors, sum_bytes
+from datahall.workload.activation import (
+    Recompute,
+    SavedTensor,
+    Saving,
+    layer_tensors,
+    outside_tensors,
+    sum_bytes,
+)
 from datahall.workload.parameters import ParameterCount, layer_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding

@@ -57,7 +57,9 @@ def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Spac
     alone = rows["dp"] * rows["cp"] == 1
     spread = (rows["zero"] < 2) | (rows["pp"] == 1) | options.sharded_pipeline
     _keep(rows, spread & (~alone | (rows["zero"] == min(options.zero, default=0))))
-    _cross(rows, "recompute", np.array([RECOMPUTES.index(one) for one in options.recompute], dtype=np.float64))
+    _cross(
+        rows, "recompute", np.array([RECOMPUTES.index(one) for one in options.recompute], dtype=np.float64)
+    )
     level = rows.pop("recompute").astype(np.int8)
     return Space(**rows, recompute=level, sequence_parallel=(rows["tp"] > 1) & options.sequence_parallel)
 
@@ -71,7 +73,7 @@ def _with_chunks(rows: dict[str, Column], job: Job, options: Options) -> None:
     per_stage = np.ceil(layers / rows["pp"])
     num_micro = job.global_batch / (rows["dp"] * rows["micro_batch"])
     interleaved = (rows["pp"] > 1) & (per_stage % rows["vpp"] == 0) & (num_micro % rows["pp"] == 0)
-    fits = rows["pp"] * rows["vpp"] <= layers
+    fits = rows["pp"] * rows["vpp"] <= layers + 2
     _keep(rows, (rows["vpp"] == 1) | (interleaved & fits))
 
 
@@ -104,7 +106,7 @@ def _tensor_degrees(model: Model, num_chips: int) -> list[int]:
 
 def _stage_counts(model: Model, num_chips: int) -> list[int]:
     layers = model.num_layers
-    return [pp for pp in divisors(num_chips) if pp <= layers and ceil(layers / ceil(layers / pp)) == pp]
+    return [pp for pp in divisors(num_chips) if pp <= layers]
 
 
 def _context_degrees(seq: int, num_chips: int) -> list[int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -12,9 +10,8 @@ import numpy as np
 from datahall.catalog.model import Layer, Model
 from datahall.errors import UnknownNameError
 from datahall.training.layout import Column
-
-Schedule = Literal["1f1b", "gpipe", "zero-bubble", "dualpipe"]
-SCHEDULES: tuple[Schedule, ...] = ("1f1b", "gpipe", "zero-bubble", "dualpipe")
+from datahall.training.schedule import NAMES
+from datahall.training.stage_work import cut_layers
 
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 
@@ -32,19 +29,20 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stage_layers(model: Model, pp: int, vpp: int = 1) -> tuple[Groups, ...]:
-    """The layers of every stage: chunks of ⌈L/(pp·vpp)⌉ dealt out in turn, so the last stage has fewer.
+    """The layers of every stage: pp · vpp chunks as even as can be, dealt out in turn.
 
     >>> from datahall.catalog import load
     >>> [count for (_, count), in stage_layers(load().model("llama-3.1-405b"), pp=8, vpp=8)]
-    [16, 16, 16, 16, 16, 16, 16, 14]
+    [15, 16, 16, 16, 16, 16, 16, 15]
     """
-    size = ceil(model.num_layers / (pp * vpp))
+    ends = np.cumsum(cut_layers(model.num_layers, pp * vpp))
+    starts = np.concatenate(([0], ends[:-1]))
     return tuple(
         tuple(
             Counter(
                 layer
-                for chunk in range(vpp)
-                for layer in model.layers[(chunk * pp + stage) * size : (chunk * pp + stage + 1) * size]
+                for chunk in range(stage, pp * vpp, pp)
+                for layer in model.layers[starts[chunk] : ends[chunk]]
             ).items()
         )
         for stage in range(pp)
@@ -71,7 +69,7 @@ def in_flight(
         1F1B         min(m, pp − stage)
         interleaved  min(m, (2·(pp − 1 − stage) + (vpp − 1)·pp + 1)/vpp),  at stage 0: pp·(1 + (pp − 1)/(pp·vpp))
         GPipe        m
-        zero bubble  min(m, pp) on every stage, as its weight gradients wait
+        zb           min(m, pp) on every stage, as its weight gradients wait
         DualPipe     min(m, pp + 1)
 
     Reference: Narayanan et al. (2021) § 2.2; Qi et al. (2023), Zero Bubble; DeepSeek-V3 (2024), table 2.
@@ -79,14 +77,16 @@ def in_flight(
     >>> in_flight("1f1b", np.array([32.0]), 8, 1, 0), in_flight("1f1b", np.array([32.0]), 8, 4, 0)
     (array([8.]), array([9.75]))
     """
-    if schedule not in SCHEDULES:
-        raise UnknownNameError("schedule", schedule, SCHEDULES, hint=f"one of {', '.join(SCHEDULES)}")
+    if schedule not in NAMES:
+        raise UnknownNameError("schedule", schedule, NAMES, hint=f"one of {', '.join(NAMES)}")
     plain = np.asarray(pp - stage, dtype=np.float64)
     dealt = (2.0 * (plain - 1.0) + (vpp - 1.0) * pp + 1.0) / vpp
-    held = {
-        "1f1b": np.where(np.asarray(vpp) > 1, dealt, plain),
+    either = np.where(np.asarray(vpp) > 1, dealt, plain)
+    held: dict[str, Column] = {
+        "1f1b": either,
+        "interleaved": either,
         "gpipe": num_micro,
-        "zero-bubble": np.asarray(pp, dtype=np.float64),
+        "zb": np.asarray(pp, dtype=np.float64),
         "dualpipe": np.asarray(pp, dtype=np.float64) + 1.0,
-    }[schedule]
-    return np.minimum(num_micro, held)
+    }
+    return np.minimum(num_micro, held[schedule])

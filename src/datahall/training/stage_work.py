@@ -45,7 +45,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_s(self) -> Floats:
-        return np.array(self.kernels_s) + np.array(self.exchange_s)
+        return np.add(self.kernels_s, self.exchange_s, dtype=np.float64)
 
 
 class StageWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,9 @@ def cut_layers(num_layers: int, num_parts: int) -> NDArray[np.int64]:
     [7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]
     """
     layers = np.full(num_parts, -(-num_layers // num_parts), np.int64)
-    ends = [part for pair in zip(range(num_parts - 1, -1, -1), range(num_parts), strict=True) for part in pair]
+    ends = [
+        part for pair in zip(range(num_parts - 1, -1, -1), range(num_parts), strict=True) for part in pair
+    ]
     short = list(dict.fromkeys(ends))[: int(layers.sum()) - num_layers]
     layers[short] -= 1
     return layers
@@ -95,7 +97,9 @@ def stage_work(
     )
     places_s = parts_s[plan.position]
     data_whole_s = float(data_exchange(job, cluster, space, whole)[0])
-    gather_s, reduce_s = _hidden_exchange(job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0]))
+    gather_s, reduce_s = _hidden_exchange(
+        job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0])
+    )
     message_s, latency_s = _message(job, cluster, space, whole)
     return StageWork(
         work=Work(
@@ -126,13 +130,16 @@ def stage_work(
 def _layers(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
 ) -> tuple[Layer, Layer, Layer]:
-    """One layer, the embedding, and what follows the last layer: the closed form's times in the kernels' proportions."""
+    """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
     operators = training_pass(
         job.model,
         batch=float(layout.micro_batch),
         seq=float(job.seq),
         sharding=Sharding(
-            tp=float(layout.tp), cp=float(layout.cp), ep=float(layout.ep), sequence_parallel=layout.sequence_parallel
+            tp=float(layout.tp),
+            cp=float(layout.cp),
+            ep=float(layout.ep),
+            sequence_parallel=layout.sequence_parallel,
         ),
         precision=job.precision,
         recompute=layout.recompute,
@@ -148,8 +155,8 @@ def _layers(
         found[where, 2 if weights else int(kernel.operator.backward)] += total_s
         redone_s += total_s if name.endswith("_recompute") else 0.0
     layer_s, outside_s = (float(one[0]) for one in kernel_times(job, cluster, space, framework))
+    redone_s *= layer_s / float(found[0].sum())
     found[0] *= layer_s / found[0].sum()
-    redone_s *= layer_s / max(1e-30, found[0].sum()) / job.model.num_layers if redone_s else 0.0
     found[1:] *= outside_s / found[1:].sum()
     forwards = 2.0 / (6.0 if layout.recompute == "full" else 4.0)
     tensor_s = float(tensor_exchange(job, cluster, space, framework)[0])

@@ -36,7 +36,8 @@ class Stragglers(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse shares that are none."""
         if not 0.0 <= self.slow_hosts_fraction <= 1.0:
             raise ScenarioError(
-                f"{self.slow_hosts_fraction:g} of the hosts cannot be slow", hint='a share of them, e.g. "0.5 %"'
+                f"{self.slow_hosts_fraction:g} of the hosts cannot be slow",
+                hint='a share of them, e.g. "0.5 %"',
             )
         if not 0.0 <= self.slow_by_fraction < math.inf:
             raise ScenarioError(f"a host cannot be slow by {self.slow_by_fraction:g}", hint='e.g. "10 %"')
@@ -78,7 +79,9 @@ def expected_maximum(num_ranks: int) -> float:
     return float(x[-1] - np.trapezoid(below, x))  # by parts, Φ(x)ⁿ being 0 at the lower end
 
 
-def slow_class_loss(slow_fraction: float, slow_by_fraction: float, num_hosts: float, share: float = 1.0) -> float:
+def slow_class_loss(
+    slow_fraction: float, slow_by_fraction: float, num_hosts: float, share: float = 1.0
+) -> float:
     """What a class of slow hosts adds to the step of a job that waits for everyone, in expectation.
 
     Parameters: slow_fraction f of all hosts; slow_by_fraction s; num_hosts n of the job, picked at random;
@@ -89,7 +92,7 @@ def slow_class_loss(slow_fraction: float, slow_by_fraction: float, num_hosts: fl
     >>> round(slow_class_loss(0.005, 0.1, 1), 5), round(slow_class_loss(0.005, 0.1, 1536), 4)
     (0.0005, 0.1)
     """
-    return share * slow_by_fraction * (1.0 - (1.0 - slow_fraction) ** num_hosts)
+    return share * slow_by_fraction * (1.0 - math.pow(1.0 - slow_fraction, num_hosts))
 
 
 def slow_share(loss_fraction: float, slow_by_fraction: float) -> float:
@@ -104,7 +107,14 @@ def slow_share(loss_fraction: float, slow_by_fraction: float) -> float:
 
 
 def stage_speeds(
-    who: Stragglers, *, num_replicas: int, num_stages: int, num_chips: int, num_domain: int, seed: int, step: int
+    who: Stragglers,
+    *,
+    num_replicas: int,
+    num_stages: int,
+    num_chips: int,
+    num_domain: int,
+    seed: int,
+    step: int,
 ) -> Floats:
     """How much longer each replica's stages take in one step, replica × stage, 1 where nobody is slow.
 

@@ -14,7 +14,9 @@ PAT_SHARE = 0.75  # of a ring's bandwidth, NCCL 2.23 to 2.29
 PAT_RANK_S = 2.8e-6  # what each rank still adds
 
 
-def ring_all_gather_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def ring_all_gather_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of a ring.
 
     T = (n−1) α + (n−1)/n · S/B
@@ -26,7 +28,9 @@ def ring_all_gather_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number
     return steps * hop_s + steps / num_ranks * size_bytes / bytes_per_s
 
 
-def bruck_all_gather_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def bruck_all_gather_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of Bruck's algorithm, or recursive doubling where n is a power of two.
 
     T = ⌈log₂ n⌉ α + (n−1)/n · S/B

@@ -40,7 +40,9 @@ def tree_all_reduce_steps(num_ranks: Number) -> Number:
     return 2.0 * tree_depth(num_ranks)
 
 
-def ring_all_reduce_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def ring_all_reduce_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of a ring.
 
     T = 2(n−1) α + 2(n−1)/n · S/B.  Latency grows with n; bytes per rank stay below 2S, which no algorithm without
@@ -55,7 +57,9 @@ def ring_all_reduce_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number
     return steps * hop_s + steps / num_ranks * size_bytes / bytes_per_s
 
 
-def tree_all_reduce_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def tree_all_reduce_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of a binomial tree that sends whole arrays.
 
     T = 2⌈log₂ n⌉ (α + S/B): few steps, but each moves all of S.
@@ -77,7 +81,7 @@ def best_chunks(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_p
     190
     """
     ratio = (tree_depth(num_ranks) - 1.0) * size_bytes / (hop_s * bytes_per_s)
-    return np.maximum(1.0, ratio**0.5)  # type: ignore[no-any-return]  # pint has no stubs for ufuncs
+    return np.maximum(1.0, ratio**0.5)
 
 
 def pipelined_tree_all_reduce_time(
@@ -121,15 +125,15 @@ def halving_doubling_all_reduce_time(
 
     Reference: Rabenseifner, 2004.
 
-    >>> halving_doubling_all_reduce_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=350e9)
+    >>> float(halving_doubling_all_reduce_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=350e9))
     0.005006
     """
     rounds = np.floor(np.log2(num_ranks))
     power = 2.0**rounds
     folded = 1.0 * (num_ranks > power)
     halves = 2.0 * rounds * hop_s + 2.0 * (power - 1.0) / power * size_bytes / bytes_per_s
-    found = halves + folded * (2.0 * hop_s + 2.0 * size_bytes / bytes_per_s)
-    return float(found) if np.ndim(found) == 0 and isinstance(found, np.floating) else found
+    found: Number = halves + folded * (2.0 * hop_s + 2.0 * size_bytes / bytes_per_s)
+    return found
 
 
 def two_level_all_reduce_time(
@@ -172,7 +176,8 @@ def nvlink_sharp_all_reduce_time(
 
 
 def infiniband_sharp_all_reduce_time(
-    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number, num_domain: Number,
+    size_bytes: Number, num_ranks: Number, *,  # noqa: ARG001  # the arguments of its neighbours
+    hop_s: Number, bytes_per_s: Number, num_domain: Number,
     across_hop_s: Number, across_bytes_per_s: Number,
 ) -> Number:  # fmt: skip
     """Return the time [s] when the switches of the network add: each byte leaves a rank once.

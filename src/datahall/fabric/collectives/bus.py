@@ -5,7 +5,7 @@ busbw = algbw · factor(collective, n), so that a perfect ring shows the speed o
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def bus_factor(collective: Collective, num_ranks: Number) -> Number:
         return 2.0 * (num_ranks - 1.0) / num_ranks
     if collective in {"all-gather", "reduce-scatter", "all-to-all"}:
         return (num_ranks - 1.0) / num_ranks
-    return cast(Number, num_ranks / num_ranks)
+    return num_ranks / num_ranks
 
 
 def algorithm_bandwidth(size_bytes: Number, time_s: Number) -> Number:

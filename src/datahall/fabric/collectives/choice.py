@@ -94,7 +94,7 @@ def choose_collective(
         latency_s=float(min(smallest[0], time[0])),
         low_s=float(time[0]) * low,
         high_s=float(time[0]) * high,
-        level=system.level,
+        level=system.level(num_ranks),
         candidates=tuple(
             sorted(
                 (
@@ -109,7 +109,12 @@ def choose_collective(
 
 
 def crossovers(
-    system: System, collective: Collective, num_ranks: int, *, only: Iterable[str] = (), without: Iterable[str] = ()
+    system: System,
+    collective: Collective,
+    num_ranks: int,
+    *,
+    only: Iterable[str] = (),
+    without: Iterable[str] = (),
 ) -> tuple[Crossover, ...]:
     """Return the sizes from 1 KB to 64 GB at which another algorithm or protocol takes over."""
     doublings = int(np.log2(LARGEST_BYTES / SMALLEST_BYTES))
@@ -134,18 +139,24 @@ def spoken(pair: tuple[str, str]) -> str:
 def band_name(system: System, num_ranks: int) -> str:
     """The band of the constants that a prediction rests on: measured over predicted at P10 and P90."""
     _, domains = system.shape(num_ranks)
-    return f"{'inside' if domains == 1 else 'across'} {system.level}"
+    return f"{'inside' if domains == 1 else 'across'} {system.level(num_ranks)}"
 
 
 def _chosen(
     system: System, collective: Collective, size: Floats, num_ranks: int,
     possible: dict[tuple[str, str], Floats], only: Iterable[str], without: Iterable[str],
 ) -> list[tuple[str, str]]:  # fmt: skip
-    thought = {pair: time for pair, time in _estimates(system, collective, size, num_ranks).items() if pair in possible}
+    thought = {
+        pair: time
+        for pair, time in _estimates(system, collective, size, num_ranks).items()
+        if pair in possible
+    }
     wanted = set(only) & {pair[0] for pair in possible}
     if only and not wanted:
         known = ", ".join(sorted({pair[0] for pair in possible}))
-        raise ScenarioError(f'no {collective} algorithm "{", ".join(only)}" on {system.name}', hint=f"there are: {known}")
+        raise ScenarioError(
+            f'no {collective} algorithm "{", ".join(only)}" on {system.name}', hint=f"there are: {known}"
+        )
     return tuner.choose(thought or possible, wanted, without)
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from datahall.breakdown import Source
+from datahall.breakdown import Basis, Source
 
 RAMP_FROM_BYTES = 8192.0
 RAMP_DOUBLINGS = 2.0
@@ -43,7 +43,9 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
     ll128: Protocol | None = None
     nvls_latency_s: float = 0.0
     nvls_bytes_per_s: float = 0.0  # 0: no NVLink SHARP
-    nvls_large_gain: float = 1.0  # above 4 GiB multicast runs faster by this factor; seen on every machine, cause unknown
+    nvls_large_gain: float = (
+        1.0  # above 4 GiB multicast runs faster by this factor; seen on every machine, cause unknown
+    )
     exchange: Protocol | None = None  # all-to-all and send/recv
     num_mesh_links: int = 0  # where links go from each chip to each other, so few chips use few of them
 
@@ -54,6 +56,7 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
 class Across(msgspec.Struct, frozen=True, kw_only=True):
     """A scale-out network under NCCL; times by protocol: LL, LL128, Simple."""
 
+    level: Basis  # measured on one system, on several of its kind, or NCCL's own constants
     source: Source
     fitted_on: str
     base_s: tuple[float, float, float]  # start of a collective that spans nodes

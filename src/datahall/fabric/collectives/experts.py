@@ -74,8 +74,8 @@ def normal_time(
 ) -> ExpertTime:  # fmt: skip
     """Return the time [s] of kernels that send a token once to each node and fan it out there.
 
-    Across nodes: V = T · token · E[nodes], of which (k−1)/k leave; the copies that fan out inside the nodes, W = T · token ·
-    E[ranks], take the scale-up links: T = max(V (k−1)/k / (η NIC), W / (η' scale-up), V / L).
+    Across nodes: V = T · token · E[nodes], of which (k−1)/k leave; the copies that fan out inside the nodes,
+    W = T · token · E[ranks], take the scale-up links: T = max(V (k−1)/k / (η NIC), W / (η' scale-up), V / L).
     """
     domains = num_ranks / num_inside
     sent = tokens.num_tokens * tokens.token_bytes

@@ -15,23 +15,26 @@ from datahall.fabric.collectives.bus import Collective, Floats
 from datahall.fabric.collectives.constants import RAMP_DOUBLINGS, RAMP_FROM_BYTES, Across, Protocol
 from datahall.fabric.collectives.pipeline import overlapped
 from datahall.fabric.collectives.system import System
-from datahall.fabric.collectives.tuner import PROTOCOLS, allowed
+from datahall.fabric.collectives.tuner import PROTOCOLS, allowed, nvls_tree_allowed, tree_most_bytes_per_s
 
 Pair = tuple[str, str]
 BEST_CHUNKS = 0.5  # `overlapped` with the chunk size that suits the pipeline best
 TWO_NETWORKS = 4.0  # `overlapped` for two stages that run at once: little more than the slower one
 TREE_INSIDE_SHARE = 0.92
 LARGE_BYTES = 2.0**32
+BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
 ROOTED = {"broadcast", "reduce"}
 
 
 def times(system: System, collective: Collective, size_bytes: Floats, num_ranks: int) -> dict[Pair, Floats]:
     """Return the time [s] of every algorithm and protocol that NCCL has for a collective."""
     if collective in {"all-to-all", "send-recv"}:
-        return {("direct", "Simple"): exchange(system, size_bytes, num_ranks, pairwise=collective == "send-recv")}
+        return {
+            ("direct", "Simple"): exchange(system, size_bytes, num_ranks, pairwise=collective == "send-recv")
+        }
     if collective == "barrier":
-        return {pair: time for pair, time in times(system, "all-reduce", np.full_like(size_bytes, 4.0), num_ranks).items()
-                if pair[1] == "LL"}  # fmt: skip
+        tiny = times(system, "all-reduce", np.full_like(size_bytes, BARRIER_BYTES), num_ranks)
+        return {pair: time for pair, time in tiny.items() if pair[1] == "LL"}
     found: dict[Pair, Floats] = {}
     inside, domains = system.shape(num_ranks)
     for index, name in enumerate(PROTOCOLS):
@@ -44,7 +47,7 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
     if collective == "all-reduce" and system.nvls and system.inside.nvls_bytes_per_s > 0 and inside > 1:
         if domains == 1 and allowed(system.version, "NVLS"):
             found["NVLS", "Simple"] = _nvls(system, size_bytes, inside)
-        elif domains > 1 and allowed(system.version, "NVLS tree"):
+        elif nvls_tree_allowed(num_ranks, domains) and allowed(system.version, "NVLS tree"):
             found["NVLS tree", "Simple"] = _nvls_tree(system, size_bytes, inside, domains)
     if inside == 1 and collective in {"all-gather", "reduce-scatter"} and allowed(system.version, "PAT"):
         found["PAT", "Simple"] = _pat(system, size_bytes, num_ranks)
@@ -97,13 +100,15 @@ def _ring(
         floor = np.maximum(hop, across.step_s[index])
         latency = (steps - network_steps) * floor + network_steps * across.hop_s[index]
     volume = size if collective in ROOTED else (steps + protocol.own_steps) * size / num_ranks
-    return base + overlapped(latency, volume / rate, protocol.overlap)
+    return np.asarray(base + overlapped(latency, volume / rate, protocol.overlap), dtype=np.float64)
 
 
 def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_ranks: int) -> Floats:
     inside, domains = system.shape(num_ranks)
     latency, base = 2 * (inside - 1) * _hop(protocol, size), protocol.base_s
-    transfer = 2 * size / (TREE_INSIDE_SHARE * link_rate(system, protocol, inside)) if inside > 1 else 0.0 * size
+    transfer = 2 * size / tree_most_bytes_per_s(system.family, domains)
+    if inside > 1:
+        transfer = np.maximum(transfer, 2 * size / (TREE_INSIDE_SHARE * link_rate(system, protocol, inside)))
     if domains > 1:
         across = network(system)
         base = across.base_s[index]
@@ -111,10 +116,12 @@ def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_rank
         latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index] * grown
         # two nodes send to each other once; an inner node of a larger tree sends up and down
         copies = 1 if domains == 2 else 2
-        transfer = np.maximum(transfer, copies * size / (system.nic_bytes_per_s * inside * across.tree_share[index]))
+        transfer = np.maximum(
+            transfer, copies * size / (system.nic_bytes_per_s * inside * across.tree_share[index])
+        )
         if index == 2:
-            return base + overlapped(latency, transfer, across.tree_overlap)
-    return base + overlapped(latency, transfer, protocol.overlap)
+            return np.asarray(base + overlapped(latency, transfer, across.tree_overlap), dtype=np.float64)
+    return np.asarray(base + overlapped(latency, transfer, protocol.overlap), dtype=np.float64)
 
 
 def _nvls(system: System, size: Floats, num_ranks: int) -> Floats:
@@ -133,7 +140,9 @@ def _nvls_tree(system: System, size: Floats, inside: int, domains: int) -> Float
     rate = own.nvls_bytes_per_s * np.where(size > LARGE_BYTES, own.nvls_large_gain, 1.0)
     transfer = overlapped((inside + 1) / inside * size / rate, copies * size / node, TWO_NETWORKS)
     hops = 2 * tree_depth(float(domains)) * across.tree_hop_s[2]
-    return np.asarray(own.simple.base_s + hops + overlapped(own.nvls_latency_s, transfer, BEST_CHUNKS), dtype=np.float64)
+    return np.asarray(
+        own.simple.base_s + hops + overlapped(own.nvls_latency_s, transfer, BEST_CHUNKS), dtype=np.float64
+    )
 
 
 def _pat(system: System, size: Floats, num_ranks: int) -> Floats:

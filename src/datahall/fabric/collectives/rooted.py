@@ -6,7 +6,9 @@ from datahall.fabric.collectives.all_reduce import tree_depth
 from datahall.fabric.collectives.bus import Number
 
 
-def ring_broadcast_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def ring_broadcast_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of a pipelined chain from the root.
 
     T = (n−1) α + S/B
@@ -17,7 +19,9 @@ def ring_broadcast_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number,
     return (num_ranks - 1.0) * hop_s + size_bytes / bytes_per_s
 
 
-def tree_broadcast_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def tree_broadcast_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
     """Return the time [s] of pipelined trees from the root.
 
     T = ⌈log₂ n⌉ α + S/B
@@ -28,8 +32,14 @@ def tree_broadcast_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number,
     return tree_depth(num_ranks) * hop_s + size_bytes / bytes_per_s
 
 
-def send_recv_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
-    """Return the time [s] of one message; num_ranks is there for the shape of the call only.
+def send_recv_time(
+    size_bytes: Number,
+    num_ranks: Number,  # noqa: ARG001  # the arguments of its neighbours
+    *,
+    hop_s: Number,
+    bytes_per_s: Number,
+) -> Number:
+    """Return the time [s] of one message, however many ranks there are.
 
     T = α + S/B
 
@@ -39,7 +49,13 @@ def send_recv_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, byte
     return hop_s + size_bytes / bytes_per_s
 
 
-def barrier_time(size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number) -> Number:
+def barrier_time(
+    size_bytes: Number,  # noqa: ARG001  # the arguments of its neighbours
+    num_ranks: Number,
+    *,
+    hop_s: Number,
+    bytes_per_s: Number,  # noqa: ARG001
+) -> Number:
     """Return the time [s] until everyone knows that everyone came: a dissemination barrier, no bytes to speak of.
 
     T = ⌈log₂ n⌉ α

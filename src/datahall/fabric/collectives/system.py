@@ -18,6 +18,7 @@ FAMILIES = {
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
 DEFAULT_VERSION = (2, 27)
+STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     sharp: bool = False
     ll128: bool = True
     num_channels: int = 0
-    level: Basis = "datasheet only"
+    inside_level: Basis = "datasheet only"
     harness_s: float = 0.0  # what the benchmark itself adds to each call
 
     def shape(self, num_ranks: int) -> tuple[int, int]:
@@ -54,6 +55,13 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
                 hint=f"at most --chips {self.num_domain}, or name a fabric with --on",
             )
         return inside, domains
+
+    def level(self, num_ranks: int) -> Basis:
+        """What an answer for so many ranks rests on: the weaker of the domain's and the network's constants."""
+        _, domains = self.shape(num_ranks)
+        if domains == 1 or self.across is None:
+            return self.inside_level
+        return min(self.inside_level, self.across.level, key=STRENGTH.index)
 
     def has_ll128(self, domains: int) -> bool:
         """Whether NCCL may use LL128: the chip, the network and the user must allow it."""
@@ -83,15 +91,31 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
     if level in {None, "measured"} and chip.name in sets:
         return sets[chip.name], "measured"
     link = chip.scale_up_bytes_per_s
-    kin = next((one for one in sets.values() if one.chip and one.family == family_of(chip) and not one.num_mesh_links), None)
-    if level in {None, "family"} and kin is not None and isfinite(link) and chip.scale_up_link.startswith("nvlink"):
+    kin = next(
+        (
+            one
+            for one in sets.values()
+            if one.chip and one.family == family_of(chip) and not one.num_mesh_links
+        ),
+        None,
+    )
+    if (
+        level in {None, "family"}
+        and kin is not None
+        and isfinite(link)
+        and chip.scale_up_link.startswith("nvlink")
+    ):
         reference = load().chip(kin.chip).scale_up_bytes_per_s
         return scaled(kin, link / reference), "family-calibrated"
     if level in {None, "datasheet"}:
         if not isfinite(link) or link <= 0:
-            raise UnsupportedError(f"nobody published a scale-up bandwidth for {chip.name}", hint="pick another chip")
+            raise UnsupportedError(
+                f"nobody published a scale-up bandwidth for {chip.name}", hint="pick another chip"
+            )
         return generic(chip), "datasheet only"
-    raise ScenarioError(f'{chip.name} has no collective constants of level "{level}"', hint="leave --level out")
+    raise ScenarioError(
+        f'{chip.name} has no collective constants of level "{level}"', hint="leave --level out"
+    )
 
 
 def family_of(chip: Chip) -> str:
@@ -135,14 +159,11 @@ def generic(chip: Chip) -> Inside:
     )
 
 
-def network_of(fabric: str, level: str | None = None) -> tuple[Across, bool]:
-    """The constants of a network and whether they were fitted on one of its kind.
-
-    At datasheet level they are NCCL's own, with the latency that the network's plug-in states.
-    """
+def network_of(fabric: str, level: str | None = None) -> Across:
+    """The constants of a network; at datasheet level NCCL's own, with the latency that its plug-in states."""
     nets = library().across
     if level != "datasheet" and fabric in nets:
-        return nets[fabric], True
+        return nets[fabric]
     stated = nets[fabric].plugin_latency_s if fabric in nets else 0.0
     plain = nets[GENERIC]
     return msgspec.structs.replace(
@@ -150,7 +171,7 @@ def network_of(fabric: str, level: str | None = None) -> tuple[Across, bool]:
         hop_s=tuple(one + stated for one in plain.hop_s),
         tree_hop_s=tuple(one + stated for one in plain.tree_hop_s),
         plugin_latency_s=stated,
-    ), False
+    )
 
 
 def system_of(
@@ -168,9 +189,7 @@ def system_of(
     nic = nic_bytes_per_s
     if not nic and server is not None and isfinite(server.network_bytes_per_s_per_chip):
         nic = server.network_bytes_per_s_per_chip
-    net, known = network_of(fabric, level)
-    if nic and not known and num_domain != 1:
-        basis = "datasheet only"
+    net = network_of(fabric, level)
     return System(
         name=f"{part.name} on {fabric}" if nic else part.name,
         chip=part.name,
@@ -183,5 +202,5 @@ def system_of(
         fabric=fabric,
         version=version,
         sharp=sharp,
-        level=basis,
+        inside_level=basis,
     )

@@ -33,7 +33,9 @@ FABRICS = (
     (r"\befa\b", "efa"), (r"\broce", "roce"), (r"\bslingshot\b", "slingshot"),
     (r"\binfiniband\b|\bib\b|\bhdr\b|\bndr\b|\bcx-?[78]\b|\bconnectx", "infiniband"), (r"\bethernet\b|\btcp", "roce"),
 )  # fmt: skip
-NO_SCALE_UP = r"nvlink disabled|mnnvl off|p2p/shm off|pure rdma|loopback|no intra-node|ib only|nvlink/shm disabled"
+NO_SCALE_UP = (
+    r"nvlink disabled|mnnvl off|p2p/shm off|pure rdma|loopback|no intra-node|ib only|nvlink/shm disabled"
+)
 HOST_SHARE = 0.85  # of a PCIe link's rate that a NIC's traffic reaches; one chip cannot feed many NICs
 NETWORK_RATES_GBIT = {  # of one node of an instance that is named instead of its NICs
     r"\bp4de?\b": 400.0, r"\bp5en?\b": 3200.0, r"\bp6-b[23]00\b": 3200.0, r"ndm?v4": 1600.0,
@@ -81,9 +83,7 @@ def read_testbed(
     inside, basis = inside_of(chip, "datasheet" if level == "datasheet" else None)
     if isfinite(chip.host_bytes_per_s):
         nic = min(nic, HOST_SHARE * chip.host_bytes_per_s)
-    net, known = network_of(fabric, level)
-    if outside and not known:
-        basis = "datasheet only"
+    net = network_of(fabric, level)
     system = System(
         name=f"{chip.name} {fabric}" if outside else chip.name,
         chip=chip.name,
@@ -97,7 +97,7 @@ def read_testbed(
         version=_version(f"{algorithm} {notes}"),
         nvls="nvls disabled" not in algorithm.lower() and "nvls_enable=0" not in notes.lower(),
         num_channels=int(found[1]) if (found := re.search(r"(\d+) channels", words)) else 0,
-        level=basis,
+        inside_level=basis,
         harness_s=library().harness_s["pytorch"] if re.search(r"pytorch|torch", notes.lower()) else 0.0,
     )
     return Testbed(system=system, num_ranks=num_ranks, only=_forced(algorithm))
@@ -140,7 +140,9 @@ def network_rate(words: str, per_node: int, chip: Chip | None) -> float:
 def _sold_with(chip: Chip | None) -> float:
     if chip is None:
         return 0.0
-    relative = {"h800-sxm": "h100-sxm", "h20": "h100-sxm", "a800-sxm-80gb": "a100-sxm-80gb"}.get(chip.name, chip.name)
+    relative = {"h800-sxm": "h100-sxm", "h20": "h100-sxm", "a800-sxm-80gb": "a100-sxm-80gb"}.get(
+        chip.name, chip.name
+    )
     for server in load().servers():
         if server.chip == relative and server.form in {"server", "rack"}:
             share = server.network_bytes_per_s_per_chip

@@ -14,8 +14,8 @@ def bucket_all_gather_time(
 ) -> Number:
     """Return the time [s] of an all-gather over the axes of a torus, bytes_per_s one way of one link.
 
-    T = max(α Σ ⌊Xⱼ/2⌋, S / (2 d B)) with all d axes busy both ways.  Without wrap-around a line of X needs X−1 hops, and
-    the end chip has one link only: T = max(α Σ (Xⱼ−1), (X−1)/X · S / (d B)).
+    T = max(α Σ ⌊Xⱼ/2⌋, S / (2 d B)) with all d axes busy both ways.  Without wrap-around a line of X needs X−1 hops,
+    and the end chip has one link only: T = max(α Σ (Xⱼ−1), (X−1)/X · S / (d B)).
 
     Reference: Austin et al., How to Scale Your Model, 2025.
 
@@ -34,7 +34,7 @@ def bucket_all_gather_time(
         hops = float(sum(length - 1 for length in lengths))
         share = max((length - 1) / length for length in lengths)
         transfer = share * size_bytes / (len(lengths) * bytes_per_s)
-    return np.maximum(hops * hop_s, transfer)  # type: ignore[no-any-return]  # pint has no stubs for ufuncs
+    return np.maximum(hops * hop_s, transfer)
 
 
 def bucket_all_reduce_time(
@@ -45,7 +45,9 @@ def bucket_all_reduce_time(
     >>> round(bucket_all_reduce_time(2**25, (4, 4), hop_s=1e-6, bytes_per_s=45e9) * 1e6)
     373
     """
-    return 2.0 * bucket_all_gather_time(size_bytes, axes, hop_s=hop_s, bytes_per_s=bytes_per_s, wrapped=wrapped)
+    return 2.0 * bucket_all_gather_time(
+        size_bytes, axes, hop_s=hop_s, bytes_per_s=bytes_per_s, wrapped=wrapped
+    )
 
 
 def torus_all_to_all_time(

@@ -42,15 +42,16 @@ NVLS_TREE_MOST = {"hopper": (57.7, 45.5), "blackwell": (96.0, 80.0)}
 RING_TOTAL = {"volta": 120.0, "ampere": 235.0, "hopper": 360.0, "blackwell": 640.0}
 NVLS_HEAD_MOST = {"hopper": 60.0, "blackwell": 90.0}
 NVLS_TOTAL = {"hopper": 371.0, "blackwell": 722.0}
-CHANNELS = {"volta": 12, "ampere": 24, "hopper": 24, "blackwell": 32}
+CHANNELS = {"volta": 12, "ampere": 24, "hopper": 24, "blackwell": 16}
 # trees run below their model between 64 B and 256 MB, by powers of two
 TREE_SHARE = np.array(
     [
         [1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1],
         [1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1],
-        [0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9],
+        [.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9],
     ]
 )  # fmt: skip
+LARGEST_SWITCHED = 32  # ranks of a domain that NVLS trees were seen on past two domains
 FIRST_VERSION = {"NVLS": (2, 17), "NVLS tree": (2, 18), "PAT": (2, 23), "tree": (2, 4)}
 
 
@@ -82,7 +83,7 @@ def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> d
     if collective == "all-reduce" and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
         if setting.num_nodes == 1 and allowed(setting.version, "NVLS"):
             found["NVLS", "Simple"] = _nvls(setting, size)
-        if setting.num_nodes > 1 and setting.num_ranks > setting.num_nodes and allowed(setting.version, "NVLS tree"):
+        if nvls_tree_allowed(setting.num_ranks, setting.num_nodes) and allowed(setting.version, "NVLS tree"):
             found["NVLS tree", "Simple"] = _nvls_tree(setting, size)
     one_per_node = setting.num_nodes == setting.num_ranks and setting.num_nodes > 1
     if collective in {"all-gather", "reduce-scatter"} and one_per_node and allowed(setting.version, "PAT"):
@@ -97,6 +98,20 @@ def allowed(version: tuple[int, int], algorithm: str) -> bool:
     (False, True)
     """
     return version >= FIRST_VERSION.get(algorithm, (0, 0))
+
+
+def nvls_tree_allowed(num_ranks: int, num_nodes: int) -> bool:
+    """Whether NVLink SHARP domains are joined by trees; more than two racks of NVL72 run plain trees and rings (e4).
+
+    >>> nvls_tree_allowed(32, 4), nvls_tree_allowed(144, 2), nvls_tree_allowed(1440, 20)
+    (True, True, False)
+    """
+    return num_ranks > num_nodes > 1 and (num_nodes == 2 or num_ranks // num_nodes <= LARGEST_SWITCHED)
+
+
+def tree_most_bytes_per_s(family: str, num_nodes: int) -> float:
+    """The bus bandwidth [B/s] that NCCL's trees do not pass: so much per channel, less across many nodes."""
+    return CHANNELS[family] * TREE_MOST[family][min(num_nodes, 3) - 1] * 1e9
 
 
 def choose(
@@ -158,7 +173,10 @@ def _tree(setting: Setting, index: int, size: Floats) -> Floats:
     inside, across = _hops(setting, "tree", index)
     channels, scale = _channels(setting), _scale(setting)
     # between two nodes a tree crosses the network once where a ring crosses it twice
-    total = min(0.92 * _total(setting, 2.0 if setting.num_nodes == 2 else 1.0), channels * TREE_MOST[setting.family][scale])
+    total = min(
+        0.92 * _total(setting, 2.0 if setting.num_nodes == 2 else 1.0),
+        channels * TREE_MOST[setting.family][scale],
+    )
     if index == 0:
         most = LL_MOST[setting.family] if setting.num_nodes == 1 else LL_MOST_NETWORK[scale - 1]
         total = min(total / 3.8, most)
@@ -192,5 +210,7 @@ def _nvls_tree(setting: Setting, size: Floats) -> Floats:
 
 
 def _pat(setting: Setting, size: Floats) -> Floats:
-    latency = PAT_US + np.log2(setting.num_nodes) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
+    latency = (
+        PAT_US + float(np.log2(setting.num_nodes)) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
+    )
     return latency * 1e-6 + size / (0.75 * _total(setting) * 1e9)

@@ -1,0 +1,61 @@
+"""`datahall plan train` and `show memory --train` as commands: exit codes and the order of an answer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from datahall.catalog import load
+from datahall.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DATAHALL_CATALOG", raising=False)
+    load.cache_clear()
+    yield
+    load.cache_clear()
+
+
+def test_a_plan_says_decision_binding_table_breakdown_and_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "train", "llama-3.1-8b", "--tokens", "1T", "--chips", "128"]) == 0
+    out = capsys.readouterr().out
+    words = ("1T tokens through", "of the step of", "best layouts", "▸", "how it adds up", "notes", "next")
+    places = [out.index(word) for word in words]
+    assert places == sorted(places)
+
+
+def test_a_deadline_is_read_with_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "train", "llama-3.1-8b", "--tokens", "1T", "--deadline", "30d", "--json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["results"]["duration_s"] <= 30 * 86400
+    assert found["results"]["num_chips"] % 8 == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("plan train llama-3.1-405b --tokens 1T --chips 64", 1, "cheapest change: 128 chips"),
+        ("plan train llama-3.1-8b --tokens 15T --deadline 1h", 1, "no number of chips"),
+        ("plan train llama-3.1-8b --tokens 1T", 2, "either how many chips"),
+        ("plan train llama-3.1-9b --tokens 1T --chips 8", 2, "did you mean: llama-3.1-8b"),
+        ("show memory llama-3.1-8b --train --tp 3 --chips 6", 2, "nearest for tp: 2 or 4"),
+        ("show memory llama-3.1-8b --train --layout nowhere.sh", 2, "cannot be read"),
+        ("plan serve llama-3.1-8b", 2, "is not a command"),
+    ],
+)
+def test_a_no_and_bad_input_have_their_exit_codes(
+    capsys: pytest.CaptureFixture[str], line: str, code: int, said: str
+) -> None:
+    assert run(line.split()) == code
+    assert said in capsys.readouterr().err
+
+
+def test_what_does_not_fit_is_shown_and_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show memory llama-3.1-70b --train --chips 8 --tp 8 --seq 8192".split()) == 1
+    out = capsys.readouterr().out
+    assert "does not fit" in out
+    assert "single changes on the same chips" in out

@@ -1,0 +1,95 @@
+"""`simulate train`: the answer, its figures, its timeline, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.cli.main import run
+from datahall.errors import DatahallError, ScenarioError, UnknownNameError
+
+SMALL = {"chips": 64, "chip": "h100-sxm", "tp": 4, "pp": 4, "batch": 64, "seq": 4096}
+
+
+def asked(**more: object) -> Answer:
+    return dh.simulate_train("llama-3.1-8b", **(SMALL | more))  # type: ignore[arg-type]
+
+
+def test_the_answer_holds_what_a_person_asks() -> None:
+    answer = asked()
+    results = answer.results
+    assert results["step_low_s"] < results["step_s"] < results["step_high_s"]  # type: ignore[operator]
+    assert 0 < results["bubble_fraction"] < 0.5  # type: ignore[operator]
+    assert results["exposed_s"] > 0  # type: ignore[operator]
+    assert results["memory_bytes"] > 10e9  # type: ignore[operator]
+    assert abs(results["difference_fraction"]) < 0.05  # type: ignore[operator, arg-type]
+    assert "MFU" in answer.headline
+    assert answer.figure is not None
+    assert sum(part.value for part in answer.figure.parts) == pytest.approx(answer.figure.value)
+    titles = [table.title for table in answer.tables]
+    assert len(titles) == 4
+    assert any("closed form" in title for title in titles)
+
+
+def test_the_three_costs_of_synchronisation_are_parts() -> None:
+    table = next(one for one in asked(recompute="full").tables if "synchronisation" in one.title)
+    costs = [str(row[0]) for row in table.rows]
+    assert costs[:2] == ["barrier", "message"]
+    assert costs[2].startswith("rollback's analogue")
+    assert all(float(row[2]) > 0 for row in table.rows)  # type: ignore[arg-type]
+
+
+def test_replicas_are_the_chips_left_over() -> None:
+    assert asked().inputs["dp"] == 4
+    assert asked(dp=4).results == asked().results
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    first, again, other = (asked(jitter="3 %", slow_hosts="5 %", seed=seed).results for seed in (1, 1, 2))
+    assert first == again
+    assert first["step_s"] != other["step_s"]
+
+
+def test_the_command_and_the_function_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "simulate train llama-3.1-8b --chips 64 --chip h100-sxm --tp 4 --pp 4 --batch 64 --seq 4096 --json"
+    )
+    assert run(words.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["results"]["step_s"] == pytest.approx(asked().results["step_s"])
+
+
+def test_a_timeline_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "simulate train llama-3.1-8b --chips 64 --chip h100-sxm --tp 4 --pp 4 --batch 64 --format perfetto -o"
+    )
+    file = tmp_path / "step.pftrace"
+    assert run([*words.split(), str(file)]) == 0
+    assert b"stage 3" in file.read_bytes()
+    assert "ui.perfetto.dev" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "text"),
+    [
+        ({"tp": 3}, ScenarioError, "tp 3"),
+        ({"dp": 5}, ScenarioError, "dp 4 would fit"),
+        ({"pp": 16, "vpp": 4}, ScenarioError, "32 layers"),
+        ({"batch": 63}, ScenarioError, "does not divide 63"),
+        ({"zero": 4}, ScenarioError, "at most 3"),
+        ({"recompute": "some"}, ScenarioError, "one of none, selective, full"),
+        ({"schedule": "1f2b"}, UnknownNameError, "did you mean: 1f1b"),
+        ({"framework": "megatron"}, UnknownNameError, "did you mean: megatron"),
+        ({"slow_hosts": "many"}, ScenarioError, "--slow-hosts"),
+        ({"jitter": "80 %"}, ScenarioError, "at most 50 %"),
+        ({"chip": "h1000-sxm"}, DatahallError, "h100-sxm"),
+        ({"batch": 64 * 10**7, "seq": 1}, ScenarioError, "more than 100,000"),
+    ],
+)
+def test_what_cannot_be_simulated_says_why(
+    more: dict[str, object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        asked(**more)

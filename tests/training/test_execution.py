@@ -1,0 +1,135 @@
+"""A simulated step of a real job: its parts add up, it stays near the closed form, and slow ranks hold up all."""
+
+import math
+
+import numpy as np
+import pytest
+
+from datahall.catalog import load
+from datahall.errors import ScenarioError
+from datahall.training.cluster import Cluster, cluster_of
+from datahall.training.execution import Execution, simulate_step
+from datahall.training.framework import framework, frameworks
+from datahall.training.layout import Layout
+from datahall.training.stage_work import cut_layers
+from datahall.training.step import Job
+from datahall.training.straggler import Stragglers, expected_maximum
+
+JOB = Job(model=load().model("llama-3.1-70b"), seq=8192, global_batch=256)
+LAYOUT = Layout(tp=8, pp=8, dp=8)
+
+
+def cluster(num_chips: int = 512) -> Cluster:
+    return cluster_of(load().chip("h100-sxm"), num_chips)
+
+
+def run(layout: Layout = LAYOUT, order: str = "", who: Stragglers = Stragglers(), seed: int = 0) -> Execution:  # noqa: B008
+    return simulate_step(JOB, cluster(), layout, framework("nemo"), order=order, stragglers=who, seed=seed)
+
+
+@pytest.mark.parametrize("order", ["gpipe", "1f1b", "zb", "dualpipe"])
+@pytest.mark.parametrize("name", sorted(frameworks()))
+def test_the_parts_are_the_step_and_the_closed_form_is_near(order: str, name: str) -> None:
+    found = simulate_step(JOB, cluster(), LAYOUT, framework(name), order=order)
+    assert found.parts.step_s == pytest.approx(found.step_s)
+    assert min(found.parts.kernels_s, found.parts.bubble_s, found.parts.data_s) >= 0
+    assert found.closed_parts.step_s == pytest.approx(found.step_s, rel=0.08)
+
+
+def test_the_closed_parts_are_the_closed_form() -> None:
+    found = run()
+    assert found.closed_parts.step_s == pytest.approx(float(found.closed.step_s[0]))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [LAYOUT, Layout(tp=8, pp=8, vpp=5, dp=8), Layout(tp=8, dp=64), Layout(dp=512 // 2, cp=2, zero=3)],
+)
+def test_exchange_is_exposed_or_hidden_and_never_less_than_nothing(layout: Layout) -> None:
+    job = Job(model=JOB.model, seq=8192, global_batch=512)
+    found = simulate_step(job, cluster(), layout, framework("nemo"))
+    assert all(value >= 0 for value in found.hidden_s.values())
+    assert 0.05 < found.mfu_fraction < 0.8
+    assert found.tokens_per_s == pytest.approx(512 * 8192 / found.step_s)
+
+
+def test_better_schedules_have_smaller_bubbles() -> None:
+    bubbles = {order: run(order=order).parts.bubble_s for order in ("1f1b", "zb", "dualpipe")}
+    virtual = run(Layout(tp=8, pp=8, vpp=5, dp=8)).parts.bubble_s
+    assert bubbles["dualpipe"] < bubbles["zb"] < bubbles["1f1b"]
+    assert virtual < 0.3 * bubbles["1f1b"]
+
+
+def test_recomputation_is_work_done_again() -> None:
+    none, full = run(), run(Layout(tp=8, pp=8, dp=8, recompute="full"))
+    assert none.parts.redone_s == 0
+    assert full.parts.kernels_s - none.parts.kernels_s == pytest.approx(full.parts.redone_s, rel=0.05)
+    assert 0.2 < full.parts.redone_s / none.parts.kernels_s < 1 / 3 + 0.02
+
+
+def test_one_slow_host_holds_up_everyone() -> None:
+    alone, slow = run(), run(who=Stragglers(slow_hosts_fraction=0.05, slow_by_fraction=0.2))
+    busy = alone.parts.kernels_s + alone.parts.exchange_s
+    assert 0.4 * 0.2 * busy < slow.step_s - alone.step_s < 0.2 * alone.step_s  # the last stage has less slack
+    assert slow.parts.slowest_s > alone.parts.slowest_s
+    assert slow.num_played < LAYOUT.dp + 2
+
+
+def test_pruning_finds_the_slowest_of_all_replicas() -> None:
+    from datahall.training.pipeline import simulate
+    from datahall.training.straggler import stage_speeds
+
+    who = Stragglers(slow_hosts_fraction=0.1, jitter_fraction=0.05)
+    found = run(who=who, seed=5)
+    speeds = stage_speeds(who, num_replicas=8, num_stages=8, num_chips=8, num_domain=8, seed=5, step=0)
+    every = [simulate(found.plan, found.stages.work, row).makespan_s for row in speeds]
+    assert found.slowest.makespan_s == pytest.approx(max(every))
+
+
+def test_jitter_costs_about_the_expected_maximum() -> None:
+    """Each stage is as slow as the slowest of its chips, the step as the slowest of all: between the two."""
+    calm = run(who=Stragglers(jitter_fraction=1e-9))
+    found = run(who=Stragglers(jitter_fraction=0.02))
+    busy = found.parts.kernels_s + found.parts.exchange_s
+    grew = (found.step_s - calm.step_s) / (0.02 * busy)
+    assert expected_maximum(8) < grew < expected_maximum(512) * calm.step_s / busy
+    assert found.steps_s.size == 8
+
+
+def test_the_same_seed_gives_the_same_steps() -> None:
+    who = Stragglers(slow_hosts_fraction=0.02, jitter_fraction=0.02)
+    assert (run(who=who, seed=3).steps_s == run(who=who, seed=3).steps_s).all()
+    assert not (run(who=who, seed=3).steps_s == run(who=who, seed=4).steps_s).all()
+
+
+def test_layers_are_cut_evenly_and_the_ends_are_short() -> None:
+    for num_layers, num_parts in ((126, 16), (80, 32), (61, 16), (7, 7), (96, 1)):
+        cut = cut_layers(num_layers, num_parts)
+        assert cut.sum() == num_layers
+        assert cut.max() - cut.min() <= 1
+        assert cut[-1] == cut.min()
+    assert np.diff(cut_layers(61, 16)).tolist().count(1) <= 1
+
+
+def test_a_hundred_thousand_chips_are_played_by_symmetry() -> None:
+    job = Job(model=load().model("llama-3.1-405b"), seq=8192, global_batch=768 * 128)
+    layout = Layout(tp=8, pp=16, vpp=4, dp=768)
+    found = simulate_step(job, cluster(98_304), layout, framework("nemo"))
+    assert found.num_played == 1
+    assert found.plan.kind.size == 2 * 16 * 4 * 128
+    assert math.isfinite(found.step_s)
+
+
+@pytest.mark.parametrize(
+    ("layout", "order", "text"),
+    [
+        (Layout(tp=8, pp=8, dp=4), "", "dp 8 would fit"),
+        (LAYOUT, "interleaved", "--vpp 2 or more"),
+        (Layout(tp=8, pp=8, vpp=2, dp=8), "zb", "one chunk"),
+        (Layout(tp=8, pp=16, vpp=6, dp=4), "", "80 layers"),
+        (Layout(tp=8, pp=4, dp=16, micro_batch=4), "dualpipe", "at least two for each stage"),
+    ],
+)
+def test_layouts_that_cannot_run_say_why(layout: Layout, order: str, text: str) -> None:
+    with pytest.raises(ScenarioError, match=text):
+        run(layout, order)

@@ -1,0 +1,157 @@
+"""Layouts from Megatron-LM arguments, torchtitan TOML and DeepSpeed JSON."""
+
+from pathlib import Path
+
+import pytest
+
+from datahall.errors import DocumentError
+from datahall.training.layout import Layout
+from datahall.training.layout_file import read_layout
+
+MEGATRON = """#!/bin/bash
+# Runs the "175B" parameter model
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+TP=8
+PP=${PIPELINE:-4}
+CHECKPOINT_PATH=$1 #<Specify path>
+
+DISTRIBUTED_ARGS=(
+    --nproc_per_node 8
+    --nnodes 16
+)
+GPT_MODEL_ARGS=(
+    --num-layers 96
+    --seq-length 2048   # tokens
+)
+TRAINING_ARGS="
+    --micro-batch-size 1 \\
+    --global-batch-size=1536 \\
+    --fp16 --lr 6.0e-5
+"
+MODEL_PARALLEL_ARGS=(--tensor-model-parallel-size ${TP} --pipeline-model-parallel-size $PP)
+torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py ${GPT_MODEL_ARGS[@]} \\
+    --sequence-parallel --use-distributed-optimizer \\
+    --num-layers-per-virtual-pipeline-stage 4 \\
+    --recompute-granularity selective \\
+    --data-path $DATA_PATH
+"""
+
+TITAN = """
+[model]
+flavor = "70B"
+converters = ["float8"]
+
+[training]
+local_batch_size = 16
+seq_len = 8192
+
+[parallelism]
+data_parallel_shard_degree = 32
+tensor_parallel_degree = 8
+enable_async_tensor_parallel = true
+
+[activation_checkpoint]
+mode = "full"
+"""
+
+DEEPSPEED = """{
+  "train_batch_size": 256,
+  "train_micro_batch_size_per_gpu": 4,
+  "gradient_accumulation_steps": 8,
+  "zero_optimization": {"stage": 3, "overlap_comm": true},
+  "bf16": {"enabled": true},
+  "wall_clock_breakdown": false
+}
+"""
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_megatron_arguments(tmp_path: Path) -> None:
+    found = read_layout(written(tmp_path, "run.sh", MEGATRON))
+    assert found.layout == Layout(tp=8, pp=4, vpp=6, zero=1, micro_batch=1, recompute="selective")
+    assert (found.seq, found.global_batch, found.precision) == (2048, 1536, "fp16")
+    assert found.on(128) == Layout(tp=8, pp=4, vpp=6, dp=4, recompute="selective")
+    assert set(found.ignored) == {"nproc-per-node", "nnodes", "lr", "data-path"}
+
+
+def test_torchtitan(tmp_path: Path) -> None:
+    found = read_layout(written(tmp_path, "llama3_70b.toml", TITAN))
+    assert found.layout == Layout(tp=8, dp=32, zero=3, micro_batch=16, recompute="full")
+    assert (found.seq, found.precision, found.states_dp) == (8192, "fp8", True)
+    assert set(found.ignored) == {"model.flavor", "parallelism.enable_async_tensor_parallel"}
+
+
+def test_torchtitan_keeps_gathered_weights_under_a_pipeline(tmp_path: Path) -> None:
+    text = (
+        "[parallelism]\npipeline_parallel_degree = 8\npipeline_parallel_schedule = 'Interleaved1F1B'\n"
+        "[training]\nlocal_batch_size = 8\n"
+    )
+    found = read_layout(written(tmp_path, "pp.toml", text))
+    assert (found.layout.zero, found.layout.vpp, found.layout.micro_batch) == (2, 2, 1)
+    assert found.accumulation == 8
+
+
+def test_deepspeed(tmp_path: Path) -> None:
+    found = read_layout(written(tmp_path, "ds_config.json", DEEPSPEED))
+    assert found.layout == Layout(dp=8, zero=3, micro_batch=4, sequence_parallel=False)
+    assert (found.global_batch, found.accumulation, found.precision) == (256, 8, "bf16")
+    assert set(found.ignored) == {"zero_optimization.overlap_comm", "wall_clock_breakdown"}
+
+
+def test_auto_is_left_to_the_trainer(tmp_path: Path) -> None:
+    text = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}'
+    found = read_layout(written(tmp_path, "ds.json", text))
+    assert (found.layout.micro_batch, found.layout.zero) == (1, 2)
+
+
+BAD = [
+    (
+        "run.sh",
+        "--tensor-model-parallel-size eight\n--micro-batch-size 0\n--recompute-granularity sometimes\n",
+        ["run.sh:1: tensor-model-parallel-size is \"eight\"; a whole number", "run.sh:2:", "run.sh:3:"],
+    ),
+    (
+        "a.toml",
+        "[parallelism]\ntensor_parallel_degree = -2\n[activation_checkpoint]\nmode = 'ful'\n",
+        ["a.toml:2:", "at least 1", "a.toml:4:", "did you mean full?"],
+    ),
+    (
+        "a.json",
+        '{\n"train_batch_size": 100,\n"train_micro_batch_size_per_gpu": 3,\n"gradient_accumulation_steps": 8,\n'
+        '"zero_optimization": {"stage": 5}}',
+        ["a.json:2:", "micro-batch 3 × accumulation 8", "a.json:5:", "at most 3"],
+    ),
+    ("a.json", "{", ["the file is cut off here"]),
+    ("a.toml", "x = ", ["a.toml:1"]),
+    ("notes.txt", "nothing here", ["holds nothing that lays out"]),
+    (
+        "run.sh",
+        "--num-layers 30\n--pipeline-model-parallel-size 4\n--num-layers-per-virtual-pipeline-stage 4",
+        ["run.sh:3:", "30 layers do not divide"],
+    ),
+    ("run.sh", "--num-layers-per-virtual-pipeline-stage 4", ["needs --num-layers"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "said"), BAD)
+def test_all_problems_come_at_once_with_their_lines(
+    tmp_path: Path, name: str, text: str, said: list[str]
+) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read_layout(written(tmp_path, name, text))
+    for words in said:
+        assert words in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for name in ("x.sh", "x.toml", "x.json"):
+        with pytest.raises(DocumentError, match="cannot be read"):
+            read_layout(tmp_path / name)
+    (tmp_path / "binary.sh").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DocumentError, match="not UTF-8"):
+        read_layout(tmp_path / "binary.sh")

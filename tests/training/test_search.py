@@ -1,0 +1,115 @@
+"""The search: its winner is the minimum of a loop over every layout, and it says why the others lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.training.bookkeeping import BOOKS
+from datahall.training.cluster import cluster_of
+from datahall.training.framework import framework
+from datahall.training.layout import Space
+from datahall.training.memory import peak_memory
+from datahall.training.search import Search, front, loss, pareto, search, sensitivity, step_parts
+from datahall.training.space import Options, layout_space
+from datahall.training.step import Job, step_times
+
+SHELF = Catalog(user=False)
+H100 = SHELF.chip("h100-sxm")
+KIT = framework("nemo")
+JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=8192, global_batch=64)
+FEW = Options(micro_batch=(1, 2), zero=(0, 3), vpp=(1, 2), recompute=("none", "full"))
+
+
+@pytest.fixture(scope="module")
+def found() -> Search:
+    return search(JOB, cluster_of(H100, 16), KIT, options=FEW)
+
+
+def test_the_winner_is_the_minimum_of_a_loop(found: Search) -> None:
+    cluster = cluster_of(H100, 16)
+    space = layout_space(JOB, 16, FEW)
+    fastest = np.inf
+    for row in range(len(space)):
+        one = Space.of(space.row(row))
+        if peak_memory(JOB, H100, one, BOOKS["nemo"]).headroom_bytes[0] >= 0:
+            fastest = min(fastest, float(step_times(JOB, cluster, one, KIT).step_s[0]))
+    assert float(found.step_s[found.order[0]]) == pytest.approx(fastest)
+
+
+def test_the_ranking_holds_all_that_fit_and_only_those(found: Search) -> None:
+    fits = found.memory.headroom_bytes >= 0
+    assert sorted(found.order.tolist()) == np.flatnonzero(fits).tolist()
+    assert np.isinf(found.step_s[~fits]).all()
+    ranked = found.step_s[found.order]
+    assert (np.diff(ranked) >= 0).all()
+    assert 0 < found.num_fitting < len(found.space)
+
+
+def test_the_best_few_cut_the_model_differently(found: Search) -> None:
+    places = found.best(5)
+    assert places[0] == 0
+    cuts = {(row.tp, row.pp, row.cp, row.ep) for row in map(found.layout, places)}
+    assert len(cuts) == len(places) == 5
+
+
+def test_parts_add_up_to_the_step(found: Search) -> None:
+    total = np.sum(list(step_parts(found.times).values()), axis=0)
+    slowest = 1 + KIT.jitter * np.log(16)
+    assert total * slowest == pytest.approx(found.times.step_s, rel=0.02)
+
+
+def test_a_loser_says_why(found: Search) -> None:
+    out = int(np.argmax(found.memory.total_bytes))
+    why = loss(found, out)
+    assert why.over_bytes == pytest.approx(-float(found.memory.headroom_bytes[out]))
+    assert why.reason.startswith("does not fit by")
+    slow = int(found.order[-1])
+    late = loss(found, slow)
+    assert late.slower_ratio == pytest.approx(float(found.step_s[slow] / found.step_s[found.order[0]]))
+    assert "slower:" in late.reason
+    assert late.more_s > 0
+
+
+def test_sensitivity_changes_one_choice_at_a_time(found: Search) -> None:
+    winner = found.layout(0)
+    changes = sensitivity(found)
+    assert changes
+    for change, lost in changes:
+        differing = {
+            name
+            for name in winner.__struct_fields__
+            if getattr(winner, name) != getattr(lost.layout, name) and name not in {"dp", "sequence_parallel"}
+        }
+        assert len(differing) == 1
+        assert change.split()[0].replace("-", "_") in differing
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=25))
+def test_the_front_is_what_loops_find(rows: list[tuple[int, int, int]]) -> None:
+    table = np.array(rows, dtype=np.float64)
+    kept = {tuple(table[row]) for row in pareto(*table.T)}
+
+    def beaten(one: tuple[int, int, int]) -> bool:
+        return any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in rows)
+
+    assert kept == {one for one in rows if not beaten(one)}
+
+
+def test_time_against_memory_is_a_front(found: Search) -> None:
+    rows = found.order[front(found)]
+    by_hand = pareto(found.step_s[found.order], found.memory.total_bytes[found.order])
+    assert set(rows.tolist()) <= set(found.order.tolist())
+    times, memory = found.step_s[rows], found.memory.total_bytes[rows]
+    assert (np.diff(times) >= 0).all()
+    assert (np.diff(memory) < 0).all()
+    assert set(found.order[by_hand].tolist()) == set(rows.tolist())
+
+
+def test_nothing_fits_is_an_empty_ranking() -> None:
+    job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=64)
+    nothing = search(job, cluster_of(H100, 8), KIT)
+    assert nothing.num_fitting == 0
+    assert front(nothing).size == 0
+    assert nothing.best(3) == []

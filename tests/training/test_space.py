@@ -1,0 +1,156 @@
+"""The space of layouts: exactly what loops over every degree would find."""
+
+from itertools import product
+from math import ceil
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
+from datahall.training.layout import RECOMPUTES, Layout, unique_rows
+from datahall.training.space import LEAST_CONTEXT, Options, divisors, layout_space
+from datahall.training.step import Job
+
+SHELF = Catalog(user=False)
+LLAMA = SHELF.model("llama-3.1-8b")
+MOE = SHELF.model("qwen3-30b-a3b")
+SEVEN = msgspec.structs.replace(LLAMA, num_layers=7, layers=LLAMA.layers[:7])
+SMALL = Options(micro_batch=(1, 2, 3))
+
+
+def brute_force(job: Job, num_chips: int, options: Options) -> set[Layout]:
+    """Every combination of every number up to the chips, kept where each rule holds."""
+    degrees = range(1, num_chips + 1)
+    experts = range(1, (job.model.moe.num_experts if job.model.moe else 1) + 1)
+    found = set()
+    for tp, pp, cp in product(degrees, degrees, degrees):
+        if num_chips % (tp * pp * cp) or job.seq % (2 * cp) or (job.seq / cp < LEAST_CONTEXT and cp > 1):
+            continue
+        dp = num_chips // (tp * pp * cp)
+        chunks = range(1, job.model.num_layers + 1)
+        for vpp, ep, batch in product(chunks, experts, options.micro_batch):
+            if ceil(job.model.num_layers / pp) % vpp or (tp * cp * dp) % ep or (vpp > 1 and pp == 1):
+                continue
+            for zero, recompute in product(options.zero, RECOMPUTES):
+                if (zero >= 2 and pp > 1) or (dp * cp == 1 and zero != min(options.zero)):
+                    continue
+                layout = Layout(
+                    tp=tp, pp=pp, vpp=vpp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=batch,
+                    recompute=recompute, sequence_parallel=tp > 1,
+                )  # fmt: skip
+                try:
+                    layout.check(job.model, num_chips, job.global_batch)
+                except ScenarioError:
+                    continue
+                found.add(layout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "num_chips", "batch", "seq"),
+    [
+        (LLAMA, 1, 4, 4096), (LLAMA, 8, 16, 8192), (LLAMA, 12, 24, 4096), (LLAMA, 16, 6, 16384),
+        (SEVEN, 6, 12, 2048), (SEVEN, 14, 28, 2048), (MOE, 8, 16, 4096), (MOE, 12, 12, 4096), (LLAMA, 7, 14, 1000),
+    ],
+)  # fmt: skip
+def test_the_space_is_what_loops_find(model: object, num_chips: int, batch: int, seq: int) -> None:
+    job = Job(model=model, seq=seq, global_batch=batch)
+    space = layout_space(job, num_chips, SMALL)
+    rows = [space.row(row) for row in range(len(space))]
+    assert len(set(rows)) == len(rows)
+    assert set(rows) == brute_force(job, num_chips, SMALL)
+
+
+@given(
+    st.sampled_from(["llama-3.1-8b", "gpt-3-175b", "deepseek-v3", "gpt-oss-20b", "nemotron-h-8b"]),
+    st.sampled_from([1, 8, 24, 64, 96, 512]),
+    st.sampled_from([1, 96, 256, 1536]),
+)
+def test_every_row_passes_the_check(name: str, num_chips: int, batch: int) -> None:
+    job = Job(model=SHELF.model(name), seq=4096, global_batch=batch)
+    space = layout_space(job, num_chips)
+    for row in range(0, len(space), max(1, len(space) // 50)):
+        space.row(row).check(job.model, num_chips, batch)
+
+
+def test_options_narrow_the_space() -> None:
+    job = Job(model=LLAMA, seq=4096, global_batch=64)
+    options = Options(tp=(2,), pp=(2, 4), zero=(1,), micro_batch=(1,), recompute=("full",), vpp=(1,))
+    space = layout_space(job, 16, options)
+    assert {space.row(row).words for row in range(len(space))} == {
+        "tp 2, pp 2, dp 4, zero 1, mb 1, recompute full",
+        "tp 2, pp 2, cp 2, dp 2, zero 1, mb 1, recompute full",
+        "tp 2, pp 4, dp 2, zero 1, mb 1, recompute full",
+        "tp 2, pp 4, cp 2, zero 1, mb 1, recompute full",
+    }
+
+
+def test_what_cannot_divide_leaves_nothing() -> None:
+    assert len(layout_space(Job(model=LLAMA, seq=4096, global_batch=1), 37)) == 0
+    with pytest.raises(ScenarioError, match="0 chips"):
+        layout_space(Job(model=LLAMA, seq=4096, global_batch=1), 0)
+
+
+BAD = [
+    (Layout(tp=3, dp=2), 6, 12, "tp 3 does not divide 32 attention heads", "2 or 4"),
+    (Layout(tp=2, dp=2), 8, 8, "is 4 chips, not 8", "dp 4 would fit"),
+    (Layout(pp=32, vpp=2), 32, 64, "32 stages of 2 chunks are 64", "at most 34"),
+    (Layout(pp=64), 64, 64, "64 stages of 1 chunks are 64, but Llama 3.1 8B has 32 layers", "at most 34"),
+    (Layout(pp=33), 33, 33, "pp 33 leaves 1 stages without a layer", "at most 32"),
+    (Layout(vpp=2), 1, 8, "one stage has nothing to interleave", "vpp 1"),
+    (Layout(pp=4, vpp=3), 4, 8, "vpp 3 does not divide 8 layers of a stage", "2 or 4"),
+    (Layout(pp=4, vpp=2), 4, 6, "micro-batches in multiples of pp 4; there are 6", "vpp 1"),
+    (Layout(dp=8, micro_batch=3), 8, 64, "dp · micro_batch 24 does not divide 64", "16 or 32"),
+    (Layout(ep=8, dp=8), 8, 8, "Llama 3.1 8B has no experts", "ep 1"),
+    (Layout(zero=4), 1, 1, "zero is 4", ""),
+    (Layout(tp=0), 0, 1, "tp is 0; it must be at least 1", ""),
+]
+
+
+@pytest.mark.parametrize(("layout", "num_chips", "batch", "message", "hint"), BAD)
+def test_a_layout_that_cannot_run_says_the_rule_and_the_nearest(
+    layout: Layout, num_chips: int, batch: int, message: str, hint: str
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        layout.check(LLAMA, num_chips, batch)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("layout", "message", "hint"),
+    [
+        (Layout(ep=256, dp=256), "ep 256 does not divide 128 experts", "nearest for ep: 128"),
+        (Layout(ep=128, dp=64), "ep 128 does not divide 64 chips of a stage", "nearest for ep: 64"),
+        (Layout(ep=6, dp=6), "ep 6 does not divide 128 experts", "4 or 8"),
+    ],
+)
+def test_experts_spread_no_further_than_they_are(layout: Layout, message: str, hint: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        layout.check(MOE, layout.num_chips, layout.dp)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.sampled_from([1.0, 2.5, 1e9]), st.integers(0, 300)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_distinct_rows_are_those_of_numpy(rows: list[tuple[float, float, float]]) -> None:
+    table = np.array(rows, dtype=np.float64)
+    distinct, index = unique_rows(table.T)
+    expected, where = np.unique(table, axis=0, return_inverse=True)
+    assert np.array_equal(distinct, expected)
+    assert np.array_equal(index, np.ravel(where))
+
+
+@given(st.integers(1, 5000))
+def test_divisors(number: int) -> None:
+    assert divisors(number) == [value for value in range(1, number + 1) if number % value == 0]
