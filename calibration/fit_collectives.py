@@ -3,8 +3,8 @@
     python calibration/fit_collectives.py KERNELS MEASUREMENTS
 
 KERNELS is a folder with collective tables of other projects (aic_comm_extract.csv; not part of this repository),
-MEASUREMENTS the folder with collectives.csv.  At most a quarter of the rows of any source is fitted on; the shipped rows
-carry a mark where they were.  Needs scipy and pandas, which the product does not.
+MEASUREMENTS the folder with collectives.csv.  At most a quarter of the rows of any source is fitted on; the shipped
+rows carry a mark where they were.  Needs scipy and pandas, which the product does not.
 """
 
 from __future__ import annotations
@@ -46,11 +46,14 @@ AIC = Source("AIConfigurator 0.12 NCCL tables, Apache-2.0", DATE, "measured")
 RUNS = Source("public runs listed in validation/data/collectives", DATE, "measured")
 TUNER = Source("NCCL tuner constants (2.27)", "2026-06", "estimate")
 SYSTEMS = {
-    "a100_sxm": ("a100-sxm-80gb", "ampere", 300e9), "h100_sxm": ("h100-sxm", "hopper", 450e9),
-    "h200_sxm": ("h200-sxm", "hopper", 450e9), "b200_sxm": ("b200-sxm", "blackwell", 900e9),
-    "b300_sxm": ("b300-sxm", "blackwell", 900e9), "gb200": ("gb200", "blackwell", 900e9),
+    "a100_sxm": ("a100-sxm-80gb", "ampere", 300e9),
+    "h100_sxm": ("h100-sxm", "hopper", 450e9),
+    "h200_sxm": ("h200-sxm", "hopper", 450e9),
+    "b200_sxm": ("b200-sxm", "blackwell", 900e9),
+    "b300_sxm": ("b300-sxm", "blackwell", 900e9),
+    "gb200": ("gb200", "blackwell", 900e9),
     "gb300": ("gb300", "blackwell", 900e9),
-}  # fmt: skip
+}
 OPS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter"}
 US, GB = 1e-6, 1e9
 Floats = NDArray[np.float64]
@@ -58,9 +61,14 @@ Frame = pd.DataFrame
 
 
 def fit(
-    model: Callable[[Sequence[float]], Floats], measured: Floats, start: Sequence[float], low: Sequence[float],
-    high: Sequence[float], tries: int = 6, power: float = 1.0,
-) -> list[float]:  # fmt: skip
+    model: Callable[[Sequence[float]], Floats],
+    measured: Floats,
+    start: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    tries: int = 6,
+    power: float = 1.0,
+) -> list[float]:
     """Least mean absolute log error within bounds, from several seeded starts."""
     least, most = np.array(low, float), np.array(high, float)
 
@@ -122,10 +130,18 @@ def inside(table: Frame, system: str, runs: Frame) -> Inside:
     if family != "ampere":
         latency, rate, gain = _nvls(rings[rings.pair == "NVLS Simple"], runs, chip, simple)
     return Inside(
-        chip=chip, family=family, source=AIC, fitted_on=f"{len(own)} rows of the {system} tables, 2 to 8 ranks",
-        ll=ll, ll128=ll128, simple=simple, nvls_latency_s=latency, nvls_bytes_per_s=rate, nvls_large_gain=gain,
+        chip=chip,
+        family=family,
+        source=AIC,
+        fitted_on=f"{len(own)} rows of the {system} tables, 2 to 8 ranks",
+        ll=ll,
+        ll128=ll128,
+        simple=simple,
+        nvls_latency_s=latency,
+        nvls_bytes_per_s=rate,
+        nvls_large_gain=gain,
         exchange=_exchange(own[own.op_name == "alltoall"]),
-    )  # fmt: skip
+    )
 
 
 def _with_large(rows: Frame, runs: Frame, chip: str) -> Frame:
@@ -158,10 +174,21 @@ def _protocol(rows: Frame, name: str) -> Protocol:
         )
 
     fixed = {"LL": (0.9, 1.0, 3.0), "LL128": (0.4, 1.0, 1.0001), "Simple": (0.5, 1.0, 2.5)}[name]
-    x = fit(model, measured, [8, 2, 250, fixed[0], 1.2, 0.25], [0.5, 0.05, 20, 0.1, fixed[1], 0.0],
-            [60, 30, 900, 1.6, fixed[2], 0.6 if name == "LL" else 0.001])  # fmt: skip
-    return Protocol(base_s=x[0] * US, hop_s=x[1] * US, bytes_per_s=x[2] * GB, own_steps=x[3], overlap=x[4],
-                    ramp=x[5] if name == "LL" else 0.0)  # fmt: skip
+    x = fit(
+        model,
+        measured,
+        [8, 2, 250, fixed[0], 1.2, 0.25],
+        [0.5, 0.05, 20, 0.1, fixed[1], 0.0],
+        [60, 30, 900, 1.6, fixed[2], 0.6 if name == "LL" else 0.001],
+    )
+    return Protocol(
+        base_s=x[0] * US,
+        hop_s=x[1] * US,
+        bytes_per_s=x[2] * GB,
+        own_steps=x[3],
+        overlap=x[4],
+        ramp=x[5] if name == "LL" else 0.0,
+    )
 
 
 def _nvls(rows: Frame, runs: Frame, chip: str, simple: Protocol) -> tuple[float, float, float]:
@@ -218,24 +245,37 @@ def generic_inside(sets: dict[str, Inside]) -> Inside:
     def of(name: str) -> Protocol:
         have = [(getattr(one, name), link) for one, link in members if getattr(one, name) is not None]
         return Protocol(
-            base_s=mean([one.base_s for one, _ in have]), hop_s=mean([one.hop_s for one, _ in have]),
-            bytes_per_s=mean([one.bytes_per_s / link for one, link in have]), own_steps=0.5,
-            ramp=0.3 if name == "ll" else 0.0, overlap=1.2 if name != "ll128" else 1.0,
-        )  # fmt: skip
+            base_s=mean([one.base_s for one, _ in have]),
+            hop_s=mean([one.hop_s for one, _ in have]),
+            bytes_per_s=mean([one.bytes_per_s / link for one, link in have]),
+            own_steps=0.5,
+            ramp=0.3 if name == "ll" else 0.0,
+            overlap=1.2 if name != "ll128" else 1.0,
+        )
 
     nvls = [(one, link) for one, link in members if one.nvls_bytes_per_s > 0]
     return Inside(
-        chip="", family="", source=AIC, fitted_on="geometric means over A100, H100 and B200",
-        ll=of("ll"), ll128=of("ll128"), simple=of("simple"), exchange=of("exchange"),
+        chip="",
+        family="",
+        source=AIC,
+        fitted_on="geometric means over A100, H100 and B200",
+        ll=of("ll"),
+        ll128=of("ll128"),
+        simple=of("simple"),
+        exchange=of("exchange"),
         nvls_latency_s=mean([one.nvls_latency_s for one, _ in nvls]),
         nvls_bytes_per_s=mean([one.nvls_bytes_per_s / link for one, link in nvls]),
-    )  # fmt: skip
+    )
 
 
 D1 = {
-    "hop": (2.7, 4.0, 14.0), "tree_hop": (5.0, 8.5, 14.0), "step": (3.0, 3.0, 5.0), "share": (0.1, 0.8, 0.92),
-    "tree_share": (0.06, 0.7, 0.85), "base": (6.7, 14.0, 8.4),
-}  # fmt: skip
+    "hop": (2.7, 4.0, 14.0),
+    "tree_hop": (5.0, 8.5, 14.0),
+    "step": (3.0, 3.0, 5.0),
+    "share": (0.1, 0.8, 0.92),
+    "tree_share": (0.06, 0.7, 0.85),
+    "base": (6.7, 14.0, 8.4),
+}
 
 
 def across(**changed: Any) -> Across:
@@ -245,11 +285,15 @@ def across(**changed: Any) -> Across:
         f"{key}_s": tuple(float(one) * US for one in given[key])
         for key in ("hop", "tree_hop", "step", "base")
     }
-    return Across(share=given["share"], tree_share=given["tree_share"], **times,
-                  **({"source": RUNS, "fitted_on": "NCCL's own constants", "level": "family-calibrated"} | changed))  # fmt: skip
+    return Across(
+        share=given["share"],
+        tree_share=given["tree_share"],
+        **times,
+        **({"source": RUNS, "fitted_on": "NCCL's own constants", "level": "family-calibrated"} | changed),
+    )
 
 
-def network_rows(runs: Frame, library: Library) -> list[tuple[System, testbed.Testbed, str, float, float]]:
+def network_rows(runs: Frame, library: Library) -> list[tuple[System, testbed.Rig, str, float, float]]:
     """Marked multi-node NCCL runs as systems that constants can be put into."""
     shelf.library = lambda: library  # type: ignore[assignment]
     testbed.library = lambda: library  # type: ignore[attr-defined]
@@ -258,16 +302,26 @@ def network_rows(runs: Frame, library: Library) -> list[tuple[System, testbed.Te
     system_module.library = lambda: library  # type: ignore[attr-defined]
     found = []
     for row in runs.itertuples():
-        bed = testbed.read_testbed(row.hardware, row.interconnect, num_ranks=int(row.n_gpus), num_nodes=int(row.n_nodes),
-                                   algorithm=row.algorithm, notes=str(row.notes))  # fmt: skip
+        bed = testbed.read_testbed(
+            row.hardware,
+            row.interconnect,
+            num_ranks=int(row.n_gpus),
+            num_nodes=int(row.n_nodes),
+            algorithm=row.algorithm,
+            notes=str(row.notes),
+        )
         found.append((bed.system, bed, OPS[row.collective], row.message_bytes, row.seconds))
     return found
 
 
 def fit_across(
-    rows: list[tuple[System, testbed.Testbed, str, float, float]], make: Callable[[Sequence[float]], Across],
-    start: Sequence[float], low: Sequence[float], high: Sequence[float], tries: int = 3,
-) -> Across:  # fmt: skip
+    rows: list[tuple[System, testbed.Rig, str, float, float]],
+    make: Callable[[Sequence[float]], Across],
+    start: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    tries: int = 3,
+) -> Across:
     from datahall.fabric.collectives.choice import collective_times
 
     measured = np.array([row[4] for row in rows])
@@ -290,38 +344,65 @@ def fit_rails(rows: Frame) -> Rails:
     """ctran's rings and doubling together: they share the base, the hop of a gather and the NICs."""
 
     def make(x: Sequence[float]) -> Rails:
-        return Rails(source=RUNS, fitted_on=f"{len(rows)} rows of torchcomms on 4 and 8 ranks", base_s=x[0] * US,
-                     doubling_base_s=x[9] * US, reduce_hop_s=x[1] * US, gather_hop_s=x[2] * US, ramp_s=x[3] * US, nic_bytes_per_s=x[4] * GB,
-                     overlap=x[5], reduce_overlap=x[8], first_nic_bytes=x[6] * 1e6, reduce_first_nic_bytes=x[7] * 1e6)  # fmt: skip
+        return Rails(
+            source=RUNS,
+            fitted_on=f"{len(rows)} rows of torchcomms on 4 and 8 ranks",
+            base_s=x[0] * US,
+            doubling_base_s=x[9] * US,
+            reduce_hop_s=x[1] * US,
+            gather_hop_s=x[2] * US,
+            ramp_s=x[3] * US,
+            nic_bytes_per_s=x[4] * GB,
+            overlap=x[5],
+            reduce_overlap=x[8],
+            first_nic_bytes=x[6] * 1e6,
+            reduce_first_nic_bytes=x[7] * 1e6,
+        )
 
     def model(x: Sequence[float]) -> Floats:
         made, out = make(x), []
         for row in rows.itertuples():
             run = rails.doubling_time if "srd" in row.algorithm else rails.ring_time
-            out.append(run(made, OPS[row.collective], np.array([row.message_bytes]), int(row.n_gpus),  # type: ignore[arg-type]
-                           interleaved="interleave on" in row.algorithm)[0])  # fmt: skip
+            out.append(
+                run(
+                    made,
+                    OPS[row.collective],
+                    np.array([row.message_bytes]),
+                    int(row.n_gpus),  # type: ignore[arg-type]
+                    interleaved="interleave on" in row.algorithm,
+                )[0]
+            )
         return np.array(out)
 
-    x = fit(model, rows.seconds.to_numpy(), [36, 15, 10.5, 6, 48, 1.2, 4, 3, 1.6, 26], [0, 5, 5, 0, 40, 1, 0.5, 0.5, 1, 0],
-            [80, 40, 30, 15, 55, 3, 9, 9, 4, 80], tries=3)  # fmt: skip
+    x = fit(
+        model,
+        rows.seconds.to_numpy(),
+        [36, 15, 10.5, 6, 48, 1.2, 4, 3, 1.6, 26],
+        [0, 5, 5, 0, 40, 1, 0.5, 0.5, 1, 0],
+        [80, 40, 30, 15, 55, 3, 9, 9, 4, 80],
+        tries=3,
+    )
     print("rails", x, np.mean(np.abs(model(x) / rows.seconds.to_numpy() - 1)))
     return make(x)
 
 
-def fit_wire(rows: Frame, nic: float, num_nics: int, small: float) -> Wire:
+def fit_wire(rows: Frame, nic: float, num_nics: int) -> Wire:
     size, measured = rows.message_bytes.to_numpy(float), rows.seconds.to_numpy()
 
     def make(x: Sequence[float]) -> Wire:
-        return Wire(source=RUNS, fitted_on=f"{len(rows)} rows of torchcomms", latency_s=x[0] * US, small_latency_s=x[1] * US,
-                    small_bytes=small, nic_share=x[2], num_nics=num_nics, overlap=x[3])  # fmt: skip
+        return Wire(
+            source=RUNS,
+            fitted_on=f"{len(rows)} rows of torchcomms",
+            latency_s=x[0] * US,
+            small_latency_s=x[1] * US,
+            small_bytes_per_s=x[4] * GB,
+            nic_share=x[2],
+            num_nics=num_nics,
+            overlap=x[3],
+        )
 
-    x = fit(
-        lambda x: rails.message_time(make(x), size, nic),
-        measured,
-        [30, 25, 0.8, 1.1],
-        [5, 5, 0.2, 1],
-        [90, 90, 1, 3],
-    )
+    low, high = [5, 5, 0.2, 1, 0.5], [90, 90, 1, 3, 50]
+    x = fit(lambda x: rails.message_time(make(x), size, nic), measured, [35, 25, 0.8, 1.1, 5], low, high)
     print("wire", x)
     return make(x)
 
@@ -334,8 +415,15 @@ def fit_multicast(rows: Frame, volume: Any, least_overlap: float = 1.0) -> Multi
     )
 
     def make(x: Sequence[float]) -> Multicast:
-        return Multicast(source=RUNS, fitted_on=f"{len(rows)} rows of NCCL's contributed kernels", base_s=x[0] * US,
-                         bytes_per_s=x[1] * GB, volume=volume, overlap=x[2], doubling_s=x[3] * US if len(x) > 3 else 0.0)  # fmt: skip
+        return Multicast(
+            source=RUNS,
+            fitted_on=f"{len(rows)} rows of NCCL's contributed kernels",
+            base_s=x[0] * US,
+            bytes_per_s=x[1] * GB,
+            volume=volume,
+            overlap=x[2],
+            doubling_s=x[3] * US if len(x) > 3 else 0.0,
+        )
 
     def model(x: Sequence[float]) -> Floats:
         return np.concatenate(
@@ -357,11 +445,19 @@ def fit_experts(chosen: Frame) -> dict[str, Experts]:
 
     def rows_of(words: str, networks: str = "") -> list[Row]:
         picked = chosen[chosen.algorithm.str.contains(words) & chosen.interconnect.str.contains(networks)]
-        return [Row("", {key: "" if pd.isna(cell) else str(cell) for key, cell in one._asdict().items()})
-                for one in picked.itertuples(index=False)]  # fmt: skip
+        return [
+            Row("", {key: "" if pd.isna(cell) else str(cell) for key, cell in one._asdict().items()})
+            for one in picked.itertuples(index=False)
+        ]
 
-    def fitted(name: str, rows: list[Row], make: Callable[[Sequence[float]], Experts], start: Sequence[float],
-               low: Sequence[float], high: Sequence[float]) -> Experts:  # fmt: skip
+    def fitted(
+        name: str,
+        rows: list[Row],
+        make: Callable[[Sequence[float]], Experts],
+        start: Sequence[float],
+        low: Sequence[float],
+        high: Sequence[float],
+    ) -> Experts:
         holder: dict[str, Experts] = {}
         domain.library = lambda: msgspec.structs.replace(shelf.library(), experts=holder)  # type: ignore[attr-defined]
 
@@ -386,23 +482,49 @@ def fit_experts(chosen: Frame) -> dict[str, Experts]:
 
     low = fitted("low-deepep", rows_of("DeepEP V1 low"), low_latency, [36, 0.9], [5, 0.5], [80, 1])
     efa = fitted(
-        "low-uccl", rows_of("UCCL-EP low", "EFA"),
-        lambda x: msgspec.structs.replace(low, fitted_on="marked UCCL-EP rows on EFA", nic_share=x[0], message_s=x[1] * US),
-        [0.8, 0.3], [0.4, 0], [1, 2],
-    )  # fmt: skip
+        "low-uccl",
+        rows_of("UCCL-EP low", "EFA"),
+        lambda x: msgspec.structs.replace(
+            low, fitted_on="marked UCCL-EP rows on EFA", nic_share=x[0], message_s=x[1] * US
+        ),
+        [0.8, 0.3],
+        [0.4, 0],
+        [1, 2],
+    )
     normal = fitted(
-        "normal-deepep", rows_of("DeepEP V1 normal"),
-        lambda x: Experts(source=RUNS, fitted_on="marked DeepEP normal rows", base_s=0.0, nic_share=x[0], inside_share=0.8),
-        [0.88], [0.5], [1],
-    )  # fmt: skip
+        "normal-deepep",
+        rows_of("DeepEP V1 normal"),
+        lambda x: Experts(
+            source=RUNS, fitted_on="marked DeepEP normal rows", base_s=0.0, nic_share=x[0], inside_share=0.8
+        ),
+        [0.88],
+        [0.5],
+        [1],
+    )
     uccl = fitted(
-        "normal-uccl", rows_of("UCCL-EP normal"),
-        lambda x: Experts(source=RUNS, fitted_on="marked UCCL-EP normal rows", base_s=0.0, nic_share=0.8, inside_share=x[1],
-                          logical_bytes_per_s=x[0] * GB),
-        [57, 0.31], [20, 0.1], [90, 0.9],
-    )  # fmt: skip
-    return {"low-deepep": low, "low-nccl": low, "low-uccl": low, "low-uccl-efa": efa, "normal-deepep": normal,
-            "v2-deepep": normal, "normal-uccl": uccl}  # fmt: skip
+        "normal-uccl",
+        rows_of("UCCL-EP normal"),
+        lambda x: Experts(
+            source=RUNS,
+            fitted_on="marked UCCL-EP normal rows",
+            base_s=0.0,
+            nic_share=0.8,
+            inside_share=x[1],
+            logical_bytes_per_s=x[0] * GB,
+        ),
+        [57, 0.31],
+        [20, 0.1],
+        [90, 0.9],
+    )
+    return {
+        "low-deepep": low,
+        "low-nccl": low,
+        "low-uccl": low,
+        "low-uccl-efa": efa,
+        "normal-deepep": normal,
+        "v2-deepep": normal,
+        "normal-uccl": uccl,
+    }
 
 
 def plain(value: Any) -> Any:
@@ -505,8 +627,16 @@ def main(kernels: Path, measurements: Path) -> None:
         )
     sets["generic"] = generic_inside(sets)
     harness = {"pytorch": 18e-6}
-    library = Library(inside=sets, across={"generic": across(source=TUNER, level="datasheet only")}, rails={}, wire={}, multicast={}, experts={},
-                      harness_s=harness, bands={})  # fmt: skip
+    library = Library(
+        inside=sets,
+        across={"generic": across(source=TUNER, level="datasheet only")},
+        rails={},
+        wire={},
+        multicast={},
+        experts={},
+        harness_s=harness,
+        bands={},
+    )
 
     nccl_runs = chosen[chosen.n_nodes.gt(1) & chosen.collective.isin(OPS)]
     small = nccl_runs[nccl_runs.source.str.contains("652|1469|812|cluster-toolkit|oci-hpc|1229")].assign(
@@ -514,45 +644,80 @@ def main(kernels: Path, measurements: Path) -> None:
     )
     ib = fit_across(
         network_rows(small, library),
-        lambda x: across(hop=(2.7, 4.0, x[3]), tree_hop=(x[0], 8.5, 14.0), step=(x[1], x[1], x[2]), share=(x[4], x[5], x[6]),
-                         tree_share=(x[4] / 2, 0.7, x[7]), taper=x[8], fitted_on=f"{len(small)} rows of IB and RoCE runs"),
-        [5, 3, 4, 14, 0.12, 0.6, 0.9, 0.88, 0.06], [3, 1, 2, 5, 0.05, 0.3, 0.7, 0.6, 0.05], [8, 5, 8, 16, 0.3, 0.95, 1, 1, 0.07],
-    )  # fmt: skip
+        lambda x: across(
+            hop=(2.7, 4.0, x[3]),
+            tree_hop=(x[0], 8.5, 14.0),
+            step=(x[1], x[1], x[2]),
+            share=(x[4], x[5], x[6]),
+            tree_share=(x[4] / 2, 0.7, x[7]),
+            taper=x[8],
+            fitted_on=f"{len(small)} rows of IB and RoCE runs",
+        ),
+        [5, 3, 4, 14, 0.12, 0.6, 0.9, 0.88, 0.06],
+        [3, 1, 2, 5, 0.05, 0.3, 0.7, 0.6, 0.05],
+        [8, 5, 8, 16, 0.3, 0.95, 1, 1, 0.07],
+    )
     efa_rows = nccl_runs[nccl_runs.hardware.str.contains("p4de")]
     efa1 = fit_across(
         network_rows(efa_rows, library),
-        lambda x: across(hop=(x[0], x[0], x[1]), tree_hop=(x[0], x[0], x[1]), share=(x[6], 0.5, 0.9), ll128=False, ramp=x[4],
-                         tree_share=(x[2], 0.7, x[3]), tree_overlap=x[5], plugin_latency_s=75e-6, level="measured",
-                         fitted_on=f"{len(efa_rows)} rows of p4de runs"),
-        [73, 80, 0.26, 0.9, 0.35, 0.7, 0.55], [40, 20, 0.05, 0.6, 0, 0.5, 0.1], [120, 400, 0.6, 1, 0.8, 1, 1],
-    )  # fmt: skip
+        lambda x: across(
+            hop=(x[0], x[0], x[1]),
+            tree_hop=(x[0], x[0], x[1]),
+            share=(x[6], 0.5, 0.9),
+            ll128=False,
+            ramp=x[4],
+            tree_share=(x[2], 0.7, x[3]),
+            tree_overlap=x[5],
+            plugin_latency_s=75e-6,
+            level="measured",
+            fitted_on=f"{len(efa_rows)} rows of p4de runs",
+        ),
+        [73, 80, 0.26, 0.9, 0.35, 0.7, 0.55],
+        [40, 20, 0.05, 0.6, 0, 0.5, 0.1],
+        [120, 400, 0.6, 1, 0.8, 1, 1],
+    )
     half = 35e-6 / 75e-6
     efa = msgspec.structs.replace(
-        ib, fitted_on="infiniband, with the latency that the EFA plug-in reports (estimate)", plugin_latency_s=35e-6,
-        hop_s=tuple(one * half for one in efa1.hop_s), tree_hop_s=tuple(one * half for one in efa1.tree_hop_s),
-        ramp=efa1.ramp, tree_overlap=efa1.tree_overlap, ll128=False,
-    )  # fmt: skip
+        ib,
+        fitted_on="infiniband, with the latency that the EFA plug-in reports (estimate)",
+        plugin_latency_s=35e-6,
+        hop_s=tuple(one * half for one in efa1.hop_s),
+        tree_hop_s=tuple(one * half for one in efa1.tree_hop_s),
+        ramp=efa1.ramp,
+        tree_overlap=efa1.tree_overlap,
+        ll128=False,
+    )
     direct = chosen[chosen.algorithm.str.contains("direct RDMA")]
     x = fit(
-        lambda x: np.array([x[0] * US / (x[2] if "cross" in row.algorithm else 1) + row.message_bytes
-                            / (x[1] * 50e9 * (x[2] if "cross" in row.algorithm else 1)) for row in direct.itertuples()]),
-        (direct.message_bytes / (direct.busbw_GBps * GB)).to_numpy(), [0.35, 0.87, 0.46], [0.05, 0.5, 0.2], [2, 1, 1],
-    )  # fmt: skip
+        lambda x: np.array(
+            [
+                x[0] * US / (x[2] if "cross" in row.algorithm else 1)
+                + row.message_bytes / (x[1] * 50e9 * (x[2] if "cross" in row.algorithm else 1))
+                for row in direct.itertuples()
+            ]
+        ),
+        (direct.message_bytes / (direct.busbw_GBps * GB)).to_numpy(),
+        [0.35, 0.87, 0.46],
+        [0.05, 0.5, 0.2],
+        [2, 1, 1],
+    )
     print("direct", x)
     efa = msgspec.structs.replace(efa, message_s=x[0] * US, cross_rail_share=x[2])
     library.across.update(infiniband=ib, roce=ib, slingshot=ib, efa=efa, **{"efa-1": efa1})
 
     torch = chosen[chosen.source.str.endswith("torchcomms")]
     library.rails["ctran"] = fit_rails(torch[torch.algorithm.str.contains("ctran")])
-    library.wire["put"] = fit_wire(torch[torch.algorithm == "IBGDA put"], 50e9, 1, 0.0)
-    library.wire["mccl"] = fit_wire(torch[torch.algorithm == "MCCL IBGDA"], 50e9, 1, 64.0)
-    library.wire["nccl"] = fit_wire(torch[torch.algorithm == "NCCL"], 50e9, 2, 8192.0)
+    library.wire["put"] = fit_wire(torch[torch.algorithm == "IBGDA put"], 50e9, 1)
+    library.wire["mccl"] = fit_wire(torch[torch.algorithm == "MCCL IBGDA"], 50e9, 1)
+    library.wire["nccl"] = fit_wire(torch[torch.algorithm == "NCCL"], 50e9, 2)
     contrib = chosen[chosen.source.str.contains("contrib")]
     for name, volume in (("oneshot_mc", "all"), ("2shot_mc", "share"), ("2shot_mc_pois", "share")):
         library.multicast[name] = fit_multicast(contrib[contrib.algorithm == name], volume)
     captured = contrib[contrib.algorithm == "NCCL"]
-    for name, volume, rows in (("nccl one shot", "all", captured[captured.message_bytes <= 32768]),
-                               ("nccl two shots", "once", captured[captured.message_bytes > 65536])):  # fmt: skip
+    for name, volume, rows in (
+        ("nccl one shot", "all", captured[captured.message_bytes <= 32768]),
+        ("nccl two shots", "once", captured[captured.message_bytes > 65536]),
+    ):
         library.multicast[name] = fit_multicast(rows, volume, 2.0 if volume == "all" else 1.0)
     for name in ("lsa_simple", "lsa_poison"):
         library.multicast[name] = fit_multicast(contrib[contrib.algorithm == name], "share")
@@ -569,7 +734,7 @@ def main(kernels: Path, measurements: Path) -> None:
 
 
 def bands() -> dict[str, tuple[float, float]]:
-    """Measured over predicted at P10 and P90 for each kind of prediction, on shipped rows that nothing was fitted on."""
+    """Measured over predicted at P10 and P90 for each kind of prediction, on rows that nothing was fitted on."""
     from datahall.errors import DatahallError
     from datahall.validation import collective_run
     from datahall.validation import collectives as domain
@@ -577,8 +742,14 @@ def bands() -> dict[str, tuple[float, float]]:
     from datahall.validation.scorecard import Unsupported
 
     fresh = msgspec.toml.decode(OUT.read_text("utf-8"), type=Library)
-    for module in (shelf, testbed, domain, collective_run, sys.modules["datahall.fabric.collectives.system"],
-                   sys.modules["datahall.fabric.collectives.choice"]):  # fmt: skip
+    for module in (
+        shelf,
+        testbed,
+        domain,
+        collective_run,
+        sys.modules["datahall.fabric.collectives.system"],
+        sys.modules["datahall.fabric.collectives.choice"],
+    ):
         module.library = lambda: fresh  # type: ignore[attr-defined]
     _, rows = read_rows(SHIPPED)
     ratios: dict[str, list[float]] = {}
@@ -594,8 +765,11 @@ def bands() -> dict[str, tuple[float, float]]:
                 ratios.setdefault(known.band, []).append(known.measured_s / known.predicted_s)
     for name, found in sorted(ratios.items()):
         print(name, len(found), np.round(np.quantile(found, (0.1, 0.9)), 3))
-    return {name: (float(np.quantile(found, 0.1)), float(np.quantile(found, 0.9)))
-            for name, found in ratios.items() if len(found) >= 8}  # fmt: skip
+    return {
+        name: (float(np.quantile(found, 0.1)), float(np.quantile(found, 0.9)))
+        for name, found in ratios.items()
+        if len(found) >= 8
+    }
 
 
 def ship(runs: Frame, path: Path) -> None:

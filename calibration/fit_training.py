@@ -17,6 +17,7 @@ import pandas as pd
 import tomli_w
 from search import fit
 
+from datahall.breakdown import Source
 from datahall.errors import DatahallError
 from datahall.training.cluster import cluster_of
 from datahall.training.framework import WRITTEN_FOR, Framework
@@ -71,9 +72,8 @@ def bare(name: str) -> Framework:
     )  # fmt: skip
 
 
-def ledger_source():  # noqa: ANN201
-    from datahall.breakdown import Source
-
+def ledger_source() -> Source:
+    """Where the constants are from."""
     return Source("Datahall, fitted on public training runs", "2026-11", "derived")
 
 
@@ -154,7 +154,8 @@ def main(path: Path) -> None:
                 found = parts(row, bare(name))
             except (RowError, DatahallError):
                 continue
-            use = bool(draw[index]) and not any(word in source for word in NEVER)
+            stated = bool(row.text("precision")) or name != "nemo"
+            use = bool(draw[index]) and stated and not any(word in source for word in NEVER)
             fitted[index] = use
             tables[use].append(found)
         train, rest = pd.DataFrame(tables[True]), pd.DataFrame(tables[False])

@@ -4,7 +4,7 @@ Each verb of the command line is a function here with the same name and argument
 
 >>> import datahall as dh
 >>> print(dh.show_chip("h100-sxm", claim="peak.fp8=3958 TFLOP/s"))
-Sparse: 3.958 PFLOP/s is with 2:4 sparsity; dense it is 1.979 PFLOP/s.
+Sparse: 3,958 TFLOP/s is with 2:4 sparsity; dense it is 1,979 TFLOP/s.
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def test_a_no_and_bad_input_have_their_exit_codes(
 
 
 def test_what_does_not_fit_is_shown_and_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("show memory llama-3.1-70b --train --chips 8 --tp 8 --seq 8192".split()) == 1
+    assert (
+        run(["show", "memory", "llama-3.1-70b", "--train", "--chips", "8", "--tp", "8", "--seq", "8192"]) == 1
+    )
     out = capsys.readouterr().out
     assert "does not fit" in out
     assert "single changes on the same chips" in out

@@ -80,7 +80,10 @@ def test_adapters_skip_the_gradients_of_the_weights(selene: Cluster) -> None:
 
 
 def test_fp8_is_faster_but_not_twice() -> None:
-    cluster, layout = cluster_of(load().chip("h100-sxm"), 512), msgspec.structs.replace(BASE, recompute="none")
+    cluster, layout = (
+        cluster_of(load().chip("h100-sxm"), 512),
+        msgspec.structs.replace(BASE, recompute="none"),
+    )
     wide = step_s(GPT3, cluster, layout, "nemo")
     narrow = step_s(msgspec.structs.replace(GPT3, precision=Precision.named("fp8")), cluster, layout, "nemo")
     assert 1.1 < wide / narrow < 2.0

@@ -91,6 +91,7 @@ def test_shipped_files_are_told_apart() -> None:
         "h200_moe_gemm": "grouped GEMM",
         "h200_elementwise": "element-wise",
         "h200_engine_infer": "forward passes",
+        "h200_engine_second_machine": "forward passes",
     }
 
 

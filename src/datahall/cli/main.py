@@ -22,7 +22,7 @@ VERBS = {
         Verb("explain", "the chain behind any answer, or what a term means"),
     ),
     "look": (
-        Verb("show", "one question: chip, model, roofline, hierarchy"),
+        Verb("show", "one question: chip, model, roofline, memory, fabric, …"),
         Verb("simulate", "watch it happen, event by event: fabric, train"),
     ),
     "trust": (

@@ -4,49 +4,32 @@ from __future__ import annotations
 
 from math import isfinite
 
-import msgspec
 import numpy as np
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, UnitError, nearest
 from datahall.fabric.build import DIRECT, DOMAINS, Design, design
-from datahall.fabric.collectives.all_to_all import dispatch_bytes
-from datahall.fabric.collectives.bus import COLLECTIVES, Collective
+from datahall.fabric.collectives.bus import Collective
 from datahall.fabric.collectives.choice import Choice, band_name, choose_collective, collective_times, spoken
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.nccl import network
-from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
-from datahall.show.bounds import opened, whole
+from datahall.fabric.collectives.system import System, system_of
+from datahall.show.bounds import opened
+from datahall.show.collective_question import (
+    Moe,
+    read_chips,
+    read_kind,
+    read_moe,
+    read_only,
+    read_size,
+    read_version,
+)
 from datahall.show.collective_table import algorithms, crossings, phases, steps_of
 from datahall.show.collective_torus import show_on_torus
-from datahall.units import fmt, parse
-from datahall.workload.precision import bytes_per_value
+from datahall.units import fmt
 
-MOST_CHIPS = 1_000_000
-FORCED = {"ring": "ring", "tree": "tree", "nvls": "NVLS", "nvls-tree": "NVLS tree", "pat": "PAT"}
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
-
-
-class Moe(msgspec.Struct, frozen=True):
-    """What an MoE layer hands over: tokens to top_k experts each."""
-
-    num_experts: int
-    num_tokens: int
-    top_k: int
-    hidden: int
-    precision: str
-
-    @property
-    def array_bytes(self) -> float:
-        """What one device holds for all others and itself, the size that nccl-tests means."""
-        return self.sent_bytes * self.num_experts / (self.num_experts - 1)
-
-    @property
-    def sent_bytes(self) -> float:
-        width = bytes_per_value(self.precision)
-        return float(dispatch_bytes(self.num_tokens, self.top_k, self.hidden, self.num_experts, width))
 
 
 def show_collective(
@@ -71,10 +54,10 @@ def show_collective(
 ) -> Answer:
     """Time, bandwidths and algorithm of a collective; `experts` and its companions size an MoE all-to-all."""
     shelf = opened(catalog)
-    kind = _kind(collective)
-    moe = _moe(kind, experts, tokens, topk, hidden, precision)
-    count = _chips(chips, moe)
-    size_bytes = moe.array_bytes if moe else _size(kind, size)
+    kind = read_kind(collective)
+    moe = read_moe(kind, experts, tokens, topk, hidden, precision)
+    count = read_chips(chips, moe)
+    size_bytes = moe.array_bytes if moe else read_size(kind, size)
     made = design(on, count, catalog=shelf, chip=chip, oversubscription=oversubscription, sides=sides)
     inputs: dict[str, Cell] = {
         "collective": kind, "on": made.topology, "num_chips": count, "chip": made.parts.chip.name,
@@ -87,7 +70,7 @@ def show_collective(
     if made.topology in DIRECT and made.topology != "full-mesh":
         return show_on_torus(kind, made, size_bytes, inputs, moe.sent_bytes if moe else None)
     system = system_on(made, kind, version=version, level=level, catalog=shelf)
-    found = choose_collective(system, kind, size_bytes, count, only=_only(algorithm))
+    found = choose_collective(system, kind, size_bytes, count, only=read_only(algorithm))
     return _answer(found, system, made, moe, inputs, every)
 
 
@@ -109,7 +92,7 @@ def system_on(
         num_domain=made.parts.server.num_scale_up_domain,
         nic_bytes_per_s=0.0 if alone or not isfinite(rate) else rate,
         fabric=_network(port.name if port is not None else ""),
-        version=_version(version),
+        version=read_version(version),
         level=level,
         catalog=catalog,
     )
@@ -119,92 +102,6 @@ def _network(port: str) -> str:
     if port.startswith("efa"):
         return "efa-1" if port == "efa-100" else "efa"
     return "roce" if port.startswith("ethernet") else port.partition("-")[0] or "infiniband"
-
-
-def _kind(text: str) -> Collective:
-    folded = text.strip().lower().replace("_", "-").replace(" ", "-")
-    for known in COLLECTIVES:
-        if folded in {known, known.replace("-", "")}:
-            return known
-    close = nearest(folded, COLLECTIVES)
-    guess = f"did you mean: {', '.join(close)}?   " if close else ""
-    raise ScenarioError(f'"{text}" is not a collective', hint=f"{guess}one of {', '.join(COLLECTIVES)}")
-
-
-def _moe(
-    kind: Collective, experts: str | int | None, tokens: str | int | None, topk: str | int | None,
-    hidden: str | int | None, precision: str,
-) -> Moe | None:  # fmt: skip
-    given = {"experts": experts, "tokens": tokens, "topk": topk, "hidden": hidden}
-    if all(value is None for value in given.values()):
-        return None
-    if kind != "all-to-all":
-        raise ScenarioError(
-            f"--experts sizes an all-to-all, not {kind}", hint="datahall show collective all-to-all …"
-        )
-    missing = [f"--{name}" for name, value in given.items() if value is None]
-    if missing:
-        raise ScenarioError(
-            f"{', '.join(missing)} is missing", hint="--experts 64 --tokens 2^20 --topk 2 --hidden 4096"
-        )
-    count = {
-        name: whole(name, value, at_least=2 if name == "experts" else 1)
-        for name, value in given.items()
-        if value
-    }
-    if count["topk"] > count["experts"]:
-        raise ScenarioError(
-            f"--topk {count['topk']} of {count['experts']} experts", hint="at most all of them"
-        )
-    return Moe(count["experts"], count["tokens"], count["topk"], count["hidden"], precision)
-
-
-def _chips(chips: str | int | None, moe: Moe | None) -> int:
-    if chips is None and moe is None:
-        raise ScenarioError("how many chips take part?", hint="e.g. --chips 1024")
-    count = (
-        moe.num_experts
-        if chips is None and moe
-        else whole("chips", chips or 0, at_least=2, at_most=MOST_CHIPS)
-    )
-    if moe and count != moe.num_experts:
-        raise ScenarioError(
-            f"{moe.num_experts} experts on {count} chips",
-            hint=f"one expert a chip: --chips {moe.num_experts}",
-        )
-    return count
-
-
-def _size(kind: Collective, size: str | float) -> float:
-    if kind == "barrier":
-        return 4.0
-    if size == "":
-        raise ScenarioError("how large is the array?", hint="e.g. --size 1GB")
-    try:
-        value = parse(size, "bytes")
-    except UnitError as error:
-        raise ScenarioError(f"--size: {error.message}", hint=error.hint) from error
-    if value <= 0:
-        raise ScenarioError(f"--size is {size}; it must be above 0", hint="e.g. --size 1GB")
-    return value
-
-
-def _only(algorithm: str) -> tuple[str, ...]:
-    if not algorithm:
-        return ()
-    folded = algorithm.strip().lower().replace(" ", "-").replace("_", "-")
-    if folded not in FORCED:
-        raise ScenarioError(f'"{algorithm}" is not an algorithm of NCCL', hint=f"one of {', '.join(FORCED)}")
-    return (FORCED[folded],)
-
-
-def _version(text: str) -> tuple[int, int]:
-    if not text:
-        return DEFAULT_VERSION
-    parts = text.lower().removeprefix("nccl").strip().split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts):
-        raise ScenarioError(f'"{text}" is not a version of NCCL', hint="e.g. --version 2.27")
-    return int(parts[0]), int(parts[1])
 
 
 def _answer(

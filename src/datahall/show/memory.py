@@ -209,8 +209,8 @@ def _chart(stages: tuple[StageMemory, ...]) -> StackChart:
 
 def _notes(asked: Asked, books: Bookkeeping) -> tuple[str, ...]:
     lines = [
-        "the allocated peak of 19 logged layouts (Megatron-Core on 8 B200) is 0.1 to 0.9 % off; "
-        "slack and communicators are estimates",
+        "the allocated peak of 19 logged layouts (Megatron-Core on 8 B200) is 0.1 % off in the mean, "
+        "0.9 % at most; slack and communicators are estimates",
         f"state: {books.recipe.weight:g} B weights, {books.recipe.gradient:g} B gradients, "
         f"{books.recipe.optimizer:g} B optimizer per parameter",
     ]

@@ -157,7 +157,6 @@ def _best(plan: TrainingPlan) -> Table:
                 "" if place == plan.place else loss(found, row).reason,
             )
         )
-    missed = len(found.space) - found.num_fitting
     return Table(
         title="best layouts",
         columns=(
@@ -170,7 +169,7 @@ def _best(plan: TrainingPlan) -> Table:
         ),
         rows=tuple(rows),
         marked=0,
-        note=f"of {len(found.space):,} legal layouts {found.num_fitting:,} fit and {missed:,} do not; "
+        note=f"of {len(found.space):,} legal layouts {found.num_fitting:,} fit; "
         "one row for each cut of the model",
     )
 
@@ -186,13 +185,12 @@ def _sensitivity(plan: TrainingPlan) -> Table:
 
 def _front(plan: TrainingPlan) -> Table:
     found = plan.search
-    rows = [int(found.order[place]) for place in front(found)[:MOST_ROWS]]
     return Table(
         title="time against memory",
         columns=(Column("layout"), Column("step", "s"), Column("memory", "bytes")),
         rows=tuple(
             (found.space.row(row).words, float(found.step_s[row]), float(found.memory.total_bytes[row]))
-            for row in rows
+            for row in map(int, found.order[front(found)[:MOST_ROWS]])
         ),
         note="each is the fastest that gets by with its memory",
     )
@@ -228,15 +226,14 @@ def _figure(plan: TrainingPlan) -> Breakdown:
     kit = plan.search.framework
     parts = plan.search.parts(plan.place)
     slowest = plan.step_s - sum(parts.values())
-    below = [Breakdown(name=PARTS[name], value=value, unit="s") for name, value in parts.items() if value > 0]
-    if slowest > 0:
-        below.append(Breakdown(name="waiting for the slowest rank", value=slowest, unit="s"))
+    named = {PARTS[name]: value for name, value in parts.items()} | {"waiting for the slowest rank": slowest}
+    below = tuple(Breakdown(name=name, value=value, unit="s") for name, value in named.items() if value > 0)
     step = Breakdown(
         name="step",
         value=plan.step_s,
         unit="s",
         formula="slot · (m + (pp − 1)/vpp) + fixed",
-        parts=tuple(below),
+        parts=below,
         sources=(kit.source,),
     )
     job = plan.search.job
@@ -274,10 +271,9 @@ def _chart(plan: TrainingPlan) -> StackChart:
 
 def _notes(plan: TrainingPlan) -> tuple[str, ...]:
     kit = plan.search.framework
-    low, high = kit.band
     return (
-        f"band: eight of ten runs of {kit.title} lie between {low:.2f} and {high:.2f} of what is predicted "
-        f"(constants fitted on {kit.fitted_on})",
+        f"band: eight of ten runs of {kit.title} lie between {kit.band[0]:.2f} and {kit.band[1]:.2f} of "
+        f"what is predicted (constants fitted on {kit.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
         "experts are loaded evenly; MFU counts causal attention and no recomputation",
     )

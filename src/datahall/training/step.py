@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.model import Model
+from datahall.fabric.collectives.bus import Collective
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.kernel import time_operators
 from datahall.training.cluster import Cluster
@@ -152,13 +153,24 @@ def score_traffic(
     return passes * moved / (0.8 * cluster.chip.memory_bytes_per_s)
 
 
+# Share of the keys and values passed round a context-parallel ring that attention on the blocks at hand does not
+# hide; an estimate, no public run isolates it.
+CONTEXT_EXPOSED = 0.3
+
+
 def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed tensor-parallel exchange of one layer and micro-batch [s]: an all-reduce after each of the two blocks,
-    forward and backward, and again forward where it is recomputed."""
+    """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s].
+
+    Tensor parallelism all-reduces after each of the two blocks, forward and backward, and again forward where that is
+    recomputed; context parallelism passes every key and value by once forward and twice backward.
+    """
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / space.cp
-    passes = np.where(space.recompute == RECOMPUTES.index("full"), 6.0, 4.0)
-    once = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
-    return passes * once * framework.tensor_exposed
+    full = space.recompute == RECOMPUTES.index("full")
+    reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
+    kept = 4.0 * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
+    passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
+    tensor_s = np.where(full, 6.0, 4.0) * reduced_s * framework.tensor_exposed
+    return tensor_s + np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
 
 
 def expert_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
@@ -184,35 +196,56 @@ def pipeline_exchange(job: Job, cluster: Cluster, space: Space, framework: Frame
     return 2.0 * space.vpp * once * framework.pipeline_exposed
 
 
-def chip_share(job: Job, space: Space) -> Column:
-    """Parameters of one chip of the fullest stage before ZeRO."""
+class Share(msgspec.Struct, frozen=True):
+    """Parameters of one chip of the fullest stage before ZeRO: what all data-parallel ranks hold, and experts."""
+
+    dense: Column
+    expert: Column
+
+    @property
+    def total(self) -> Column:
+        return self.dense + self.expert
+
+
+def chip_share(job: Job, space: Space) -> Share:
+    """Split the parameters as the layout does; experts over their own group."""
     counts = count_parameters(job.model)
     outside = counts.embedding + counts.head
-    return np.asarray(
-        (counts.total - outside) / (space.tp * space.pp) + outside / (space.tp * np.minimum(space.pp, 2.0))
-    )
+    dense = (counts.total - counts.expert - outside) / (space.tp * space.pp)
+    dense = dense + outside / (space.tp * np.minimum(space.pp, 2.0))
+    return Share(np.asarray(dense), np.asarray(counts.expert / (np.maximum(space.ep, space.tp) * space.pp)))
+
+
+def _over_replicas(
+    cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: float
+) -> Column:
+    """A collective over all who hold the same parameters: data-parallel ranks, and fewer of them for experts [s]."""
+    ranks = space.dp * space.cp
+    dense_s = group_times(cluster.system, collective, value_bytes * share.dense, ranks, space.tp)
+    experts_apart = np.maximum(space.ep, space.tp)
+    copies = np.maximum(1.0, ranks * space.tp / experts_apart)
+    expert_s = group_times(cluster.system, collective, value_bytes * share.expert, copies, experts_apart)
+    return dense_s + expert_s
 
 
 def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
     gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
     share = chip_share(job, space)
-    ranks, stride = space.dp * space.cp, space.tp
-    gather_s = group_times(cluster.system, "all-gather", 2.0 * share, ranks, stride)
-    reduce_s = group_times(cluster.system, "reduce-scatter", framework.gradient_bytes * share, ranks, stride)
+    gather_s = _over_replicas(cluster, space, "all-gather", share, 2.0)
+    reduce_s = _over_replicas(cluster, space, "reduce-scatter", share, framework.gradient_bytes)
     return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
 
 
 def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s]."""
     share = chip_share(job, space)
-    ranks, stride = space.dp * space.cp, space.tp
-    reduce_s = group_times(cluster.system, "reduce-scatter", framework.gradient_bytes * share, ranks, stride)
-    gather_s = group_times(cluster.system, "all-gather", 2.0 * share, ranks, stride)
+    reduce_s = _over_replicas(cluster, space, "reduce-scatter", share, framework.gradient_bytes)
+    gather_s = _over_replicas(cluster, space, "all-gather", share, 2.0)
     return np.where(space.zero >= 3, 0.0, framework.data_exposed * (reduce_s + gather_s))
 
 
 def optimizer_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """The update of the chip's own share of the parameters [s]."""
-    owned = chip_share(job, space) / np.where(space.zero >= 1, space.dp * space.cp, 1.0)
+    owned = chip_share(job, space).total / np.where(space.zero >= 1, space.dp * space.cp, 1.0)
     return owned * framework.optimizer_bytes / (0.8 * cluster.chip.memory_bytes_per_s)

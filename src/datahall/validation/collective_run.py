@@ -17,7 +17,7 @@ from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time
 from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
-from datahall.fabric.collectives.testbed import Testbed, chip_named, network_rate, read_testbed
+from datahall.fabric.collectives.testbed import Rig, chip_named, network_rate, read_testbed
 from datahall.fabric.collectives.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.validation.measurement import Row, RowError
 
@@ -89,7 +89,7 @@ def _measured(row: Row, collective: Collective, size: float, ranks: int) -> floa
     raise RowError("neither a time nor a bandwidth was published")
 
 
-def _testbed(row: Row, level: str | None) -> Testbed:
+def _testbed(row: Row, level: str | None) -> Rig:
     ranks = _count(row, "n_gpus")
     return read_testbed(
         row.text("hardware"), row.text("interconnect"), num_ranks=ranks,

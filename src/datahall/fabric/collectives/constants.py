@@ -93,13 +93,13 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
-    """One message over the network: T = latency ⊕ S/rate, with a lower latency up to `small_bytes`."""
+    """One message over the network: the faster of a protocol for small messages and one for large ones."""
 
     source: Source
     fitted_on: str
     latency_s: float
     small_latency_s: float
-    small_bytes: float
+    small_bytes_per_s: float
     nic_share: float
     num_nics: int = 1
     overlap: float = 1.0

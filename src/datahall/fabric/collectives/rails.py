@@ -72,8 +72,10 @@ def _wire(rails: Rails, collective: Collective, chunk: Floats, interleaved: bool
 def message_time(wire: Wire, size_bytes: Floats, nic_bytes_per_s: float) -> Floats:
     """Return the time [s] of one message over a rank's NICs.
 
-    T = α ⊕ S / (share · NICs · rate), α smaller up to `small_bytes`, where the flag travels with the data.
+    T = min(α' + S/B', α ⊕ S / (share · NICs · rate)): with flags inside the data latency is low and so is the rate.
     """
-    latency = np.where(size_bytes <= wire.small_bytes, wire.small_latency_s, wire.latency_s)
-    rate = wire.nic_share * wire.num_nics * nic_bytes_per_s
-    return np.asarray(overlapped(latency, size_bytes / rate, wire.overlap), dtype=np.float64)
+    small = wire.small_latency_s + size_bytes / wire.small_bytes_per_s
+    large = overlapped(
+        wire.latency_s, size_bytes / (wire.nic_share * wire.num_nics * nic_bytes_per_s), wire.overlap
+    )
+    return np.asarray(np.minimum(small, large), dtype=np.float64)

@@ -38,12 +38,12 @@ NO_SCALE_UP = (
 )
 HOST_SHARE = 0.85  # of a PCIe link's rate that a NIC's traffic reaches; one chip cannot feed many NICs
 NETWORK_RATES_GBIT = {  # of one node of an instance that is named instead of its NICs
-    r"\bp4de?\b": 400.0, r"\bp5en?\b": 3200.0, r"\bp6-b[23]00\b": 3200.0, r"ndm?v4": 1600.0,
+    r"\bp4de?\b": 400.0, r"\bp5(?:en?)?\b": 3200.0, r"\bp6-b[23]00\b": 3200.0, r"ndm?v4": 1600.0,
     r"\bndv5|nd h100 v5|nd h200 v5": 3200.0, r"a3-ultra": 3200.0, r"a3-mega": 1600.0,
 }  # fmt: skip
 
 
-class Testbed(msgspec.Struct, frozen=True, kw_only=True):
+class Rig(msgspec.Struct, frozen=True, kw_only=True):
     """A system and what a run did with it."""
 
     system: System
@@ -65,7 +65,7 @@ def chip_named(words: str) -> Chip | None:
 def read_testbed(
     hardware: str, interconnect: str, *, num_ranks: int, num_nodes: int, algorithm: str = "", notes: str = "",
     level: str | None = None,
-) -> Testbed:  # fmt: skip
+) -> Rig:  # fmt: skip
     """Make a system of a description; raises `UnsupportedError` where it says too little."""
     words = f"{hardware} {interconnect} {notes}".lower()
     chip = chip_named(hardware) or chip_named(interconnect)
@@ -100,7 +100,7 @@ def read_testbed(
         inside_level=basis,
         harness_s=library().harness_s["pytorch"] if re.search(r"pytorch|torch", notes.lower()) else 0.0,
     )
-    return Testbed(system=system, num_ranks=num_ranks, only=_forced(algorithm))
+    return Rig(system=system, num_ranks=num_ranks, only=_forced(algorithm))
 
 
 def _domain(chip: Chip, words: str, num_ranks: int, num_nodes: int) -> int:

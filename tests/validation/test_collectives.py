@@ -1,0 +1,166 @@
+"""How far off we are on measured collectives: the floor that no change may fall through."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datahall.validation import Scorecard, validate
+from datahall.validation.collectives import FORMATS, SICK, predict
+from datahall.validation.ledger import outcomes, shipped_files
+from datahall.validation.measurement import Row, read_rows
+from datahall.validation.scorecard import Prediction, Unsupported, score
+
+SHIPPED = shipped_files("collectives")
+
+
+@pytest.fixture(scope="module")
+def card() -> Scorecard:
+    return validate("collectives")
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Prediction]:
+    found = [one for path in SHIPPED for one in outcomes(path, FORMATS)]
+    return [one for one in found if isinstance(one, Prediction) and not one.fitted]
+
+
+def at_least_a_kilobyte(rows: list[Prediction]) -> list[Prediction]:
+    sizes = (float(row.label.split(" B on ")[0].split(" ")[1].replace(",", "")) for row in rows)
+    return [row for row, size in zip(rows, sizes, strict=True) if 1000 <= size <= 18e9]
+
+
+def test_every_row_is_counted_somewhere(card: Scorecard) -> None:
+    assert card.rows == 917
+    assert card.scored + card.fitted + sum(one.rows for one in card.unsupported) == card.rows
+
+
+def test_at_most_a_quarter_of_a_source_was_fitted_on() -> None:
+    rows = [row for path in SHIPPED for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    total = Counter(row["source"] for row in rows)
+    fitted = Counter(row["source"] for row in rows if row["fitted"])
+    assert all(fitted[source] <= total[source] / 4 for source in total)
+    assert all(row["source"] and row["path_or_url"] for row in rows)
+
+
+def test_calibrated_systems_from_a_kilobyte_to_16_gigabytes(judged: list[Prediction]) -> None:
+    found = score(at_least_a_kilobyte([row for row in judged if "datasheet" not in row.hardware]))
+    assert found.rows > 500
+    assert found.mean_ape <= 6.0
+    assert found.median_ape <= 4.0
+
+
+def test_datasheets_alone() -> None:
+    _, rows = read_rows(SHIPPED[0])
+    found = [one for one in predict(rows, "datasheet") if isinstance(one, Prediction) and not one.fitted]
+    plain = at_least_a_kilobyte([one for one in found if "datasheet only" in one.hardware])
+    assert len(plain) > 120
+    assert score(plain).mean_ape <= 20.0
+
+
+def test_four_times_the_ranks_that_were_fitted_on(judged: list[Prediction]) -> None:
+    """ctran was fitted on 4 and 8 ranks: 32 is four times the largest."""
+    beyond = [row for row in judged if row.model == "ctran" and " on 32," in row.label]
+    assert len(beyond) > 60
+    assert score(beyond).mean_ape <= 10.0
+
+
+def test_bands_hold_eight_of_ten(card: Scorecard) -> None:
+    assert card.overall.band_coverage == pytest.approx(80.0, abs=5.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "mean"),
+    [
+        ("meta-pytorch/torchcomms", 6), ("NVIDIA/nccl (contrib)", 6), ("aws-samples/awsome-distributed-training", 7),
+        ("GoogleCloudPlatform/cluster-toolkit", 6), ("deepseek-ai/DeepEP", 7), ("stas00/ml-engineering", 14),
+        ("uccl-project/uccl", 15), ("oracle-quickstart/oci-hpc", 5),
+    ],
+)  # fmt: skip
+def test_each_source_holds_its_floor(card: Scorecard, source: str, mean: float) -> None:
+    assert card.by_source[source].mean_ape <= mean
+
+
+def test_sick_fabrics_are_counted_and_never_scored_or_fitted() -> None:
+    columns, rows = read_rows(SHIPPED[0])
+    sick = [
+        row for row, one in zip(rows, predict(rows), strict=True)
+        if isinstance(one, Unsupported) and one.reason.startswith(SICK)
+    ]  # fmt: skip
+    sources = {row.text("source") for row in sick}
+    assert "fitted" in columns
+    assert {"GitHub issue NVIDIA/nccl#1453", "GitHub issue NVIDIA/nccl#2409"} <= sources
+    assert not any(row.fitted for row in sick)
+
+
+def cells(**changed: str) -> Row:
+    plain = {
+        "source": "mine", "hardware": "H100", "n_gpus": "8", "n_nodes": "1", "interconnect": "NVLink4",
+        "collective": "all_reduce", "algorithm": "NCCL default", "message_bytes": "1048576", "time_us": "27",
+        "algbw_GBps": "", "busbw_GBps": "", "notes": "",
+    }  # fmt: skip
+    return Row("mine.csv:2", plain | changed)
+
+
+def only(row: Row) -> Prediction | Unsupported:
+    return next(iter(predict([row])))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"hardware": "an accelerator"}, "does not name the chip"),
+        ({"algorithm": "magic"}, 'algorithm "magic" is not modelled'),
+        ({"collective": "all_sum"}, "is not modelled"),
+        ({"time_us": "", "busbw_GBps": "0.05"}, "rounded to more than ±5 %"),
+        ({"time_us": ""}, "neither a time nor a bandwidth"),
+        ({"n_gpus": "eight"}, "not a number"),
+        ({"n_gpus": "0"}, "not above zero"),
+        ({"time_us": "-3"}, "not above zero"),
+        ({"n_gpus": "1"}, "moves nothing"),
+        ({"algorithm": "DeepEP V1 low-latency", "collective": "moe_dispatch_fp8"}, "top-k are not stated"),
+        ({"notes": "reporter: degraded"}, "the source reports a fault"),
+    ],
+)
+def test_what_cannot_be_expressed_is_said(changed: dict[str, str], reason: str) -> None:
+    found = only(cells(**changed))
+    assert isinstance(found, Unsupported)
+    assert reason in found.reason
+
+
+def test_a_bandwidth_is_as_good_as_a_time() -> None:
+    by_time, by_bus = only(cells()), only(cells(time_us="", busbw_GBps="67.96"))
+    assert isinstance(by_time, Prediction)
+    assert isinstance(by_bus, Prediction)
+    assert by_bus.measured == pytest.approx(by_time.measured, rel=1e-3)
+
+
+def test_an_unseen_size_and_count_of_a_known_system_is_predicted() -> None:
+    found = only(cells(hardware="B200 (3x p6-b200)", n_gpus="24", n_nodes="3", interconnect="NVLink5 + 8x400G EFA",
+                       message_bytes="12345678", time_us="700"))  # fmt: skip
+    assert isinstance(found, Prediction)
+    assert found.low < found.predicted < found.high
+    assert "family-calibrated" in found.hardware
+
+
+def test_a_file_of_the_same_columns_is_scored(tmp_path: Path) -> None:
+    with SHIPPED[0].open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    chosen = [row for row in rows if "p5.48xlarge" in row["hardware"]]
+    mine = tmp_path / "mine.csv"
+    with mine.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [name for name in rows[0] if name != "fitted"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(chosen)
+    found = validate("collectives", mine)
+    assert found.scored == 32
+    assert found.fitted == 0
+    assert found.overall.mean_ape <= 10
+
+
+def test_errors_are_about_times(judged: list[Prediction]) -> None:
+    assert all(row.unit == "s" and np.isfinite(row.predicted) and row.measured > 0 for row in judged)
