@@ -9,8 +9,10 @@ TEST_READY := $(VENV)/.test-ready
 .PHONY: run test check bench lock docs clean
 
 run: $(RUN_READY)
-	@$(BIN)/datahall show roofline h200 --model llama-3.1-70b --phase decode --batch 32 --context 4096 --precision fp8
-	@$(BIN)/datahall validate kernels
+	@$(BIN)/datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200
+	@echo
+	@echo "How far off such answers are:  $(BIN)/datahall validate training"
+	@echo "One step of serving, by operator:  $(BIN)/datahall show roofline h200 --model llama-3.1-70b --batch 32 --context 4096"
 
 test: $(TEST_READY)
 	$(BIN)/ruff format --check src tests calibration benchmarks docs
