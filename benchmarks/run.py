@@ -14,7 +14,9 @@ from kernels import kernel_lines, pass_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
 
+from events import event_lines
 from fabric import fabric_lines
+from training import training_lines
 
 
 def main() -> None:
@@ -24,7 +26,19 @@ def main() -> None:
     print(
         f"{cores} cores of {platform.machine()}, load {os.getloadavg()[0]:.1f}; {versions}; one core used\n"
     )
-    print(printed([*startup_lines(), *catalogue_lines(), *kernel_lines(), *pass_lines(), *fabric_lines()]))
+    print(
+        printed(
+            [
+                *startup_lines(),
+                *catalogue_lines(),
+                *kernel_lines(),
+                *pass_lines(),
+                *event_lines(),
+                *fabric_lines(),
+                *training_lines(),
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ from datahall.cli.main import run
 from datahall.report.chart import HEIGHT, WIDTH, svg
 from datahall.show.roofline import show_roofline
 from datahall.show.term import terms
+from datahall.units import fmt
 from datahall.validation.kernels import SYSTEMS
-from datahall.validation.ledger import validate
+from datahall.validation.ledger import DOMAINS, validate
 from datahall.validation.scorecard import Score, Scorecard
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -316,6 +317,45 @@ fitted. Score a file of your own: [howto/score-measurements.md](howto/score-meas
 """
 
 
+def domain_section(card: Scorecard) -> str:
+    """One of the other domains, for validation.md."""
+    reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
+    worst = "\n".join(
+        f"| {one.label} | {fmt(one.measured, one.unit)} | {fmt(one.predicted, one.unit)} "
+        f"| {signed(one.error_percent, 0)} |"
+        for one in card.worst
+    )
+    return f"""
+# Validation: {card.domain}
+
+`datahall validate {card.domain}`: {card.rows:,} measured rows, {card.scored:,} scored, {card.fitted:,} used for
+fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
+
+{table("", {"all": card.overall})}
+
+## {card.domain.capitalize()} by source
+
+{table("source", card.by_source)}
+
+## {card.domain.capitalize()} by hardware
+
+{table("hardware", card.by_hardware)}
+
+## {card.domain.capitalize()} furthest off
+
+| row | measured | predicted | error |
+| --- | ---: | ---: | ---: |
+{worst}
+
+## {card.domain.capitalize()} not scored
+
+| reason | rows |
+| --- | ---: |
+| a constant was fitted on it | {card.fitted:,} |
+{reasons}
+"""
+
+
 def nomenclature_page() -> str:
     """docs/nomenclature.md, from the file that `datahall explain` reads."""
     entries = []
@@ -372,9 +412,9 @@ def pages() -> list[Path]:
 
 def generated() -> dict[Path, str]:
     """The files that are written whole."""
-    card = validate("kernels")
+    others = (domain_section(validate(domain)) for domain in DOMAINS if domain != "kernels")
     return {
-        DOCS / "validation.md": validation_page(card),
+        DOCS / "validation.md": "".join([validation_page(validate("kernels")), *others]),
         DOCS / "nomenclature.md": nomenclature_page(),
         DOCS / "roofline.svg": picture(),
     }

@@ -1,0 +1,61 @@
+"""Training: spaces of layouts estimated, and steps played event by event.
+
+Calculon's figure is as recorded on a machine of this kind (40–160 evaluations per second and core); it is not run here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from clock import median_s
+from table import Line
+
+from datahall.catalog import load
+from datahall.fabric.collectives.all_reduce import ring_all_reduce_time
+from datahall.training.cluster import cluster_of
+from datahall.training.execution import simulate_step
+from datahall.training.framework import framework
+from datahall.training.layout import Layout, Space
+from datahall.training.search import search
+from datahall.training.space import layout_space
+from datahall.training.step import Job, step_times
+
+CALCULON_PER_S = 160.0  # the best rate recorded
+
+
+def training_lines() -> list[Line]:
+    """Closed forms first, then the search, then a large step played."""
+    return [*closed_form_lines(), *search_lines(), *step_lines()]
+
+
+def closed_form_lines() -> list[Line]:
+    """Times of a million ring all-reduces."""
+    draw = np.random.default_rng(1)
+    sizes, ranks = draw.uniform(1e3, 1e10, 1_000_000), draw.integers(2, 100_000, 1_000_000).astype(float)
+    took = median_s(lambda: ring_all_reduce_time(sizes, ranks, hop_s=1e-5, bytes_per_s=5e10), 5)
+    return [Line("collectives: closed forms per second", 1e6 / took, "/s", 5e6, True)]
+
+
+def search_lines() -> list[Line]:
+    """GPT-3 175B on 512 A100: every legal layout, memory and time; then the time of a large space alone."""
+    kit, shelf = framework("megatron-2022"), load()
+    job = Job(model=shelf.model("gpt-3-175b"), seq=2048, global_batch=1536)
+    cluster = cluster_of(shelf.chip("a100-sxm-80gb"), 512)
+    found = median_s(lambda: search(job, cluster, kit), 3)
+    space = layout_space(job, 512)
+    wide = Space(**{name: np.tile(getattr(space, name), 25) for name in space.__struct_fields__})
+    rate = len(wide) / median_s(lambda: step_times(job, cluster, wide, kit), 3)
+    return [
+        Line(f"training: GPT-3 on 512 chips, {len(space):,} layouts searched", found * 1e3, "ms", 1000.0),
+        Line("training: layouts estimated per second, large space", rate, "/s", 1e5, True),
+        Line("  against Calculon as recorded", rate / CALCULON_PER_S, "× its rate"),
+    ]
+
+
+def step_lines() -> list[Line]:
+    """A step of 98,304 chips, event by event."""
+    shelf = load()
+    job = Job(model=shelf.model("llama-3.1-405b"), seq=8192, global_batch=12288)
+    cluster = cluster_of(shelf.chip("h100-sxm"), 98_304)
+    layout = Layout(tp=8, pp=16, vpp=8, dp=768)
+    took = median_s(lambda: simulate_step(job, cluster, layout, framework("nemo")), 3)
+    return [Line("training: a step of 98,304 chips played", took * 1e3, "ms", 5000.0)]
