@@ -146,6 +146,7 @@ def main(path: Path) -> None:
     for name, (title, fusion, flash, fixed) in KITS.items():
         words = [one.words for one in ledger.SOURCES if one.framework == name]
         tables: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+        used: list[str] = []
         for index, row in enumerate(rows):
             source = row.text("source")
             if not any(word in source for word in words) or "lora" in source.lower():
@@ -157,6 +158,8 @@ def main(path: Path) -> None:
             stated = bool(row.text("precision")) or name != "nemo"
             use = bool(draw[index]) and stated and not any(word in source for word in NEVER)
             fitted[index] = use
+            if use and source not in used:
+                used.append(source)
             tables[use].append(found)
         train, rest = pd.DataFrame(tables[True]), pd.DataFrame(tables[False])
         free = [key for key in START if key not in fixed]
@@ -171,7 +174,7 @@ def main(path: Path) -> None:
         sets[name] = {
             "name": name, "title": title, "fusion": fusion, "flash_attention": flash, "expert_exposed": 0.7,
             "source": {"title": "Datahall, fitted on public training runs", "date": "2026-11", "kind": "derived"},
-            "fitted_on": f"{len(train)} rows, a quarter of " + ", ".join(words), "gradient_bytes": 2.0,
+            "fitted_on": f"{len(train)} rows, at most a quarter of each of " + ", ".join(used), "gradient_bytes": 2.0,
             "optimizer_bytes": 30.0, "band": band, **{key: float(f"{value:.4g}") for key, value in found.items()},
         }  # fmt: skip
     (ROOT / "training/data").mkdir(exist_ok=True)

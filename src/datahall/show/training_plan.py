@@ -53,7 +53,7 @@ def plan_train(
     kit = framework_named(framework)
     books = with_state(bookkeeping_of(kit), state)
     asked: dict[str, Cell] = {
-        "model": job.model.name, "num_tokens": num_tokens, "chip": part.name, "seq": job.seq,
+        "model": job.model.name, "tokens": num_tokens, "chip": part.name, "seq": job.seq,
         "global_batch": job.global_batch, "precision": precision, "framework": framework,
     }  # fmt: skip
     if chips is not None:

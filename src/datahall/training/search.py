@@ -29,6 +29,7 @@ PARTS = {
     "data": "gradient exchange",
     "optimizer": "optimizer",
     "fixed": "fixed costs",
+    "slowest": "waiting for the slowest rank",
 }
 
 
@@ -104,9 +105,10 @@ def search(
 
 
 def step_parts(times: StepTimes) -> dict[str, Column]:
-    """The parts of a step [s]; they add up to it but for the slowest rank's share."""
+    """The parts of a step [s]; they add up to it."""
     shown = times.slot_s - times.compute_s - times.tensor_s - times.expert_s - times.pipeline_s
     micro = times.num_micro
+    alone = times.slot_s * micro + times.bubble_s + times.data_s + times.optimizer_s + times.fixed_s
     return {
         "compute": micro * times.compute_s,
         "tensor": micro * times.tensor_s,
@@ -117,6 +119,7 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
         "data": times.data_s,
         "optimizer": times.optimizer_s,
         "fixed": times.fixed_s,
+        "slowest": times.step_s - alone,
     }
 
 
