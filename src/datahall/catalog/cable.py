@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
 from datahall.catalog.document import Table
-from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 Medium = Literal["copper", "multimode", "single-mode"]
 MEDIA: tuple[Medium, ...] = ("copper", "multimode", "single-mode")
@@ -51,10 +51,5 @@ FIELDS = (
 
 
 def read_cable(entry: Entry, name: str, table: Table) -> Cable | None:
-    """Read `[cable.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
-    read_fields(entry, table, FIELDS)
-    if entry.problems:
-        return None
-    if "year" in entry.values:
-        entry.values["year"] = int(cast(float, entry.values["year"]))
-    return msgspec.convert(entry.values | {"name": name, "facts": entry.facts}, Cable)
+    """Read `[cable.NAME]`."""
+    return read_entry(entry, name, table, FIELDS, Cable)

@@ -8,7 +8,7 @@ The same field tables drive reading, checking, `show` and the documentation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 import msgspec
 
@@ -80,6 +80,24 @@ class Entry(msgspec.Struct):
     def problem(self, message: str, *keys: str, hint: str = "") -> None:
         """Record a problem at a key of this entry."""
         self.problems.append(Problem(self.document.where(*self.path, *keys), message, hint))
+
+
+EntryType = TypeVar("EntryType", bound=msgspec.Struct)
+
+
+def read_entry(
+    entry: Entry, name: str, table: Table, fields: Iterable[Field], kind: type[EntryType]
+) -> EntryType | None:
+    """Read a whole entry as a struct; problems are recorded in `entry`, and where there are any the answer is None."""
+    read_fields(entry, table, fields)
+    if entry.problems:
+        return None
+    counts = {
+        key: int(cast(float, value))
+        for key, value in entry.values.items()
+        if key.startswith(("num_", "year"))
+    }
+    return msgspec.convert(entry.values | counts | {"name": name, "facts": entry.facts}, kind)
 
 
 def read_fields(entry: Entry, table: Table, fields: Iterable[Field], *, also: Iterable[str] = ()) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from datahall.catalog.document import Table
-from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 
 class KnownFabric(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +46,5 @@ FIELDS = (
 
 
 def read_known_fabric(entry: Entry, name: str, table: Table) -> KnownFabric | None:
-    """Read `[fabric.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
-    read_fields(entry, table, FIELDS)
-    if entry.problems:
-        return None
-    counts = {
-        key: int(cast(float, value))
-        for key, value in entry.values.items()
-        if key.startswith(("num_", "year"))
-    }
-    return msgspec.convert(entry.values | counts | {"name": name, "facts": entry.facts}, KnownFabric)
+    """Read `[fabric.NAME]`."""
+    return read_entry(entry, name, table, FIELDS, KnownFabric)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
 from datahall.catalog.document import Table
-from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 LinkKind = Literal["scale-up", "host", "network"]
 
@@ -44,10 +44,5 @@ FIELDS = (
 
 
 def read_link(entry: Entry, name: str, table: Table) -> Link | None:
-    """Read `[link.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
-    read_fields(entry, table, FIELDS)
-    if entry.problems:
-        return None
-    if "year" in entry.values:
-        entry.values["year"] = int(cast(float, entry.values["year"]))
-    return msgspec.convert(entry.values | {"name": name, "facts": entry.facts}, Link)
+    """Read `[link.NAME]`."""
+    return read_entry(entry, name, table, FIELDS, Link)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.document import Table
-from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 
 class Reroute(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,8 +28,5 @@ FIELDS = (
 
 
 def read_reroute(entry: Entry, name: str, table: Table) -> Reroute | None:
-    """Read `[reroute.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
-    read_fields(entry, table, FIELDS)
-    if entry.problems:
-        return None
-    return msgspec.convert(entry.values | {"name": name, "facts": entry.facts}, Reroute)
+    """Read `[reroute.NAME]`."""
+    return read_entry(entry, name, table, FIELDS, Reroute)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
 from datahall.catalog.document import Table
-from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 Network = Literal["infiniband", "ethernet", "scale-up", "optical-circuit"]
 NETWORKS: tuple[Network, ...] = ("infiniband", "ethernet", "scale-up", "optical-circuit")
@@ -59,13 +59,5 @@ FIELDS = (
 
 
 def read_switch(entry: Entry, name: str, table: Table) -> Switch | None:
-    """Read `[switch.NAME]`; problems are recorded in `entry`, and where there are any the answer is None."""
-    read_fields(entry, table, FIELDS)
-    if entry.problems:
-        return None
-    counts = {
-        key: int(cast(float, value))
-        for key, value in entry.values.items()
-        if key.startswith(("num_", "year"))
-    }
-    return msgspec.convert(entry.values | counts | {"name": name, "facts": entry.facts}, Switch)
+    """Read `[switch.NAME]`."""
+    return read_entry(entry, name, table, FIELDS, Switch)
