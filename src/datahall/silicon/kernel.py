@@ -199,8 +199,7 @@ def _grouped(
 ) -> KernelTime:
     constants = calibration.constants
     weight_bytes = bytes_per_value(operator.weight_precision)
-    batched = operator.name.startswith("absorb")
-    grouped = constants.batched if batched else constants.grouped
+    grouped = constants.batched if shape.batched else constants.grouped
     path, bf16 = constants.path(operator.precision), constants.path("bf16")
     droop = constants.sustained if sustained else 1.0
     times = grouped_times(

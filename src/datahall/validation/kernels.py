@@ -202,8 +202,8 @@ def our_experts(row: Row) -> Prediction:
     _check_experts(top_k, experts)
     n, k = (2 * ffn, hidden) if row.text("op") == "gate_up" else (hidden, ffn)
     rows = max(tokens * top_k, experts)  # a batched product gives every expert at least one row
-    name = "absorb_batched" if row.text("how") == "bmm" else "experts"
-    operator = _experts(name, GroupedGemm(rows, experts, n, k), min(rows, experts), "bf16")
+    shape = GroupedGemm(rows, experts, n, k, batched=row.text("how") == "bmm")
+    operator = _experts("experts", shape, min(rows, experts), "bf16")
     found = timed(load().chip(OURS), [operator], "grouped_gemm", "pytorch")
     label = f"{row.text('how')} {rows:g} rows, {experts:g} experts of {n:g} × {k:g}"
     return _prediction(

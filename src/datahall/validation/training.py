@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from datahall.catalog import load
 from datahall.catalog.chip import Chip
@@ -19,7 +18,7 @@ from datahall.catalog.model import Layer, Model
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.testbed import chip_named
 from datahall.training.cluster import Cluster, cluster_of
-from datahall.training.framework import Framework, framework
+from datahall.training.framework import framework
 from datahall.training.layout import Layout, Space
 from datahall.training.step import Job, step_times
 from datahall.validation.measurement import Format, Outcome, Row, RowError
@@ -288,13 +287,3 @@ FORMATS = (
         predict_rows,
     ),
 )
-
-
-def frameworks_of_sources() -> dict[str, Framework]:
-    """The framework of each source, by the words that give it away."""
-    return {one.words: framework(one.framework) for one in SOURCES}
-
-
-def errors(outcomes: Iterable[Outcome]) -> np.ndarray:
-    """Relative errors of the predictions among some outcomes."""
-    return np.array([one.predicted / one.measured - 1.0 for one in outcomes if isinstance(one, Prediction)])

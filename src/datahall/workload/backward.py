@@ -126,8 +126,8 @@ def gradient_operators(
         return _gemm_gradients(forward, shape.m, shape.n, shape.k, 1.0, (into, weight), gradients, precision)
     if isinstance(shape, GroupedGemm):
         num = shape.num_experts
-        into_grouped = GroupedGemm(shape.rows, num, shape.k, shape.n)
-        weight_grouped = GroupedGemm(shape.k * num, num, shape.n, shape.rows / num)
+        into_grouped = GroupedGemm(shape.rows, num, shape.k, shape.n, shape.batched)
+        weight_grouped = GroupedGemm(shape.k * num, num, shape.n, shape.rows / num, shape.batched)
         shapes = (into_grouped, weight_grouped)
         return _gemm_gradients(forward, shape.rows, shape.n, shape.k, num, shapes, gradients, precision)
     if isinstance(shape, Attention):

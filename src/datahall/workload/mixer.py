@@ -101,8 +101,8 @@ def _absorbed_core(step: Step, mla: Mla, heads: Number, count: float) -> tuple[O
     Engines keep the two absorbed matrices in the wide format whatever the weights are stored in.
     """
     tokens, latent = step.attention_tokens, mla.kv_rank + mla.rope_head_dim
-    into = GroupedGemm(tokens * heads, heads, mla.kv_rank, mla.nope_head_dim)
-    out_of = GroupedGemm(tokens * heads, heads, mla.value_head_dim, mla.kv_rank)
+    into = GroupedGemm(tokens * heads, heads, mla.kv_rank, mla.nope_head_dim, batched=True)
+    out_of = GroupedGemm(tokens * heads, heads, mla.value_head_dim, mla.kv_rank, batched=True)
     cores = [
         attention_core(
             step,

@@ -34,6 +34,7 @@ class GroupedGemm(msgspec.Struct, frozen=True):
     num_experts: Number
     n: Number
     k: Number
+    batched: bool = False  # equal rows each, as one batched product: heads, not routed experts
 
 
 class Attention(msgspec.Struct, frozen=True):

@@ -36,7 +36,6 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     library: str = "nccl"
     version: tuple[int, int] = DEFAULT_VERSION
     nvls: bool = True
-    sharp: bool = False
     ll128: bool = True
     num_channels: int = 0
     inside_level: Basis = "datasheet only"
@@ -176,7 +175,7 @@ def network_of(fabric: str, level: str | None = None) -> Across:
 
 def system_of(
     chip: str | Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, fabric: str = "infiniband",
-    version: tuple[int, int] = DEFAULT_VERSION, level: str | None = None, sharp: bool = False,
+    version: tuple[int, int] = DEFAULT_VERSION, level: str | None = None,
     catalog: Catalog | None = None,
 ) -> System:  # fmt: skip
     """A system from the catalogue: the chip's domain and links, and the NICs of the server it is sold in."""
@@ -201,6 +200,5 @@ def system_of(
         across=net if nic else None,
         fabric=fabric,
         version=version,
-        sharp=sharp,
         inside_level=basis,
     )
