@@ -11,7 +11,7 @@ from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.execution import Execution, simulate_step
 from datahall.training.framework import framework, frameworks
 from datahall.training.layout import Layout
-from datahall.training.stage_work import cut_layers
+from datahall.training.stage import cut_layers
 from datahall.training.step import Job
 from datahall.training.straggler import Stragglers, expected_maximum
 

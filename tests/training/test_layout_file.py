@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from datahall.errors import DocumentError
+from datahall.catalog import Catalog
+from datahall.errors import DocumentError, ScenarioError
 from datahall.training.layout import Layout
 from datahall.training.layout_file import read_layout
 
+SHELF = Catalog(user=False)
 MEGATRON = """#!/bin/bash
 # Runs the "175B" parameter model
 export CUDA_DEVICE_MAX_CONNECTIONS=1
@@ -79,6 +81,73 @@ def test_megatron_arguments(tmp_path: Path) -> None:
     assert set(found.ignored) == {"nproc-per-node", "nnodes", "lr", "data-path"}
 
 
+MIXTURE = """
+torchrun pretrain_gpt.py --num-layers 61 --num-experts 256 \\
+    --tensor-model-parallel-size 2 --pipeline-model-parallel-size 16 --expert-model-parallel-size 64 \\
+    --expert-tensor-parallel-size 1 --decoder-first-pipeline-num-layers 3 --decoder-last-pipeline-num-layers 2 \\
+    --recompute-granularity selective --recompute-modules mla_up_proj moe_act layernorm \\
+    --context-parallel-size 2 --cp-comm-type a2a --use-distributed-optimizer --optimizer-cpu-offload \\
+    --num-distributed-optimizer-instances 4 --micro-batch-size 1 --overlap-grad-reduce
+"""
+
+
+def test_megatron_arguments_of_a_mixture(tmp_path: Path) -> None:
+    found = read_layout(written(tmp_path, "run.sh", MIXTURE))
+    layout = found.finished(found.on(2048), SHELF.model("deepseek-v3"))
+    assert (layout.etp, layout.context, layout.offload) == (1, "all-to-all", ("optimizer",))
+    assert layout.modules == ("layernorm", "mla_up_proj", "moe_act")
+    assert layout.split == (3, *(4,) * 14, 2)
+    assert (layout.dp, layout.shard) == (32, 8)
+    assert found.ignored == ("overlap-grad-reduce",)
+    layout.check(SHELF.model("deepseek-v3"), 2048, 64)
+
+
+def test_megatron_cuts_experts_as_the_rest_unless_told(tmp_path: Path) -> None:
+    text = "--tensor-model-parallel-size 4 --expert-model-parallel-size 8"
+    assert read_layout(written(tmp_path, "a.sh", text)).layout.etp == 4
+    assert read_layout(written(tmp_path, "b.sh", "--tensor-model-parallel-size 4")).layout.etp == 0
+
+
+def test_embedding_and_loss_take_the_place_of_layers(tmp_path: Path) -> None:
+    text = (
+        "--pipeline-model-parallel-size 16 --account-for-embedding-in-pipeline-split\n"
+        "--account-for-loss-in-pipeline-split\n"
+    )
+    found = read_layout(written(tmp_path, "a.sh", text))
+    assert found.finished(found.layout, SHELF.model("llama-3.1-405b")).split == (7, *(8,) * 14, 7)
+    with pytest.raises(ScenarioError, match="do not divide by pp 16"):
+        found.finished(found.layout, SHELF.model("llama-3.1-70b"))
+
+
+def test_torchtitan_replicates_what_groups_share(tmp_path: Path) -> None:
+    text = (
+        "[parallelism]\ndata_parallel_shard_degree = 8\ndata_parallel_replicate_degree = 4\n"
+        "expert_parallel_degree = 8\nexpert_tensor_parallel_degree = 1\n[training]\nenable_cpu_offload = true\n"
+    )
+    found = read_layout(written(tmp_path, "hsdp.toml", text))
+    layout = found.finished(found.layout, SHELF.model("qwen3-30b-a3b"))
+    assert (layout.dp, layout.shard, layout.zero, layout.etp) == (32, 8, 3, 1)
+    assert layout.offload == ("optimizer", "parameters")
+    rest = read_layout(written(tmp_path, "rest.toml", "[parallelism]\ndata_parallel_replicate_degree = 4\n"))
+    assert rest.finished(rest.on(64), SHELF.model("llama-3.1-8b")).shard == 16
+    plain = read_layout(written(tmp_path, "ddp.toml", text.replace("shard_degree = 8", "shard_degree = 1")))
+    assert (plain.layout.zero, plain.layout.dp, plain.num_copies) == (0, 4, 1)
+
+
+def test_deepspeed_offload_groups_and_compression(tmp_path: Path) -> None:
+    text = """{"zero_optimization": {"stage": 3, "mics_shard_size": 8, "zero_hpz_partition_size": 8,
+      "offload_optimizer": {"device": "nvme", "nvme_path": "/x"}, "offload_param": {"device": "cpu"}},
+      "communication_data_type": "fp16"}"""
+    found = read_layout(written(tmp_path, "ds.json", text))
+    assert found.layout.offload == ("optimizer:nvme", "parameters")
+    assert (found.layout.shard, found.layout.compression) == (8, "bf16")
+    assert set(found.ignored) == {
+        "zero_optimization.zero_hpz_partition_size", "zero_optimization.offload_optimizer.nvme_path",
+    }  # fmt: skip
+    signs = '{"optimizer": {"type": "OneBitAdam"}, "train_micro_batch_size_per_gpu": 1}'
+    assert read_layout(written(tmp_path, "signs.json", signs)).layout.compression == "1-bit"
+
+
 def test_torchtitan(tmp_path: Path) -> None:
     found = read_layout(written(tmp_path, "llama3_70b.toml", TITAN))
     assert found.layout == Layout(tp=8, dp=32, zero=3, micro_batch=16, recompute="full")
@@ -135,6 +204,14 @@ BAD = [
         ["run.sh:3:", "30 layers do not divide"],
     ),
     ("run.sh", "--num-layers-per-virtual-pipeline-stage 4", ["needs --num-layers"]),
+    (
+        "run.sh",
+        "--recompute-granularity selective\n--recompute-modules moe_acts\n--cp-comm-type spiral\n"
+        "--optimizer-cpu-offload --optimizer-offload-fraction 0.5",
+        ['run.sh:2: recompute-modules names "moe_acts"', "did you mean moe_act?", "run.sh:3:", "one of p2p, a2a",
+         "run.sh:4:"],
+    ),
+    ("a.json", '{"zero_optimization": {"offload_param": {"device": "gpu"}}}', ["one of none, cpu, nvme"]),
 ]  # fmt: skip
 
 

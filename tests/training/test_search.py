@@ -11,7 +11,16 @@ from datahall.training.cluster import cluster_of
 from datahall.training.framework import framework
 from datahall.training.layout import Space
 from datahall.training.memory import peak_memory
-from datahall.training.search import Search, front, loss, pareto, search, sensitivity, step_parts
+from datahall.training.search import (
+    Search,
+    front,
+    loss,
+    machine_sensitivity,
+    pareto,
+    search,
+    sensitivity,
+    step_parts,
+)
 from datahall.training.space import Options, layout_space
 from datahall.training.step import Job, step_times
 
@@ -36,6 +45,48 @@ def test_the_winner_is_the_minimum_of_a_loop(found: Search) -> None:
         if peak_memory(JOB, H100, one, BOOKS["nemo"]).headroom_bytes[0] >= 0:
             fastest = min(fastest, float(step_times(JOB, cluster, one, KIT).step_s[0]))
     assert float(found.step_s[found.order[0]]) == pytest.approx(fastest)
+
+
+def test_the_winner_of_the_wide_space_is_the_minimum_of_a_loop() -> None:
+    job = Job(model=SHELF.model("qwen3-30b-a3b"), seq=4096, global_batch=32)
+    cluster = cluster_of(H100, 16, servers=SHELF.servers())
+    wide = Options(
+        micro_batch=(1,), zero=(1, 3), vpp=(1,), recompute=("none", "selective"), tp=(1, 4), ep=(1, 4, 8),
+        etp=(0, 1, 2), shard=(0, 2, 8), context=("ring", "all-to-all"), offload=((), ("optimizer",)),
+    )  # fmt: skip
+    found = search(job, cluster, KIT, options=wide)
+    rows = [found.space.row(row) for row in range(len(found.space))]
+    assert {row.etp for row in rows} == {0, 1, 2}
+    assert {row.shard for row in rows} == {0, 2, 8}
+    fastest = np.inf
+    for row in rows:
+        row.check(job.model, 16, 32)
+        one = Space.of(row)
+        if peak_memory(job, H100, one, BOOKS["nemo"]).headroom_bytes[0] >= 0:
+            fastest = min(fastest, float(step_times(job, cluster, one, KIT).step_s[0]))
+    assert float(found.step_s[found.order[0]]) == pytest.approx(fastest)
+
+
+def test_what_the_host_cannot_hold_does_not_fit() -> None:
+    """All activations of 405B on one chip are more than a server has; its optimizer states are not."""
+    job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=64)
+    options = Options(
+        offload=(("optimizer",), ("optimizer", "activations")), pp=(1,), tp=(1, 8), cp=(1,), zero=(3,)
+    )
+    known = search(job, cluster_of(H100, 64, servers=SHELF.servers()), KIT, options=options)
+    unknown = search(job, cluster_of(H100, 64), KIT, options=options)
+    assert 0 < known.num_fitting < unknown.num_fitting
+    lost = next(int(row) for row in unknown.order if row not in known.order)
+    assert loss(known, lost).reason == "the host does not hold what it moves there"
+
+
+def test_a_slower_network_makes_no_step_shorter(found: Search) -> None:
+    changed = {name: step_s for name, step_s, _ in machine_sensitivity(found)}
+    own = float(found.step_s[found.order[0]])
+    assert changed["network -20%"] >= own >= changed["network +20%"]
+    assert changed["scale-up domain of 4"] >= own >= changed["scale-up domain of 16"]
+    for _, _, fastest in machine_sensitivity(found):
+        fastest.check(JOB.model, 16, 64)
 
 
 def test_the_ranking_holds_all_that_fit_and_only_those(found: Search) -> None:

@@ -12,7 +12,8 @@ from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.communication import group_times
 from datahall.training.framework import framework, frameworks
 from datahall.training.layout import Layout, Space
-from datahall.training.step import Job, step_times
+from datahall.training.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step import Job, kernel_times, operator_times, step_times
 from datahall.workload.precision import Precision
 
 GPT3 = Job(model=load().model("gpt-3-175b"), seq=2048, global_batch=1536)
@@ -119,3 +120,29 @@ def test_every_framework_says_what_it_was_fitted_on() -> None:
     for kit in frameworks().values():
         assert kit.fitted_on
         assert kit.band[0] < 1 < kit.band[1] or kit.name in {"megatron-deepspeed"}
+
+
+def test_adapters_have_next_to_nothing_to_update_or_exchange(selene: Cluster) -> None:
+    kit, space = framework("megatron-2022"), Space.of(BASE)
+    whole = step_times(GPT3, selene, space, kit)
+    adapters = step_times(msgspec.structs.replace(GPT3, adapters_only=True), selene, space, kit)
+    assert adapters.optimizer_s[0] < 0.01 * whole.optimizer_s[0]
+    assert adapters.data_s[0] < 0.01 * whole.data_s[0]
+
+
+def test_wider_gradients_take_longer_to_add_up_unless_they_are_sharded(selene: Cluster) -> None:
+    kit = framework("megatron-2022")
+    wide = msgspec.structs.replace(kit, gradient_bytes=4.0)
+    for zero, slower in ((1, True), (3, False)):
+        space = Space.of(msgspec.structs.replace(BASE, zero=zero))
+        found = kernel_times(GPT3, selene, space, wide)[0] - kernel_times(GPT3, selene, space, kit)[0]
+        assert (found[0] > 0) == slower
+
+
+@pytest.mark.parametrize(("kit", "ratio"), [("nemo", 3.0), ("megatron-2022", 2.0)])
+def test_attention_takes_longer_backward_than_forward(kit: str, ratio: float, selene: Cluster) -> None:
+    job = Job(model=load().model("llama-3.1-8b"), seq=8192, global_batch=8)
+    operators = micro_batch_operators(job, framework(kit), sharding_of(Layout(tp=8)), 1.0, "full")
+    times = {one.name: float(total) for one, total in operator_times(job, selene, operators, framework(kit))}
+    assert times["attention_backward"] == pytest.approx(ratio * times["attention"])
+    assert times["attention_recompute"] == pytest.approx(times["attention"])

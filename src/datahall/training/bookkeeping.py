@@ -33,6 +33,8 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     recipe: StateRecipe = RECIPES["megatron"]
     saving: Saving = Saving()
     loss: Loss = "fused"
+    loss_bytes: float = 4.0  # of a value of the eager cross-entropy
+    frees_gradients: bool = False  # none between steps: each is allocated as backward reaches it
     narrow_activations: bool = False  # a narrow format also keeps the inputs of the MLP's activation narrow
     placeholders: bool = (
         True  # one 16-bit gradient per shape of weight, though it is added to the wide buffer
@@ -58,6 +60,28 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             saving=_UNFUSED, loss="wide", placeholders=False, workspace_bytes=64 * MIB + 2e9
         ),
         "fsdp": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
+        "torchtitan": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        # MLPerf's adapters: frozen weights are kept in one byte
+        "mlperf-lora": Bookkeeping(recipe=RECIPES["fp8-parameters"], narrow_activations=True),
+        # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
+        "megatron-deepspeed-bf16": Bookkeeping(
+            recipe=StateRecipe(2.0, 6.0, 4.0, 8.0),
+            saving=_UNFUSED,
+            loss="wide",
+            placeholders=False,
+            workspace_bytes=64 * MIB + 2e9,
+        ),
+        # one process, weights, gradients and moments in bf16, cross-entropy of bf16 logits
+        "eager": Bookkeeping(
+            recipe=RECIPES["pure-bf16"],
+            saving=Saving(framework="huggingface-eager"),
+            loss="eager",
+            loss_bytes=2.0,
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+        ),
     }
 )
 

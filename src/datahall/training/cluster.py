@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Iterable
+from math import isfinite, prod
 
 import msgspec
 
 from datahall.catalog.chip import Chip
+from datahall.catalog.server import Server
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import System, system_of
+from datahall.training.host import Host, host_of
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +20,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     chip: Chip
     num_chips: int
     system: System
+    host: Host = Host()  # what stands behind each chip
 
     @property
     def num_domain(self) -> int:
@@ -31,10 +35,19 @@ def cluster_of(
     num_domain: int = 0,
     nic_bytes_per_s: float = 0.0,
     fabric: str = "infiniband",
+    servers: Iterable[Server] = (),
+    torus: tuple[int, ...] = (),
 ) -> Cluster:
-    """A cluster from the catalogue: the chip's usual domain and NIC unless told otherwise."""
+    """A cluster from the catalogue: the chip's usual domain and NIC unless told otherwise.
+
+    `torus` are the sides of one slice where chips are wired to their neighbours; more chips are more slices.
+
+    Host memory and drives are those of the first of `servers` that holds the chip.
+    """
     if num_chips < 1:
         raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
     nic = nic_bytes_per_s or (chip.nic_bytes_per_s if isfinite(chip.nic_bytes_per_s) else 0.0)
     system = system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric)
-    return Cluster(chip=chip, num_chips=num_chips, system=system)
+    if torus:
+        system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
+    return Cluster(chip=chip, num_chips=num_chips, system=system, host=host_of(chip, servers))

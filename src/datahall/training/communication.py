@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from datahall.fabric.collectives.bus import Collective
 from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.system import System
+from datahall.fabric.collectives.torus import torus_times
 from datahall.training.layout import Column, unique_rows
 
 
@@ -28,7 +29,17 @@ def group_times(
     out = np.zeros(sizes.shape)
     for place, (count, step) in enumerate(distinct):
         here: NDArray[np.bool_] = index == place
-        if count > 1:
+        if count > 1 and system.torus:
+            out[here] = torus_times(
+                collective,
+                sizes[here],
+                system.torus,
+                num_ranks=int(count),
+                stride=int(step),
+                chip_bytes_per_s=system.scale_up_bytes_per_s,
+                network_bytes_per_s=system.nic_bytes_per_s,
+            )
+        elif count > 1:
             inside = max(1, int(system.num_domain // max(step, 1.0)))
             near = msgspec.structs.replace(system, num_domain=inside)
             out[here] = _times(near, collective, sizes[here], int(count))

@@ -29,6 +29,22 @@ Floats = NDArray[np.float64]
 NUM_STEPS = 8  # drawn where chips jitter
 
 
+# part of a step -> what a person calls it
+PART_NAMES = {
+    "kernels_s": "kernels",
+    "redone_s": "of which recomputed",
+    "exchange_s": "tensor and expert exchange",
+    "beside_s": "slowed by what runs beside",
+    "messages_s": "messages between stages",
+    "bubble_s": "bubble",
+    "data_s": "gradients and parameters",
+    "optimizer_s": "optimizer",
+    "offload_s": "traffic to the host",
+    "fixed_s": "once a step",
+    "slowest_s": "waiting for the slowest rank",
+}
+
+
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """A step taken apart on its slowest stage [s]."""
 
@@ -42,12 +58,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     optimizer_s: float
     fixed_s: float
     slowest_s: float  # waiting for the slowest rank
+    offload_s: float = 0.0  # traffic to host or NVMe that nothing hides
 
     @property
     def step_s(self) -> float:
         return (
             self.kernels_s + self.exchange_s + self.beside_s + self.messages_s + self.bubble_s
-            + self.data_s + self.optimizer_s + self.fixed_s + self.slowest_s
+            + self.data_s + self.optimizer_s + self.offload_s + self.fixed_s + self.slowest_s
         )  # fmt: skip
 
 
@@ -110,7 +127,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         opened_s = float(self.played.start_s[:, 0].min())
         data_s = opened_s + self.played.makespan_s - free_s + self.data_exposed_s
         optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
-        alone_s = self.played.makespan_s + self.data_exposed_s + optimizer_s + fixed_s
+        offload_s = float(closed.offload_s[0])
+        alone_s = self.played.makespan_s + self.data_exposed_s + optimizer_s + offload_s + fixed_s
         return Parts(
             kernels_s=kernels_s,
             redone_s=layers * stages.layer.redone_s,
@@ -122,6 +140,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             optimizer_s=optimizer_s,
             fixed_s=fixed_s,
             slowest_s=self.step_s - alone_s,
+            offload_s=offload_s,
         )
 
     @property
@@ -134,7 +153,11 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         in_slots_s = num_micro * float(closed.slot_s[0])
         bubble_s = self._closed_bubble()
         alone_s = in_slots_s + float(
-            closed.bubble_s[0] + closed.data_s[0] + closed.optimizer_s[0] + closed.fixed_s[0]
+            closed.bubble_s[0]
+            + closed.data_s[0]
+            + closed.optimizer_s[0]
+            + closed.offload_s[0]
+            + closed.fixed_s[0]
         )
         growth = float(closed.step_s[0]) / alone_s
         total_s = alone_s + bubble_s - float(closed.bubble_s[0])
@@ -149,6 +172,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             optimizer_s=float(closed.optimizer_s[0]),
             fixed_s=float(closed.fixed_s[0]),
             slowest_s=(growth - 1.0) * total_s,
+            offload_s=float(closed.offload_s[0]),
         )
 
     @property
@@ -225,7 +249,8 @@ def simulate_step(
     stages = stage_work(job, cluster, layout, framework, plan, closed)
     played = simulate(plan, stages.work)
     twice = 2.0 if name == "dualpipe" else 1.0
-    rest_s = twice * float(closed.data_s[0]) + float(closed.optimizer_s[0] + closed.fixed_s[0])
+    once_s = float(closed.optimizer_s[0] + closed.offload_s[0] + closed.fixed_s[0])
+    rest_s = twice * float(closed.data_s[0]) + once_s
     growth = (
         1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
@@ -26,14 +27,30 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
         1.0  # and again on chips newer than its attention was written for (past Ampere)
     )
     tensor_exposed: float  # share of tensor-parallel exchange that nothing hides
-    expert_exposed: float  # share of expert dispatch and combine
+    expert_exposed: float = 1.0  # share of expert dispatch and combine; 1: kernels wait for it
+    deduplicated: bool = False  # a token goes once to a chip and once to a domain, not once to each expert
+    fused_experts: bool = False  # biases and activations of experts are done inside their products
     pipeline_exposed: float
     data_exposed: float  # share of gradient exchange outside what backward can hide
     gradient_bytes: float  # of a gradient on the wire
     optimizer_bytes: float  # moved per parameter of the chip's own share
     fixed_s: float  # loss, norms, data, host work once a step
     jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower
-    band: tuple[float, float] = (0.85, 1.18)
+    host_s: float = 0.0  # host time to launch one operator of a layer; 0: never in the way
+    captured: Literal["none", "attention", "step"] = "none"  # what CUDA graphs replay without the host
+    band: tuple[float, float] = (0.85, 1.18)  # P10–P90 of measured over predicted steps of dense models
+    expert_band: tuple[float, float] = (0.8, 1.3)  # of mixtures of experts, on which nothing was fitted
+    adapter_band: tuple[float, float] = (0.8, 1.3)  # of adapters alone
+    kin_band: tuple[float, float] = (0.8, 1.3)  # on chips whose kernels were not measured
+
+
+def band_of(kit: Framework, *, moe: bool, adapters: bool, measured: bool) -> tuple[float, float]:
+    """The band of a step: of the kind of job that was seen to miss most."""
+    if moe:
+        return kit.expert_band
+    if adapters:
+        return kit.adapter_band
+    return kit.band if measured else kit.kin_band
 
 
 WRITTEN_FOR = {"volta", "turing", "ampere", "ada"}  # families that attention before 2024 was written for

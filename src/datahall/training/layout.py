@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import ceil
+from typing import Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.model import Model
-from datahall.errors import ScenarioError
+from datahall.training.choices import (
+    COMPRESSIONS,
+    CONTEXTS,
+    OFFLOADS,
+    RECOMPUTES,
+    Context,
+    module_bits,
+    module_names,
+    offload_code,
+    offload_names,
+    offload_parts,
+)
+from datahall.training.legality import broken_rules, check_layout
 from datahall.workload.activation import Recompute
-from datahall.workload.sharding import Sharding
 
 Column = NDArray[np.float64]
-RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +41,15 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     micro_batch: int = 1
     recompute: Recompute = "none"
     sequence_parallel: bool = True
+    etp: int = 0  # chips that share one expert; 0: tp/ep of them, from ep = tp on one
+    shard: int = 0  # data-parallel ranks that share a state, others hold copies (HSDP); 0: all of dp
+    context: Context = "ring"
+    split: tuple[
+        int, ...
+    ] = ()  # layers of each stage, or of each of its chunks in turn; (): as even as can be
+    modules: tuple[str, ...] = ()  # of selective recomputation; (): the core of attention
+    offload: tuple[str, ...] = ()  # e.g. ("optimizer", "activations:nvme"); without a tier it is the host
+    compression: str = "none"  # of gradients on the wire
 
     @property
     def num_chips(self) -> int:
@@ -42,86 +61,53 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
         >>> Layout(tp=4, pp=8, vpp=6, dp=16).words
         'tp 4, pp 8 × 6, dp 16, zero 1, mb 1'
+        >>> Layout(dp=64, zero=3, shard=8, offload=("optimizer",)).words
+        'dp 64, zero 3 in groups of 8, mb 1, optimizer on host'
         """
         stages = f"pp {self.pp} × {self.vpp}" if self.vpp > 1 else f"pp {self.pp}"
-        degrees = {f"tp {self.tp}": self.tp, stages: self.pp, f"cp {self.cp}": self.cp}
-        degrees |= {f"ep {self.ep}": self.ep, f"dp {self.dp}": self.dp}
+        context = f"cp {self.cp}" + (" all-to-all" if self.context != "ring" else "")
+        degrees = {f"tp {self.tp}": self.tp, stages: self.pp, context: self.cp}
+        degrees |= {f"ep {self.ep}": self.ep, f"etp {self.etp}": self.etp * 2, f"dp {self.dp}": self.dp}
         said = [text for text, value in degrees.items() if value > 1]
-        said += [f"zero {self.zero}"] if self.dp * self.cp > 1 else []
+        group = f" in groups of {self.shard}" if 0 < self.shard < self.dp else ""
+        said += [f"zero {self.zero}{group}"] if self.dp * self.cp > 1 else []
         said += [f"mb {self.micro_batch}"]
-        said += [f"recompute {self.recompute}"] if self.recompute != "none" else []
+        said += [f"split {_runs(self.split)}"] if self.split else []
+        again = "+".join(self.modules) or self.recompute
+        said += [f"recompute {again}"] if self.recompute != "none" else []
+        said += [f"{what} on {tier}" for what, tier in map(offload_parts, self.offload)]
+        said += [f"gradients {self.compression}"] if self.compression != "none" else []
         return ", ".join(said)
 
     def check(self, model: Model, num_chips: int, global_batch: int) -> None:
         """Refuse a layout that cannot run: which rule, the value, and the nearest legal ones."""
-        whole = {"tp": self.tp, "pp": self.pp, "vpp": self.vpp, "cp": self.cp, "ep": self.ep, "dp": self.dp}
-        for name, value in (whole | {"micro_batch": self.micro_batch}).items():
-            if value < 1:
-                raise ScenarioError(f"{name} is {value}; it must be at least 1")
-        if self.zero not in (0, 1, 2, 3):
-            raise ScenarioError(f"zero is {self.zero}; it must be 0, 1, 2 or 3")
-        if self.num_chips != num_chips:
-            group = self.tp * self.pp * self.cp
-            raise ScenarioError(
-                f"tp {self.tp} × pp {self.pp} × cp {self.cp} × dp {self.dp} is {self.num_chips:,} chips, "
-                f"not {num_chips:,}",
-                hint=f"dp {num_chips // group} would fit"
-                if num_chips % group == 0
-                else _divisors_hint("tp·pp·cp", num_chips, group),
-            )
-        _divides("tp", self.tp, "attention heads", model.num_heads)
-        if self.ep > 1 and model.moe is None:
-            raise ScenarioError(
-                f"ep is {self.ep}, but {model.title or model.name} has no experts", hint="ep 1"
-            )
-        _divides("ep", self.ep, "experts", model.moe.num_experts if model.moe else 1)
-        _divides("ep", self.ep, "chips of a stage", self.tp * self.cp * self.dp)
-        Sharding(tp=float(self.tp), ep=float(self.ep)).check(model)
-        stages = self.pp * self.vpp
-        most = model.num_layers + 2  # embedding and head may take a place: Llama 3 put 126 layers on 16 × 8
-        if stages > most:
-            raise ScenarioError(
-                f"{self.pp} stages of {self.vpp} chunks are {stages}, "
-                f"but {model.title or model.name} has {model.num_layers} layers",
-                hint=f"pp · vpp of at most {most}",
-            )
-        if self.pp > model.num_layers:
-            raise ScenarioError(
-                f"pp {self.pp} leaves {self.pp - model.num_layers} stages without a layer",
-                hint=f"pp of at most {model.num_layers}",
-            )
-        if self.vpp > 1 and self.pp == 1:
-            raise ScenarioError(
-                f"vpp is {self.vpp}, but one stage has nothing to interleave", hint="vpp 1, or pp 2 and more"
-            )
-        _divides("vpp", self.vpp, "layers of a stage", ceil(model.num_layers / self.pp))
-        _divides(
-            "dp · micro_batch", self.dp * self.micro_batch, "sequences of the global batch", global_batch
-        )
-        num_micro = global_batch // (self.dp * self.micro_batch)
-        if self.vpp > 1 and num_micro % self.pp:
-            raise ScenarioError(
-                f"interleaved stages need micro-batches in multiples of pp {self.pp}; there are {num_micro}",
-                hint="vpp 1, or a global batch that divides",
-            )
+        check_layout(self, model, num_chips, global_batch)
+
+    def is_legal(self, model: Model, num_chips: int, global_batch: int) -> bool:
+        """Whether `check` would pass, without looking for something better to suggest."""
+        return next(broken_rules(self, model, num_chips, global_batch), None) is None
 
 
-def _divides(name: str, value: int, what: str, total: int) -> None:
-    if total % value:
-        raise ScenarioError(
-            f"{name} {value} does not divide {total:,} {what}", hint=_divisors_hint(name, total, value)
-        )
+def _runs(split: tuple[int, ...]) -> str:
+    """Layers of stages with repeats together.
+
+    >>> _runs((5, 6, 6, 6, 4))
+    '5 6×3 4'
+    """
+    found: list[list[int]] = []
+    for layers in split:
+        if found and found[-1][0] == layers:
+            found[-1][1] += 1
+        else:
+            found.append([layers, 1])
+    return " ".join(f"{layers}×{count}" if count > 1 else f"{layers}" for layers, count in found)
 
 
-def _divisors_hint(name: str, total: int, value: int) -> str:
-    divisors = [number for number in range(1, total + 1) if total % number == 0] if total < 10**6 else [1]
-    below = max((one for one in divisors if one <= value), default=1)
-    above = min((one for one in divisors if one >= value), default=below)
-    return f"nearest for {name}: {below}" + (f" or {above}" if above != below else "")
+NUMBERS = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard")
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
-    """Many layouts as columns of equal length."""
+    """Many layouts as columns of equal length; cuts by hand stand in a table of their own."""
 
     tp: Column
     pp: Column
@@ -131,8 +117,16 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     dp: Column
     zero: Column
     micro_batch: Column
+    etp: Column
+    shard: Column
     recompute: NDArray[np.int8]  # index into RECOMPUTES
     sequence_parallel: NDArray[np.bool_]
+    context: NDArray[np.int8]  # index into CONTEXTS
+    modules: NDArray[np.int16]  # a bit for each of MODULES
+    offload: NDArray[np.int8]  # a digit of base 3 for each of OFFLOADS: 0 stays, 1 host, 2 nvme
+    compression: NDArray[np.int8]  # index into COMPRESSIONS
+    split: NDArray[np.int16]  # index into `splits`
+    splits: tuple[tuple[int, ...], ...] = ((),)
 
     def __len__(self) -> int:
         return int(self.tp.size)
@@ -145,25 +139,81 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
         def column(name: str) -> Column:
             return np.array([getattr(row, name) for row in rows], dtype=np.float64)
 
-        names = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch")
+        splits = tuple(dict.fromkeys(((), *(row.split for row in rows))))
         return cls(
-            **{name: column(name) for name in names},
+            **{name: column(name) for name in NUMBERS},
             recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
             sequence_parallel=np.array([row.sequence_parallel for row in rows]),
+            context=np.array([CONTEXTS.index(row.context) for row in rows], dtype=np.int8),
+            modules=np.array([module_bits(row.modules) for row in rows], dtype=np.int16),
+            offload=np.array([offload_code(row.offload) for row in rows], dtype=np.int8),
+            compression=np.array([COMPRESSIONS.index(row.compression) for row in rows], dtype=np.int8),
+            split=np.array([splits.index(row.split) for row in rows], dtype=np.int16),
+            splits=splits,
         )
+
+    @classmethod
+    def plain(cls, columns: dict[str, Column], **others: NDArray[np.generic]) -> Space:
+        """Columns of numbers with whatever is not given left at its default."""
+        length = columns["tp"].size
+        zeros = {name: np.zeros(length) for name in NUMBERS if name not in columns}
+        codes = {
+            "context": np.int8, "modules": np.int16, "offload": np.int8, "compression": np.int8, "split": np.int16,
+        }  # fmt: skip
+        left = {name: np.zeros(length, kind) for name, kind in codes.items() if name not in others}
+        return cls(**columns, **zeros, **left, **others)  # type: ignore[arg-type]
 
     def row(self, index: int) -> Layout:
         """One layout of the space."""
-        names = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch")
         return Layout(
-            **{name: int(getattr(self, name)[index]) for name in names},
+            **{name: int(getattr(self, name)[index]) for name in NUMBERS},
             recompute=RECOMPUTES[int(self.recompute[index])],
             sequence_parallel=bool(self.sequence_parallel[index]),
+            context=CONTEXTS[int(self.context[index])],
+            modules=module_names(int(self.modules[index])),
+            offload=offload_names(int(self.offload[index])),
+            compression=COMPRESSIONS[int(self.compression[index])],
+            split=self.splits[int(self.split[index])],
         )
 
-    def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Space:
+    def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """The rows a mask or index selects."""
-        return Space(**{name: getattr(self, name)[mask] for name in self.__struct_fields__})
+        columns = {name: getattr(self, name)[mask] for name in self.__struct_fields__ if name != "splits"}
+        return type(self)(**columns, splits=self.splits)
+
+    @property
+    def expert_tp(self) -> Column:
+        """Chips that share one expert."""
+        return np.where(self.etp > 0, self.etp, np.maximum(self.tp / self.ep, 1.0))
+
+    @property
+    def expert_ways(self) -> Column:
+        """Chips that together hold all experts of a stage once."""
+        return self.ep * self.expert_tp
+
+    @property
+    def expert_copies(self) -> Column:
+        """Chips that hold the same experts."""
+        return np.maximum(1.0, self.dp * self.cp * self.tp / self.expert_ways)
+
+    @property
+    def num_copies(self) -> Column:
+        """Groups that each hold a whole state, of dense weights and of experts alike."""
+        return np.where(self.shard > 0, self.dp / np.maximum(self.shard, 1.0), 1.0)
+
+    @property
+    def sharers(self) -> Column:
+        """Ranks that share the state of dense weights from ZeRO-1 on."""
+        return self.dp * self.cp / self.num_copies
+
+    @property
+    def expert_sharers(self) -> Column:
+        """Ranks that share the state of the experts from ZeRO-1 on."""
+        return np.maximum(1.0, self.expert_copies / self.num_copies)
+
+    def offloaded(self, what: str) -> NDArray[np.int8]:
+        """Where a part of the memory lies in each row: 0 on the chip, 1 in the host, 2 on NVMe."""
+        return self.offload // np.int8(3 ** OFFLOADS.index(what)) % np.int8(3)
 
 
 def unique_rows(columns: Iterable[NDArray[np.generic]]) -> tuple[Column, NDArray[np.intp]]:

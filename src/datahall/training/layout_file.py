@@ -13,9 +13,12 @@ import msgspec
 
 from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
+from datahall.catalog.model import Model
 from datahall.errors import DocumentError, Problem
+from datahall.training.choices import MODULES, Context
 from datahall.training.layout import Layout
 from datahall.training.layout_words import Words, megatron_words
+from datahall.training.stage import cut_by_ends
 from datahall.workload.activation import Recompute
 
 Kind = Literal["megatron", "torchtitan", "deepspeed"]
@@ -32,6 +35,11 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
     accumulation: int = 0  # micro-batches per rank and step, where that is what the file states
     precision: str = ""
     states_dp: bool = False  # whether dp is the file's; else it takes the chips left over
+    num_copies: int = 1  # groups of ranks that each hold a whole state
+    first_layers: int = 0  # of the first and the last stage, where they are not as the others
+    last_layers: int = 0
+    counts_embedding: bool = False  # the embedding takes the place of a layer when stages are cut
+    counts_loss: bool = False
     ignored: tuple[str, ...] = ()
 
     def on(self, num_chips: int) -> Layout:
@@ -40,6 +48,20 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
             return self.layout
         group = self.layout.tp * self.layout.pp * self.layout.cp
         return msgspec.structs.replace(self.layout, dp=max(1, num_chips // group))
+
+    def finished(self, layout: Layout, model: Model) -> Layout:
+        """A layout on its chips with what needs their number, or that of the layers: groups of ranks, and the cut."""
+        if self.num_copies > 1 and not layout.shard:
+            layout = msgspec.structs.replace(layout, shard=max(1, layout.dp // self.num_copies))
+        if layout.split or not (
+            self.first_layers or self.last_layers or self.counts_embedding or self.counts_loss
+        ):
+            return layout
+        ends = (self.first_layers, self.last_layers)
+        split = cut_by_ends(
+            model.num_layers, layout.pp, ends, (int(self.counts_embedding), int(self.counts_loss)), self.path
+        )
+        return msgspec.structs.replace(layout, split=split)
 
 
 def read_layout(path: str | Path) -> LayoutFile:
@@ -67,11 +89,16 @@ def _megatron(file: Path) -> LayoutFile:
         pp=words.whole("pipeline-model-parallel-size", 1),
         cp=words.whole("context-parallel-size", 1),
         ep=words.whole("expert-model-parallel-size", 1),
+        etp=_megatron_etp(words),
         zero=_megatron_zero(words),
         micro_batch=words.whole("micro-batch-size", 1),
         recompute=_megatron_recompute(words),
         sequence_parallel=words.flag("sequence-parallel"),
+        context=words.one_of("cp-comm-type", _MEGATRON_CONTEXTS) or "ring",
+        offload=_megatron_offload(words),
     )
+    if layout.recompute == "selective":
+        layout = msgspec.structs.replace(layout, modules=words.some_of("recompute-modules", MODULES))
     layout = msgspec.structs.replace(layout, vpp=_megatron_chunks(words, layout.pp))
     return words.done(
         LayoutFile(
@@ -81,9 +108,44 @@ def _megatron(file: Path) -> LayoutFile:
             seq=words.whole("seq-length", 0),
             global_batch=words.whole("global-batch-size", 0),
             precision=_megatron_precision(words),
+            num_copies=words.whole("num-distributed-optimizer-instances", 1),
+            first_layers=_either(
+                words, "decoder-first-pipeline-num-layers", "num-layers-in-first-pipeline-stage"
+            ),
+            last_layers=_either(
+                words, "decoder-last-pipeline-num-layers", "num-layers-in-last-pipeline-stage"
+            ),
+            counts_embedding=words.flag("account-for-embedding-in-pipeline-split"),
+            counts_loss=words.flag("account-for-loss-in-pipeline-split"),
             ignored=(),
         )
     )
+
+
+_MEGATRON_CONTEXTS: dict[str, Context] = {"p2p": "ring", "a2a": "all-to-all"}
+
+
+def _either(words: Words, *names: str) -> int:
+    """A number that goes by several names; 0 where none stands there."""
+    return max(words.whole(name, 0) for name in names)
+
+
+def _megatron_etp(words: Words) -> int:
+    """Megatron cuts experts as it cuts the rest unless told otherwise."""
+    mixed = words.flag("num-experts") or words.whole("expert-model-parallel-size", 1) > 1
+    usual = words.whole("tensor-model-parallel-size", 1) if mixed else 0
+    return words.whole("expert-tensor-parallel-size", usual)
+
+
+def _megatron_offload(words: Words) -> tuple[str, ...]:
+    part = words.text("optimizer-offload-fraction", "1.0")
+    if not words.flag("optimizer-cpu-offload"):
+        return ()
+    if part not in ("", "1", "1.0"):
+        words.problem(
+            "optimizer-offload-fraction", f"is {part}", "1.0: only the whole optimizer can be moved here"
+        )
+    return ("optimizer",)
 
 
 def _megatron_zero(words: Words) -> int:
@@ -155,9 +217,11 @@ def _torchtitan(file: Document) -> LayoutFile:
         vpp=2 if chunked else 1,  # its default of two chunks per rank
         cp=words.whole("parallelism.context_parallel_degree", 1),
         ep=words.whole("parallelism.expert_parallel_degree", 1),
+        etp=words.whole("parallelism.expert_tensor_parallel_degree", 0),
         dp=max(1, shard) * replicate,
-        # with a pipeline it keeps the gathered weights between forward and backward
-        zero=2 if kept == "never" or (kept == "default" and pp > 1) else 3,
+        # with a pipeline it keeps the gathered weights between forward and backward; one rank alone shards nothing
+        zero=0 if shard == 1 else 2 if kept == "never" or (kept == "default" and pp > 1) else 3,
+        offload=("optimizer", "parameters") if words.truth("training.enable_cpu_offload") else (),
         micro_batch=micro if pp > 1 else local,
         recompute=words.one_of("activation_checkpoint.mode", _TITAN_RECOMPUTE) or "selective",
         sequence_parallel=True,
@@ -172,6 +236,7 @@ def _torchtitan(file: Document) -> LayoutFile:
             accumulation=local // micro if pp > 1 else 0,
             precision=_titan_precision(words),
             states_dp=shard > 0,
+            num_copies=1 if shard == 1 else replicate,
         )
     )
 
@@ -203,6 +268,10 @@ def _deepspeed(file: Document) -> LayoutFile:
         micro_batch=micro or 1,
         recompute="full" if words.has("activation_checkpointing") else "none",
         sequence_parallel=False,
+        shard=max(0, words.whole("zero_optimization.mics_shard_size", 0, least=-1)),
+        offload=_deepspeed_offload(words),
+        compression=_deepspeed_compression(words),
+        context="all-to-all" if words.whole("sequence_parallel_size", 1) > 1 else "ring",  # DeepSpeed Ulysses
     )
     narrow = words.truth("bf16.enabled"), words.truth("fp16.enabled")
     return words.done(
@@ -216,3 +285,26 @@ def _deepspeed(file: Document) -> LayoutFile:
             states_dp=dp > 1,
         )
     )
+
+
+_DEEPSPEED_DEVICES = {"none": "", "cpu": "host", "nvme": "nvme"}
+
+
+def _deepspeed_offload(words: Words) -> tuple[str, ...]:
+    """ZeRO-Offload and ZeRO-Infinity; an older spelling is a truth value."""
+    found = []
+    for what, name in (("optimizer", "offload_optimizer"), ("parameters", "offload_param")):
+        tier = words.one_of(f"zero_optimization.{name}.device", _DEEPSPEED_DEVICES)
+        old = "cpu_offload" if what == "optimizer" else "cpu_offload_params"
+        if words.truth(f"zero_optimization.{old}"):
+            tier = tier or "host"
+        if tier:
+            found.append(what if tier == "host" else f"{what}:{tier}")
+    return tuple(found)
+
+
+def _deepspeed_compression(words: Words) -> str:
+    if words.text("optimizer.type", "").lower() in {"onebitadam", "onebitlamb", "zerooneadam"}:
+        return "1-bit"
+    narrow = words.text("communication_data_type", "").lower()
+    return "bf16" if narrow in {"fp16", "bf16", "bfp16"} else "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -78,6 +78,16 @@ class Words:
             return default
         return number
 
+    def some_of(self, name: str, choices: Sequence[str]) -> tuple[str, ...]:
+        """Some words of a list, apart by spaces or commas; none where nothing stands there."""
+        seen = self.text(name, "").replace(",", " ").split()
+        for word in seen:
+            if word not in choices:
+                close = nearest(word, choices, 1)
+                guess = f"did you mean {close[0]}? " if close else ""
+                self.problem(name, f'names "{word}"', f"{guess}some of {', '.join(choices)}")
+        return tuple(word for word in choices if word in seen)
+
     def one_of(self, name: str, choices: Mapping[str, T]) -> T | None:
         """One of some words, or None where nothing stands there."""
         seen = self.text(name, "").lower()
@@ -116,6 +126,9 @@ def _leaves(value: Value, keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], 
     return [(keys, str(value))]
 
 
+LISTS = {"recompute-modules"}  # options with several words after them
+
+
 def megatron_words(text: str, path: str) -> Words:
     """Options of a shell script or a list of arguments; variables set in the same file are put in.
 
@@ -138,8 +151,8 @@ def megatron_words(text: str, path: str) -> Words:
                 lines[waiting] = f"{path}:{number}"
                 waiting = "" if joined else waiting
             elif waiting:
-                values[waiting] = _filled(word, known)
-                waiting = ""
+                values[waiting] = f"{values[waiting]} {_filled(word, known)}".strip()
+                waiting = waiting if waiting in LISTS else ""
     return Words(path, values, lines)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from datahall.catalog.chip import Chip
 from datahall.catalog.model import Layer, Model
 from datahall.training.bookkeeping import Bookkeeping
+from datahall.training.compression import kept_column
 from datahall.training.layout import Column, Layout, Space, unique_rows
 from datahall.training.shard import (
     COPY_BYTES,
@@ -98,13 +99,13 @@ def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, sched
     num_micro = micro_batches(job, space)
     best = {name: np.zeros(len(space)) for name in ("stage", *PARTS)}
     highest = np.full(len(space), -1.0)
-    cuts, index = unique_rows((space.pp, space.vpp))
+    cuts, index = unique_rows((space.pp, space.vpp, space.split))
     order = np.argsort(index, kind="stable")
     bounds = np.searchsorted(index[order], np.arange(len(cuts) + 1))
-    for place, (pp, vpp) in enumerate(cuts):
+    for place, (pp, vpp, split) in enumerate(cuts):
         here = order[bounds[place] : bounds[place + 1]]
         rows, sums = space.keep(here), _taken(shards, here)
-        for run in stage_runs(job.model, int(pp), int(vpp)):
+        for run in stage_runs(job.model, int(pp), int(vpp), space.splits[int(split)]):
             parts = _stage(job, rows, sums, num_micro[here], run, books, schedule)
             total = np.asarray(sum(parts.values()))
             fuller = total > highest[here]
@@ -123,7 +124,7 @@ def stage_memories(
     space = Space.of(layout)
     shards, num_micro = shard_bytes(job, space, books), micro_batches(job, space)
     found = []
-    for run in stage_runs(job.model, layout.pp, layout.vpp):
+    for run in stage_runs(job.model, layout.pp, layout.vpp, layout.split):
         parts = _stage(job, space, shards, num_micro, run, books, schedule)
         held = in_flight(schedule, num_micro, space.pp, space.vpp, run.first)
         found.append(
@@ -177,6 +178,9 @@ def _stage(
     head_values = _table_values(job.model, rows, books)
     kept = np.asarray(sum(count * shards.kept[kind] for kind, count in run.layers))
     held = in_flight(schedule, num_micro, rows.pp, rows.vpp, run.first)
+    # offloaded, two layers stay: one on its way and the one at work
+    near = 2.0 * _highest([shards.kept[kind] for kind, _ in run.layers], len(rows))
+    stays = np.where(rows.offloaded("activations") > 0, np.minimum(held * kept, near), held * kept)
     layer = _highest([shards.redone[kind] + shards.in_hand[kind] for kind, _ in run.layers], len(rows))
     trained = not job.adapters_only
     head_copy = COPY_BYTES * head_values if books.placeholders and trained else 0.0
@@ -185,11 +189,34 @@ def _stage(
     copies = (
         COPY_BYTES * placeholder_values(job.model, kinds) / rows.tp if books.placeholders and trained else 0.0
     )
-    return {
+    parts = {
         **_state(job, rows, run, books, head_values, schedule),
-        "activation_bytes": held * kept,
+        "activation_bytes": stays,
         "working_bytes": working,
         "buffer_bytes": np.zeros(len(rows)) + copies + books.workspace_bytes,
+    }
+    if not books.frees_gradients:
+        return parts
+    one = _highest([shards.kept[kind] for kind, _ in run.layers], len(rows))
+    return _freed(parts, alone=last & (rows.pp == 1) & (num_micro == 1), one_layer=one, backward=layer)
+
+
+def _freed(
+    parts: dict[str, Column],
+    *,
+    alone: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    one_layer: Column,
+    backward: Column,
+) -> dict[str, Column]:
+    """The higher of two moments where a step has one micro-batch: its loss, when no gradient exists yet, and the end of
+    its backward, when all do and one layer's tensors are left."""
+    early = parts["activation_bytes"] + parts["working_bytes"]
+    late = parts["gradient_bytes"] + one_layer + backward
+    at_end = alone & (late > early)
+    return parts | {
+        "gradient_bytes": np.where(alone & ~at_end, 0.0, parts["gradient_bytes"]),
+        "activation_bytes": np.where(at_end, one_layer, parts["activation_bytes"]),
+        "working_bytes": np.where(at_end, backward, parts["working_bytes"]),
     }
 
 
@@ -202,11 +229,10 @@ def _state(
     copies = 2.0 if schedule == "dualpipe" else 1.0  # it runs both directions, so a chip holds two stages
     chip = ChipParameters(
         copies * (sharded / rows.tp + replicated + tables * table_values),
-        copies * expert / np.maximum(rows.ep, rows.tp),
+        copies * expert / rows.expert_ways,
     )
-    replicas = rows.dp * rows.cp
-    expert_replicas = np.maximum(1.0, replicas * rows.tp / np.maximum(rows.ep, rows.tp))
-    state = state_bytes(chip, books.recipe, zero=rows.zero, dp=replicas, expert_dp=expert_replicas)
+    replicas = rows.sharers
+    state = state_bytes(chip, books.recipe, zero=rows.zero, dp=replicas, expert_dp=rows.expert_sharers)
     whole = np.asarray(chip.dense + chip.expert)
     unit = np.maximum(_largest_unit(job.model, run, rows), tables * table_values)
     gathered = np.minimum(COPY_BYTES * whole, 2.0 * COPY_BYTES * unit)
@@ -217,10 +243,13 @@ def _state(
     gradients = np.asarray(state.gradient_bytes) + np.where(spread & (replicas > 1), bucket, 0.0)
     # no more than all weights, and beside wide ones the copies they are multiplied as
     most = books.recipe.weight + (COPY_BYTES if books.recipe.weight > COPY_BYTES else 0.0)
+    fetched = np.where(rows.offloaded("parameters") > 0, np.minimum(weights, gathered), weights)
+    error = kept_column(rows.compression) * whole  # what compression fed back has to be kept
+    stays = np.where(rows.offloaded("optimizer") > 0, 0.0, frozen)
     return {
-        "weight_bytes": np.minimum(weights, most * whole),
-        "gradient_bytes": frozen * np.minimum(gradients, books.recipe.gradient * whole),
-        "optimizer_bytes": frozen * np.asarray(state.optimizer_bytes),
+        "weight_bytes": np.minimum(fetched, most * whole),
+        "gradient_bytes": frozen * (np.minimum(gradients, books.recipe.gradient * whole) + error),
+        "optimizer_bytes": stays * np.asarray(state.optimizer_bytes),
     }
 
 
@@ -242,7 +271,7 @@ def _largest_unit(model: Model, run: Run, rows: Space) -> Column:
     sizes = []
     for kind, _ in run.layers:
         each = layer_parameters(model, kind)
-        sizes.append(each.sharded / rows.tp + each.replicated + each.expert / np.maximum(rows.ep, rows.tp))
+        sizes.append(each.sharded / rows.tp + each.replicated + each.expert / rows.expert_ways)
     return _highest(sizes, len(rows))
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError
 from datahall.training.bookkeeping import Bookkeeping
+from datahall.training.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
 from datahall.training.cluster import Cluster
 from datahall.training.framework import Framework
-from datahall.training.layout import RECOMPUTES, Layout, Space
-from datahall.training.memory import PARTS, Memory, peak_memory
-from datahall.training.step import Job, step_times
+from datahall.training.layout import Layout, Space
+from datahall.training.memory import PARTS, Memory, micro_batches, peak_memory
+from datahall.training.offload import Line, held_bytes, offload_lines, traffic_of
+from datahall.training.step import Job, chip_share, step_times
 from datahall.units import fmt
 
 NAMES = {
@@ -101,28 +104,31 @@ def remedies(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, books: Bookkeeping
 ) -> tuple[Remedy, ...]:
     """Every legal single change: those that fit by step time, then the others by what they still lack."""
-    changes = list(_legal(job, cluster.num_chips, layout))
+    changes = list(_legal(job, cluster, layout))
     if not changes:
         return ()
     space = Space.of([changed for _, changed in changes])
     memory: Memory = peak_memory(job, cluster.chip, space, books)
     times = step_times(job, cluster, space, framework).step_s
+    holds = host_holds(job, cluster, space, books)
     found = [
         Remedy(change=name, layout=changed, headroom_bytes=float(free), step_s=float(step_s))
-        for (name, changed), free, step_s in zip(changes, memory.headroom_bytes, times, strict=True)
+        for (name, changed), free, step_s, held in zip(
+            changes, memory.headroom_bytes, times, holds, strict=True
+        )
+        if held
     ]
     return tuple(
         sorted(found, key=lambda one: (not one.fits, one.step_s if one.fits else -one.headroom_bytes))
     )
 
 
-def _legal(job: Job, num_chips: int, layout: Layout) -> Iterator[tuple[str, Layout]]:
+def _legal(job: Job, cluster: Cluster, layout: Layout) -> Iterator[tuple[str, Layout]]:
     for name, changed in _changes(layout):
-        try:
-            changed.check(job.model, num_chips, job.global_batch)
-        except ScenarioError:
+        if changed.offload and not isfinite(cluster.host.link_bytes_per_s):
             continue
-        yield name, changed
+        if changed.is_legal(job.model, cluster.num_chips, job.global_batch):
+            yield name, changed
 
 
 def _changes(layout: Layout) -> Iterator[tuple[str, Layout]]:
@@ -132,9 +138,12 @@ def _changes(layout: Layout) -> Iterator[tuple[str, Layout]]:
         return name, msgspec.structs.replace(layout, **fields)
 
     for level in RECOMPUTES[RECOMPUTES.index(layout.recompute) + 1 :]:
-        yield change(f"recompute {level}", recompute=level)
+        yield change(f"recompute {level}", recompute=level, modules=())
     if layout.zero < 3 and layout.dp * layout.cp > 1:
         yield change(f"zero {layout.zero + 1}", zero=layout.zero + 1)
+    for part in OFFLOADS:
+        if part not in dict(map(offload_parts, layout.offload)):
+            yield change(f"{part} on the host", offload=(*layout.offload, part))
     if layout.micro_batch % 2 == 0:
         yield change(f"micro-batch {layout.micro_batch // 2}", micro_batch=layout.micro_batch // 2)
     if layout.ep * 2 <= layout.tp * layout.cp * layout.dp:
@@ -145,6 +154,35 @@ def _changes(layout: Layout) -> Iterator[tuple[str, Layout]]:
             yield change(f"{name} {degree}", **{name: degree, "dp": layout.dp // 2})
         if layout.vpp > 1:
             yield change(f"pp {2 * layout.pp} with vpp 1", pp=2 * layout.pp, vpp=1, dp=layout.dp // 2)
+
+
+def host_holds(job: Job, cluster: Cluster, space: Space, books: Bookkeeping) -> NDArray[np.bool_]:
+    """Whether host and drives hold what each layout puts there; a size nobody published is no limit."""
+    if not space.offload.any():
+        return np.ones(len(space), np.bool_)
+    traffic = traffic_of(job, space, chip_share(job, space), books, micro_batches(job, space))
+    held = held_bytes(traffic, books)
+    fits = np.ones(len(space), np.bool_)
+    for at, tier in enumerate(TIERS, start=1):
+        there = cluster.host.tier_bytes(tier)
+        needed = sum(
+            (np.where(space.offloaded(part) == at, held[part], 0.0) for part in OFFLOADS), np.zeros(1)
+        )
+        fits &= ~(needed > there)
+    return fits
+
+
+def layout_offload(
+    job: Job, cluster: Cluster, layout: Layout, framework: Framework, books: Bookkeeping
+) -> tuple[Line, ...]:
+    """What one layout keeps outside its chips, and whether the way there is wide enough."""
+    if not layout.offload:
+        return ()
+    space = Space.of(layout)
+    num_micro = micro_batches(job, space)
+    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro)
+    slot_s = step_times(job, cluster, space, framework).slot_s
+    return offload_lines(cluster.host, framework, books, space, traffic, slot_s, num_micro)
 
 
 def least_bytes(memory: Memory) -> int:

@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.choices import CONTEXTS, RECOMPUTES, offload_names
 from datahall.training.cluster import Cluster
 from datahall.training.framework import Framework
-from datahall.training.layout import RECOMPUTES, Column, Layout, Space
+from datahall.training.layout import Column, Layout, Space
 from datahall.training.memory import Memory, peak_memory
+from datahall.training.remedy import host_holds
 from datahall.training.space import Options, layout_space
 from datahall.training.step import Job, StepTimes, step_times
 from datahall.units import fmt
 
-DEGREES = ("tp", "pp", "vpp", "cp", "ep", "zero", "micro_batch", "recompute")
+DEGREES = (
+    "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "shard", "micro_batch", "context", "recompute", "offload",
+)  # fmt: skip
 # parts of a step in the words of a person
 PARTS = {
     "compute": "kernels",
@@ -28,6 +32,7 @@ PARTS = {
     "bubble": "pipeline bubble",
     "data": "gradient exchange",
     "optimizer": "optimizer",
+    "offload": "traffic to the host",
     "fixed": "fixed costs",
     "slowest": "waiting for the slowest rank",
 }
@@ -85,7 +90,7 @@ def search(
     kept = books or bookkeeping_of(framework)
     space = layout_space(job, cluster.num_chips, options)
     memory = peak_memory(job, cluster.chip, space, kept, schedule=schedule)
-    fitting = np.flatnonzero(memory.headroom_bytes >= 0)
+    fitting = np.flatnonzero((memory.headroom_bytes >= 0) & host_holds(job, cluster, space, kept))
     times = step_times(job, cluster, space.keep(fitting), framework)
     # equal times: the layout that leaves more memory comes first
     ranked = np.lexsort((memory.total_bytes[fitting], times.step_s))
@@ -108,7 +113,8 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
     """The parts of a step [s]; they add up to it."""
     shown = times.slot_s - times.compute_s - times.tensor_s - times.expert_s - times.pipeline_s
     micro = times.num_micro
-    alone = times.slot_s * micro + times.bubble_s + times.data_s + times.optimizer_s + times.fixed_s
+    once = times.data_s + times.optimizer_s + times.offload_s + times.fixed_s
+    alone = times.slot_s * micro + times.bubble_s + once
     return {
         "compute": micro * times.compute_s,
         "tensor": micro * times.tensor_s,
@@ -118,6 +124,7 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
         "bubble": times.bubble_s,
         "data": times.data_s,
         "optimizer": times.optimizer_s,
+        "offload": times.offload_s,
         "fixed": times.fixed_s,
         "slowest": times.step_s - alone,
     }
@@ -167,6 +174,8 @@ class Loss(NamedTuple):
     @property
     def reason(self) -> str:
         """One clause for a person."""
+        if not self.fits and self.over_bytes <= 0:
+            return "the host does not hold what it moves there"
         if not self.fits:
             return f"does not fit by {fmt(self.over_bytes, 'bytes', 3)}"
         if self.slower_ratio < 1.0005:
@@ -178,9 +187,10 @@ def loss(found: Search, row: int) -> Loss:
     """Why a row of the space lost to the winner."""
     layout = found.space.row(row)
     over = float(-found.memory.headroom_bytes[row])
-    if over > 0:
-        return Loss(layout, False, over, np.inf, "", 0.0)
-    place = int(np.flatnonzero(found.order == row)[0])
+    places = np.flatnonzero(found.order == row)
+    if over > 0 or not places.size:
+        return Loss(layout, False, max(0.0, over), np.inf, "", 0.0)
+    place = int(places[0])
     mine, best = found.parts(place), found.parts(0)
     part = max(mine, key=lambda name: mine[name] - best[name])
     return Loss(
@@ -215,7 +225,45 @@ def sensitivity(found: Search, place: int = 0) -> list[tuple[str, Loss]]:
 
 
 def _change(space: Space, name: str, row: int, other: int) -> str:
-    before, after = float(getattr(space, name)[row]), float(getattr(space, name)[other])
-    if name == "recompute":
-        return f"recompute {RECOMPUTES[int(before)]} → {RECOMPUTES[int(after)]}"
-    return f"{name.replace('_', '-')} {before:g} → {after:g}"
+    def said(value: float) -> str:
+        match name:
+            case "recompute":
+                return RECOMPUTES[int(value)]
+            case "context":
+                return CONTEXTS[int(value)]
+            case "offload":
+                return " and ".join(offload_names(int(value))) or "nothing"
+            case "etp" | "shard":
+                return f"{value:g}" if value else "usual"
+            case _:
+                return f"{value:g}"
+
+    before, after = (said(float(getattr(space, name)[at])) for at in (row, other))
+    return f"{name.replace('_', '-')} {before} → {after}"
+
+
+CHANGE = 0.2  # of the network's bandwidth, up and down
+
+
+def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[tuple[str, float, Layout]]:
+    """The step at a place of the ranking on a somewhat different machine, and who is then the fastest.
+
+    The network is a fifth slower or faster, a scale-up domain half or twice as large; each is followed by the step
+    [s] and the fastest of this layout and the best other cuts of the model.
+    """
+    rows = [int(found.order[place]), *(int(found.order[one]) for one in found.best(rivals) if one != place)]
+    space, system = found.space.keep(np.array(rows)), found.cluster.system
+    replace = msgspec.structs.replace
+    machines = {
+        f"network {factor - 1.0:+.0%}": replace(system, nic_bytes_per_s=factor * system.nic_bytes_per_s)
+        for factor in (1.0 - CHANGE, 1.0 + CHANGE)
+    }
+    if system.num_domain > 1 and not system.torus:
+        sizes = (system.num_domain // 2, 2 * system.num_domain)
+        machines |= {f"scale-up domain of {size}": replace(system, num_domain=size) for size in sizes}
+    changed = []
+    for name, other in machines.items():
+        cluster = replace(found.cluster, system=other)
+        step_s = step_times(found.job, cluster, space, found.framework).step_s
+        changed.append((name, float(step_s[0]), space.row(int(np.argmin(step_s)))))
+    return changed

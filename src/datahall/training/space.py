@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 
 from datahall.catalog.model import Model
 from datahall.errors import ScenarioError
-from datahall.training.layout import RECOMPUTES, Column, Space
+from datahall.training.choices import CONTEXTS, OFFLOADS, RECOMPUTES, Context, offload_code
+from datahall.training.layout import Column, Space
 from datahall.training.step import Job
 from datahall.workload.activation import Recompute
 from datahall.workload.sharding import Sharding
 
 LEAST_CONTEXT = 2048  # tokens of a sequence that one chip of a context-parallel group keeps
+
+
+# what a plan looks at besides the degrees: experts uncut, states shared inside groups, heads exchanged
+GROUPS = (0, 8, 16, 32, 64, 128, 256)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +34,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zero: tuple[int, ...] = (0, 1, 2, 3)
     micro_batch: tuple[int, ...] = (1, 2, 4, 8, 16)
     recompute: tuple[Recompute, ...] = RECOMPUTES
+    etp: tuple[int, ...] = (0,)  # 0: as tp and ep imply
+    shard: tuple[int, ...] = (0,)  # 0: all data-parallel ranks share one state
+    context: tuple[Context, ...] = ("ring",)
+    offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
+
+
+WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXTS)
 
 
 def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Space:  # noqa: B008
@@ -38,8 +50,9 @@ def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Spac
 
     tp divides heads, widths and chips; no stage of a pipeline is empty; vpp divides the layers of a stage and
     then the micro-batches come in multiples of pp; a context is cut into 2·cp equal parts; ep divides the experts and
-    the chips of a stage; dp takes the chips left over and dp · micro-batch divides the global batch.  Where one chip
-    holds each weight alone, ZeRO changes nothing and only the lowest stage is listed.
+    the chips of a stage, and so does ep · etp; dp takes the chips left over and dp · micro-batch divides the global
+    batch; a group that shares a state divides dp.  Where one chip holds each weight alone, ZeRO changes nothing and
+    only the lowest stage is listed; nor is a choice listed twice, once by its default and once by the same number.
     """
     if num_chips < 1:
         raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
@@ -57,11 +70,16 @@ def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Spac
     alone = rows["dp"] * rows["cp"] == 1
     spread = (rows["zero"] < 2) | (rows["pp"] == 1) | options.sharded_pipeline
     _keep(rows, spread & (~alone | (rows["zero"] == min(options.zero, default=0))))
+    _with_groups(rows, options)
+    _with_contexts(rows, job.model, options)
+    _cross(rows, "offload", np.array([offload_code(one) for one in options.offload], dtype=np.float64))
     _cross(
         rows, "recompute", np.array([RECOMPUTES.index(one) for one in options.recompute], dtype=np.float64)
     )
-    level = rows.pop("recompute").astype(np.int8)
-    return Space(**rows, recompute=level, sequence_parallel=(rows["tp"] > 1) & options.sequence_parallel)
+    codes = {name: rows.pop(name).astype(np.int8) for name in ("recompute", "context", "offload")}
+    activations_move = codes["offload"] // np.int8(3 ** OFFLOADS.index("activations")) > 0
+    space = Space.plain(rows, **codes, sequence_parallel=(rows["tp"] > 1) & options.sequence_parallel)
+    return space.keep(~(activations_move & (codes["recompute"] == RECOMPUTES.index("full"))))
 
 
 def _with_chunks(rows: dict[str, Column], job: Job, options: Options) -> None:
@@ -80,12 +98,33 @@ def _with_chunks(rows: dict[str, Column], job: Job, options: Options) -> None:
 def _with_experts(rows: dict[str, Column], model: Model, options: Options) -> None:
     every = divisors(model.moe.num_experts) if model.moe is not None else [1]
     _cross(rows, "ep", _values(options.ep, every))
-    tp, ep = rows["tp"], rows["ep"]
+    if model.moe is None:
+        rows["etp"] = np.zeros(rows["ep"].size)
+        return
+    widths = [0, *divisors(model.moe.expert_ffn)]
+    _cross(rows, "etp", _values(options.etp, widths))
+    tp, ep, etp = rows["tp"], rows["ep"], rows["etp"]
+    chips, implied = tp * rows["cp"] * rows["dp"], np.maximum(tp / ep, 1.0)
     nested = np.maximum(tp, ep) % np.minimum(tp, ep) == 0
-    legal = np.isin(ep, every) & (tp * rows["cp"] * rows["dp"] % ep == 0) & (nested | (model.moe is None))
-    if model.moe is not None:
-        legal &= model.moe.expert_ffn % np.maximum(tp / ep, 1.0) == 0
-    _keep(rows, legal)
+    usual = (etp == 0) & nested & (model.moe.expert_ffn % implied == 0)
+    named = (etp > 0) & (chips % (ep * np.maximum(etp, 1.0)) == 0) & ~(nested & (etp == implied))
+    _keep(rows, (chips % ep == 0) & (usual | named))
+
+
+def _with_groups(rows: dict[str, Column], options: Options) -> None:
+    """Data-parallel ranks that share a state: a divisor of dp below it, and something to share."""
+    every = sorted({0, *(one for dp in np.unique(rows["dp"]) for one in divisors(int(dp)))})
+    _cross(rows, "shard", _values(options.shard, every))
+    shard, dp = rows["shard"], rows["dp"]
+    shared = (dp % np.maximum(shard, 1.0) == 0) & (shard < dp) & (rows["zero"] >= 1)
+    _keep(rows, (shard == 0) | shared)
+
+
+def _with_contexts(rows: dict[str, Column], model: Model, options: Options) -> None:
+    """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
+    _cross(rows, "context", np.array([CONTEXTS.index(one) for one in options.context], dtype=np.float64))
+    heads = model.num_heads % (rows["tp"] * rows["cp"]) == 0
+    _keep(rows, (rows["context"] == 0) | (heads & (rows["cp"] > 1)))
 
 
 def _tensor_degrees(model: Model, num_chips: int) -> list[int]:

@@ -10,26 +10,27 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.silicon.kernel import time_operators
 from datahall.training.cluster import Cluster
 from datahall.training.communication import group_times
+from datahall.training.experts import expert_exchange
 from datahall.training.framework import Framework
+from datahall.training.launch import OUTSIDE
 from datahall.training.layout import Layout, Space
+from datahall.training.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.pipeline import Work
 from datahall.training.schedule import Schedule
+from datahall.training.stage import part_layers
 from datahall.training.step import (
-    OUTSIDE,
     Job,
     StepTimes,
+    accumulation_time,
     data_exchange,
-    expert_exchange,
     kernel_times,
+    operator_times,
     pipeline_exchange,
     tensor_exchange,
 )
-from datahall.workload.backward import Gradients, training_pass
 from datahall.workload.parameters import count_parameters
-from datahall.workload.sharding import Sharding
 
 Floats = NDArray[np.float64]
 NIC_TAX = 0.02  # share of a chip's arithmetic that a collective over the network takes; Calculon, Isaev et al. (2023)
@@ -62,21 +63,6 @@ class StageWork(msgspec.Struct, frozen=True, kw_only=True):
     data_whole_s: float  # gradients and parameters, hidden or not
 
 
-def cut_layers(num_layers: int, num_parts: int) -> NDArray[np.int64]:
-    """Layers of each part: as even as can be, the last and the first part short first, as they hold the tables.
-
-    >>> cut_layers(126, 16).tolist()
-    [7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]
-    """
-    layers = np.full(num_parts, -(-num_layers // num_parts), np.int64)
-    ends = [
-        part for pair in zip(range(num_parts - 1, -1, -1), range(num_parts), strict=True) for part in pair
-    ]
-    short = list(dict.fromkeys(ends))[: int(layers.sum()) - num_layers]
-    layers[short] -= 1
-    return layers
-
-
 def stage_work(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, plan: Schedule, closed: StepTimes
 ) -> StageWork:
@@ -88,7 +74,7 @@ def stage_work(
     layer, first, last = _layers(job, cluster, layout, framework, space)
     alone_s = float(closed.compute_s[0] + closed.tensor_s[0] + closed.expert_s[0])
     beside_ratio = float(closed.slot_s[0] - closed.pipeline_s[0]) / alone_s
-    layers = cut_layers(job.model.num_layers, plan.num_parts)
+    layers = part_layers(job.model.num_layers, plan.num_parts, layout.split)
     ends = np.arange(plan.num_parts)
     parts_s = beside_ratio * (
         layers[:, None] * layer.total_s
@@ -131,29 +117,18 @@ def _layers(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
 ) -> tuple[Layer, Layer, Layer]:
     """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
-    operators = training_pass(
-        job.model,
-        batch=float(layout.micro_batch),
-        seq=float(job.seq),
-        sharding=Sharding(
-            tp=float(layout.tp),
-            cp=float(layout.cp),
-            ep=float(layout.ep),
-            sequence_parallel=layout.sequence_parallel,
-        ),
-        precision=job.precision,
-        recompute=layout.recompute,
-        gradients=Gradients(flash=framework.flash_attention),
-        fusion=framework.fusion,
+    operators = micro_batch_operators(
+        job, framework, sharding_of(layout), float(layout.micro_batch), layout.recompute, layout.modules
     )
     found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
     redone_s = 0.0
-    for kernel in time_operators(cluster.chip, operators).kernels:
-        name, total_s = kernel.operator.name, float(np.ravel(kernel.total_s)[0])
+    for one, total in operator_times(job, cluster, operators, framework):
+        name, total_s = one.name, float(np.ravel(total)[0])
         where = 0 if not name.startswith(OUTSIDE) else 1 if name.startswith("embedding") else 2
-        weights = name.endswith("_wgrad") or (where == 1 and kernel.operator.backward)
-        found[where, 2 if weights else int(kernel.operator.backward)] += total_s
+        weights = name.endswith("_wgrad") or (where == 1 and one.backward)
+        found[where, 2 if weights else int(one.backward)] += total_s
         redone_s += total_s if name.endswith("_recompute") else 0.0
+    found[0, 2] += job.model.num_layers * float(accumulation_time(job, cluster, space, framework)[0])
     layer_s, outside_s = (float(one[0]) for one in kernel_times(job, cluster, space, framework))
     redone_s *= layer_s / float(found[0].sum())
     found[0] *= layer_s / found[0].sum()

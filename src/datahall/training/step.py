@@ -10,24 +10,36 @@ Reference: Narayanan et al. (2021), Efficient large-scale language model trainin
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 import numpy as np
 
 from datahall.catalog.model import Model
 from datahall.fabric.collectives.bus import Collective
 from datahall.silicon.attention import smooth_max
+from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
+from datahall.training.bookkeeping import bookkeeping_of
+from datahall.training.choices import CONTEXTS, RECOMPUTES, module_names
 from datahall.training.cluster import Cluster
 from datahall.training.communication import group_times
-from datahall.training.framework import Framework, attention_factor
-from datahall.training.layout import RECOMPUTES, Column, Space, unique_rows
-from datahall.workload.backward import Gradients, training_pass
+from datahall.training.compression import kernel_column, wire_column
+from datahall.training.experts import apart_by_expert, bias_traffic, expert_exchange, moe_share, permuted_time
+from datahall.training.framework import Framework, attention_factor, band_of
+from datahall.training.launch import OUTSIDE, launch_times
+from datahall.training.layout import Column, Space, unique_rows
+from datahall.training.micro_batch import ExpertSharding, micro_batch_operators
+from datahall.training.offload import exposed_times, traffic_of
+from datahall.training.stage import stage_depths
+from datahall.workload.operator import Operator
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
-from datahall.workload.sharding import Sharding
 
 HIDING_SHARPNESS = 4.0  # how sharply exchange that runs beside kernels shows once it is the longer
-OUTSIDE = ("embedding", "final_norm", "head", "loss")
+# Share of the parameters that low-rank adapters add: rank 16 beside attention's products of a 70B model is 45 million,
+# 0.06 % (MLPerf Training, llama2_70b_lora reference); only they have gradients to exchange and states to update.
+ADAPTER_SHARE = 0.001
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +65,9 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     bubble_s: Column
     data_s: Column  # exposed gradient and parameter exchange
     optimizer_s: Column
+    offload_s: Column  # what kernels do not hide of the traffic to host or NVMe
     fixed_s: Column
+    launch_s: Column  # host time to launch one micro-batch, which shows where it is the longer
     num_micro: Column
 
 
@@ -62,10 +76,9 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     model = job.model
     num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
     layer_s, outside_s = kernel_times(job, cluster, space, framework)
-    per_stage = np.ceil(model.num_layers / space.pp)
-    on_last = np.maximum(0.0, model.num_layers - per_stage * (space.pp - 1.0))
+    per_stage, on_last, mean_layers = stage_depths(model, space)
     tensor_layer_s = tensor_exchange(job, cluster, space, framework)
-    expert_layer_s = expert_exchange(job, cluster, space, framework)
+    expert_layer_s = expert_exchange(job, cluster, space, framework, layer_s + tensor_layer_s)
     whole_layer_s = layer_s + tensor_layer_s + expert_layer_s
     deep_s = per_stage * whole_layer_s
     last_s = on_last * whole_layer_s + outside_s
@@ -73,14 +86,18 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
     pipeline_s = pipeline_exchange(job, cluster, space, framework)
     gathered_s = parameter_exchange(job, cluster, space, framework)
-    slot_s = smooth_max(stage_s, gathered_s, HIDING_SHARPNESS) + pipeline_s
-    mean_stage_s = np.where(space.pp > 1, (deep_s * (space.pp - 1.0) + last_s) / space.pp, stage_s)
+    launch_s = launch_times(job, space, framework, per_stage)
+    busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
+    slot_s = busy_s + pipeline_s
+    mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
+    mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
     data_s = data_exchange(job, cluster, space, framework)
     optimizer_s = optimizer_time(job, cluster, space, framework)
+    offload_s = offload_time(job, cluster, space, framework, slot_s)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))
     fixed_s = np.full(len(space), framework.fixed_s)
-    step_s = (slot_s * num_micro + bubble_s + data_s + optimizer_s + fixed_s) * slowest
+    step_s = (slot_s * num_micro + bubble_s + data_s + optimizer_s + offload_s + fixed_s) * slowest
     return StepTimes(
         step_s=step_s,
         slot_s=slot_s,
@@ -92,9 +109,17 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
         bubble_s=bubble_s,
         data_s=data_s,
         optimizer_s=optimizer_s,
+        offload_s=offload_s,
         fixed_s=fixed_s,
+        launch_s=launch_s,
         num_micro=num_micro,
     )
+
+
+def step_band(job: Job, cluster: Cluster, kit: Framework) -> tuple[float, float]:
+    """Between which shares of the predicted step eight of ten measured ones are expected."""
+    measured = calibrate(cluster.chip).level == "measured"
+    return band_of(kit, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
 
 
 def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Column, Column]:
@@ -102,38 +127,72 @@ def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework)
 
     Layouts that shard a micro-batch alike share their kernels, so a space costs what its distinct shards cost.
     """
-    shards = (space.tp, space.cp, space.ep, space.micro_batch, space.recompute, space.sequence_parallel)
+    shards = (
+        space.tp, space.cp, space.ep, space.micro_batch, space.recompute, space.sequence_parallel, space.etp,
+        space.modules,
+    )  # fmt: skip
     distinct, index = unique_rows(shards)
     layer_s, outside_s = np.zeros(len(distinct)), np.zeros(len(distinct))
-    for recompute, parallel in {(row[4], row[5]) for row in distinct}:
-        here = (distinct[:, 4] == recompute) & (distinct[:, 5] == parallel)
-        tp, cp, ep, batch = (distinct[here, column] for column in range(4))
-        operators = training_pass(
-            job.model,
-            batch=batch,
-            seq=float(job.seq),
-            sharding=Sharding(tp=tp, cp=cp, ep=ep, sequence_parallel=bool(parallel)),
-            precision=job.precision,
-            recompute=RECOMPUTES[int(recompute)],
-            gradients=Gradients(
-                value_bytes=4.0, accumulate=True, flash=framework.flash_attention, quantise=True
-            ),
-            fusion=framework.fusion,
-        )
-        if job.adapters_only:
-            operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
-        for kernel in time_operators(cluster.chip, operators).kernels:
-            total = kernel.operator.count * np.asarray(kernel.time_s) * framework.compute_factor
-            if kernel.kind == "attention":
-                total = total * attention_factor(framework, cluster.chip.family)
-            if kernel.operator.name.startswith(OUTSIDE):
+    for level, parallel, bits in {(row[4], row[5], row[7]) for row in distinct}:
+        here = (distinct[:, 4] == level) & (distinct[:, 5] == parallel) & (distinct[:, 7] == bits)
+        tp, cp, ep, batch, etp = (distinct[here, column] for column in (0, 1, 2, 3, 6))
+        recompute, modules = RECOMPUTES[int(level)], module_names(int(bits))
+        sharding = ExpertSharding(tp=tp, cp=cp, ep=ep, etp=etp, sequence_parallel=bool(parallel))
+        operators = micro_batch_operators(job, framework, sharding, batch, recompute, modules)
+        for one, total in operator_times(job, cluster, operators, framework):
+            if one.name.startswith(OUTSIDE):
                 outside_s[here] += total
             else:
                 layer_s[here] += total / job.model.num_layers
         if not framework.flash_attention:
-            scores_s = score_traffic(job, cluster, tp, cp, batch, RECOMPUTES[int(recompute)])
+            again = "none" if modules and "core_attn" not in modules else recompute
+            scores_s = score_traffic(job, cluster, tp, cp, batch, again)
             layer_s[here] += scores_s * framework.compute_factor
-    return layer_s[index], outside_s[index]
+        if not framework.fused_experts:
+            layer_s[here] += bias_traffic(job, cluster, tp, cp, batch) * framework.compute_factor
+    return layer_s[index] + accumulation_time(job, cluster, space, framework), outside_s[index]
+
+
+def operator_times(
+    job: Job, cluster: Cluster, operators: Sequence[Operator], framework: Framework
+) -> Iterator[tuple[Operator, Column]]:
+    """Each operator that is run, with the time that all its executions take in the framework [s]."""
+    if job.adapters_only:
+        operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
+    apart, num_products = apart_by_expert(operators)
+    for kernel, num in zip(time_operators(cluster.chip, apart).kernels, num_products, strict=True):
+        one = kernel.operator
+        once_s = np.asarray(permuted_time(kernel, cluster.chip.memory_bytes_per_s))
+        total = one.count * num * once_s * framework.compute_factor
+        if kernel.kind == "attention":
+            undone = one.backward and not one.name.endswith("_recompute")
+            total = total * attention_factor(framework, cluster.chip.family)
+            total = total * (BACKWARD_ATTENTION[framework.flash_attention] if undone else 1.0)
+        yield one, total
+
+
+def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
+    """Weight gradients of one layer added to what earlier micro-batches left: read and written once [s].
+
+    It comes on top of the product, not beside it: on a B200 the weight gradients of 32 experts of 1,024 rows take 57 %
+    longer into fp32 sums than the arithmetic alone would, those of dense layers 6 % longer than into bf16 sums
+    (SimuMax v1.2, configs/system/b200_bf16_ceperm.json).  Fully sharded gradients are reduced instead.
+    """
+    counts = count_parameters(job.model)
+    dense = (counts.total - counts.expert - counts.embedding - counts.head) / space.tp
+    held = (dense + counts.expert / space.expert_ways) / job.model.num_layers
+    moved = 2.0 * framework.gradient_bytes * held
+    apart = (space.zero >= 3) | job.adapters_only
+    return np.where(apart, 0.0, moved / (0.9 * cluster.chip.memory_bytes_per_s))
+
+
+# Fused attention's backward pass over its forward pass: cuDNN and FlashAttention on one H200 take 2.5 to 3.7 times as
+# long for 2.5 times the arithmetic (19 shapes of 64 to 192 wide heads, 2 k to 32 k tokens; median 3.0); on a B200 the
+# rate per FLOP falls by 1.2 and, with latent attention's wide heads, by 1.3 (SimuMax v1.2, configs/system).
+BACKWARD_ATTENTION = {
+    True: 3.0,
+    False: 2.0,
+}  # fused, which forms the scores again; four products where two were
 
 
 # times each score is moved where attention is not fused: written, softmax, dropout with its mask, read again
@@ -170,21 +229,50 @@ def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
     kept = 4.0 * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
     passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
     tensor_s = np.where(full, 6.0, 4.0) * reduced_s * framework.tensor_exposed
-    return tensor_s + np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
-
-
-def expert_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed dispatch and combine of routed tokens, forward and backward, as a mean over all layers [s]."""
-    moe = job.model.moe
-    if moe is None:
-        return np.zeros(len(space))
-    share = (
-        sum(count for layer, count in job.model.layer_groups() if layer.mlp == "moe") / job.model.num_layers
+    tensor_s = _with_expert_groups(job, cluster, space, framework, tensor_s)
+    ring_s = np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
+    return tensor_s + np.where(
+        space.context == CONTEXTS.index("ring"), ring_s, head_exchange(job, cluster, space)
     )
+
+
+def _with_expert_groups(
+    job: Job, cluster: Cluster, space: Space, framework: Framework, tensor_s: Column
+) -> Column:
+    """Tensor exchange of a layer where experts have a tensor parallelism of their own [s]: routed tokens are gathered
+    and their results reduced over etp chips, and the group of tp has no MLP to exchange for unless experts are shared.
+    """
+    moe = job.model.moe
+    if moe is None or not space.etp.any():
+        return tensor_s
     tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
-    moved = 2.0 * tokens * moe.top_k * job.model.hidden
-    once = group_times(cluster.system, "all-to-all", moved, space.ep, np.ones(len(space)))
-    return 4.0 * share * once * framework.expert_exposed
+    moved = 2.0 * tokens * moe.top_k * job.model.hidden * np.maximum(space.etp, 1.0)
+    pairs = np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0)
+    own_s = pairs * group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
+    left = 1.0 if moe.shared_ffn else 1.0 - moe_share(job) / 2.0
+    apart_s = left * tensor_s + moe_share(job) * own_s * framework.tensor_exposed
+    # the share that tp and ep imply is what the constants of frameworks were fitted with
+    named = (space.etp > 0) & (space.etp != np.maximum(space.tp / space.ep, 1.0))
+    return np.where(named, apart_s, tensor_s)
+
+
+def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
+    """All-to-all context parallelism (Ulysses) of one layer and micro-batch [s]: each chip sends its tokens of all
+    heads and gets all tokens of its heads, for queries, keys and values and back for the output; backward does the
+    same, and full recomputation forward again.  Attention waits for it, so nothing hides it.  Key and value heads
+    fewer than chips are sent to several.
+
+    Reference: Jacobs et al. (2023), DeepSpeed Ulysses.
+    """
+    if not space.context.any():
+        return np.zeros(len(space))
+    each = 2.0 * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
+    kv_heads = np.maximum(float(job.model.num_kv_heads), space.tp * space.cp)
+    into_s = group_times(
+        cluster.system, "all-to-all", each * (job.model.num_heads + 2.0 * kv_heads), space.cp, space.tp
+    )
+    back_s = group_times(cluster.system, "all-to-all", each * job.model.num_heads, space.cp, space.tp)
+    return np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0) * (into_s + back_s)
 
 
 def pipeline_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
@@ -213,39 +301,80 @@ def chip_share(job: Job, space: Space) -> Share:
     outside = counts.embedding + counts.head
     dense = (counts.total - counts.expert - outside) / (space.tp * space.pp)
     dense = dense + outside / (space.tp * np.minimum(space.pp, 2.0))
-    return Share(np.asarray(dense), np.asarray(counts.expert / (np.maximum(space.ep, space.tp) * space.pp)))
+    return Share(np.asarray(dense), np.asarray(counts.expert / (space.expert_ways * space.pp)))
 
 
-def _over_replicas(
-    cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: float
+def _over_sharers(
+    cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: Column | float
 ) -> Column:
-    """A collective over all who hold the same parameters: data-parallel ranks, and fewer of them for experts [s]."""
-    ranks = space.dp * space.cp
-    dense_s = group_times(cluster.system, collective, value_bytes * share.dense, ranks, space.tp)
-    experts_apart = np.maximum(space.ep, space.tp)
-    copies = np.maximum(1.0, ranks * space.tp / experts_apart)
-    expert_s = group_times(cluster.system, collective, value_bytes * share.expert, copies, experts_apart)
+    """A collective over all who share a state: data-parallel ranks, and fewer of them for experts [s]."""
+    dense_s = group_times(cluster.system, collective, value_bytes * share.dense, space.sharers, space.tp)
+    if not share.expert.any():
+        return dense_s
+    ways = space.expert_ways
+    expert_s = group_times(cluster.system, collective, value_bytes * share.expert, space.expert_sharers, ways)
     return dense_s + expert_s
+
+
+def _between_copies(cluster: Cluster, space: Space, share: Share, value_bytes: Column | float) -> Column:
+    """Gradients of a sharer's part all-reduced over the groups that hold the same (HSDP) [s]."""
+    if not space.shard.any():
+        return np.zeros(len(space))
+    apart = space.tp * space.sharers
+    dense_s = group_times(
+        cluster.system, "all-reduce", value_bytes * share.dense / space.sharers, space.num_copies, apart
+    )
+    part = value_bytes * share.expert / space.expert_sharers
+    copies = np.minimum(space.num_copies, space.expert_copies)
+    return dense_s + group_times(cluster.system, "all-reduce", part, copies, apart)
 
 
 def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
     gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
     share = chip_share(job, space)
-    gather_s = _over_replicas(cluster, space, "all-gather", share, 2.0)
-    reduce_s = _over_replicas(cluster, space, "reduce-scatter", share, framework.gradient_bytes)
+    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
+    gather_s = _over_sharers(cluster, space, "all-gather", share, 2.0)
+    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
     return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
 
 
 def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s]."""
+    """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
+
+    Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
+    """
     share = chip_share(job, space)
-    reduce_s = _over_replicas(cluster, space, "reduce-scatter", share, framework.gradient_bytes)
-    gather_s = _over_replicas(cluster, space, "all-gather", share, 2.0)
-    return np.where(space.zero >= 3, 0.0, framework.data_exposed * (reduce_s + gather_s))
+    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
+    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
+    gather_s = _over_sharers(cluster, space, "all-gather", share, 2.0)
+    inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
+    trained = ADAPTER_SHARE if job.adapters_only else 1.0
+    between_s = _between_copies(cluster, space, share, wire)
+    packing_s = compression_time(job, cluster, space, framework, share)
+    return trained * (framework.data_exposed * (inside_s + between_s) + packing_s)
+
+
+def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framework, share: Share) -> Column:
+    """Kernels that make gradients small and whole again [s]; each micro-batch where they are reduced in each."""
+    num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
+    times = np.where(space.zero >= 3, num_micro, 1.0)
+    moved = kernel_column(space.compression, job.model, framework.gradient_bytes) * share.total
+    return times * moved / (0.8 * cluster.chip.memory_bytes_per_s)
+
+
+def offload_time(job: Job, cluster: Cluster, space: Space, framework: Framework, slot_s: Column) -> Column:
+    """What offloading adds to a step [s]."""
+    if not space.offload.any():
+        return np.zeros(len(space))
+    num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
+    traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
+    return exposed_times(cluster.host, framework, space, traffic, slot_s, num_micro).total_s
 
 
 def optimizer_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """The update of the chip's own share of the parameters [s]."""
-    owned = chip_share(job, space).total / np.where(space.zero >= 1, space.dp * space.cp, 1.0)
-    return owned * framework.optimizer_bytes / (0.8 * cluster.chip.memory_bytes_per_s)
+    trained = ADAPTER_SHARE if job.adapters_only else 1.0
+    owned = trained * chip_share(job, space).total / np.where(space.zero >= 1, space.sharers, 1.0)
+    here = np.where(space.offloaded("optimizer") > 0, 0.0, owned)  # else the host does it
+    return here * framework.optimizer_bytes / (0.8 * cluster.chip.memory_bytes_per_s)

@@ -40,6 +40,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     num_channels: int = 0
     inside_level: Basis = "datasheet only"
     harness_s: float = 0.0  # what the benchmark itself adds to each call
+    torus: tuple[int, ...] = ()  # sides of a domain whose chips are wired to their neighbours only
 
     def shape(self, num_ranks: int) -> tuple[int, int]:
         """Ranks per domain and domains used; more than one domain needs a network."""
