@@ -317,6 +317,24 @@ fitted. Score a file of your own: [howto/score-measurements.md](howto/score-meas
 """
 
 
+def regret_table(card: Scorecard) -> str:
+    """What choosing by prediction cost, where a source measured several ways to do one job."""
+    if not card.regret:
+        return ""
+    rows = "\n".join(
+        f"| {source} | {one.jobs:,} | {one.ways:,} | {one.mean_percent:.1f} % | {one.worst_percent:.1f} % |"
+        for source, one in card.regret.items()
+    )
+    return f"""
+Regret of choosing by prediction, over jobs that were measured in several ways: the measured time of the way
+predicted fastest / the best measured − 1.
+
+| source | jobs | ways | mean | worst |
+| --- | ---: | ---: | ---: | ---: |
+{rows}
+"""
+
+
 def domain_section(card: Scorecard) -> str:
     """One of the other domains, for validation.md."""
     reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
@@ -331,8 +349,8 @@ def domain_section(card: Scorecard) -> str:
 `datahall validate {card.domain}`: {card.rows:,} measured rows, {card.scored:,} scored, {card.fitted:,} used for
 fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
 
-{table("", {"all": card.overall})}
-
+{table("metric", card.by_metric) if len(card.by_metric) > 1 else table("", {"all": card.overall})}
+{regret_table(card)}
 ## {card.domain.capitalize()} by source
 
 {table("source", card.by_source)}

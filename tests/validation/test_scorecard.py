@@ -106,3 +106,56 @@ def test_nothing_scored_is_no_number() -> None:
     )
     assert math.isnan(card.overall.median_ape)
     assert [(reason.reason, reason.rows) for reason in card.unsupported] == [("why", 2), ("so", 1)]
+
+
+def row(**cells: object) -> Prediction:
+    given = {
+        "source": "a",
+        "hardware": "h",
+        "model": "m",
+        "label": "",
+        "where": "x:1",
+        "low": 0.0,
+        "high": 9.0,
+    }
+    return Prediction(**(given | {"measured": 1.0, "predicted": 1.1} | cells))  # type: ignore[arg-type]
+
+
+def test_errors_of_different_metrics_are_not_averaged() -> None:
+    rows = [
+        row(metric="step time"),
+        row(metric="step time", source="b"),
+        row(metric="peak memory", predicted=1.5),
+    ]
+    card = scorecard("training", rows)
+    assert card.by_metric == {"peak memory": score(rows[2:]), "step time": score(rows[:2])}
+    assert set(card.by_source) == {"a", "b", "a, peak memory"}
+    assert card.by_source["a"].mean_ape == pytest.approx(10)
+    assert card.by_source["a, peak memory"].mean_ape == pytest.approx(50)
+
+
+def test_one_metric_leaves_the_groups_their_names() -> None:
+    assert set(scorecard("kernels", [row(), row(source="b")]).by_source) == {"a", "b"}
+
+
+def test_regret_is_what_the_way_predicted_fastest_took_over_the_best() -> None:
+    rows = [
+        row(choice="job 1", label="tp 1", measured=1.9, predicted=1.0),
+        row(choice="job 1", label="tp 1", measured=2.1, predicted=1.0),  # again
+        row(choice="job 1", label="tp 2", measured=1.6, predicted=1.5),
+        row(choice="job 2", label="tp 1", measured=1.0, predicted=1.0),
+        row(choice="job 2", label="tp 2", measured=3.0, predicted=2.0),
+        row(choice="job 3"),
+        row(measured=9.0, predicted=0.1),
+    ]
+    (found,) = scorecard("training", rows).regret.values()
+    assert (found.jobs, found.ways) == (2, 4)
+    assert found.mean_percent == pytest.approx(12.5)
+    assert found.worst_percent == pytest.approx(25)
+
+
+@few
+@given(outcomes)
+def test_every_row_has_a_metric(rows: list[Prediction | Unsupported]) -> None:
+    card = scorecard("kernels", rows)
+    assert sum(group.rows for group in card.by_metric.values()) == card.scored

@@ -21,7 +21,13 @@ RIGHT_COVERAGE = 0.8
 
 def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
     """Say a scorecard in sentences and tables."""
-    groups = (("hardware", card.by_hardware), ("source", card.by_source), ("model", card.by_model))
+    metrics = card.by_metric if len(card.by_metric) > 1 else {}
+    groups = (
+        ("metric", metrics),
+        ("hardware", card.by_hardware),
+        ("source", card.by_source),
+        ("model", card.by_model),
+    )
     tables = [_groups(f"error by {name}", name, scores) for name, scores in groups if scores]
     return Answer(
         kind="validation",
@@ -30,10 +36,16 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
         binding=_coverage(card),
         verdict="yes" if card.scored else "no",
         results=_results(card),
-        tables=(*tables, *_worst(card), *_unsupported(card)),
+        tables=(*tables, *_regret(card), *_worst(card), *_unsupported(card)),
         notes=(
             "error: predicted / measured − 1; median, mean and P90 are of its size, bias is signed",
             "rows that a constant was fitted on are counted and never scored",
+            *(("a row that states several figures is counted once for each",) if metrics else ()),
+            *(
+                ("regret: measured time of the way predicted fastest / best measured − 1",)
+                if card.regret
+                else ()
+            ),
         ),
         next_commands=(f"datahall validate {card.domain} --format md",),
     )
@@ -43,6 +55,12 @@ def _headline(card: Scorecard) -> str:
     if not card.scored:
         return f"No measured row of {card.domain} could be scored."
     all_rows = card.overall
+    if len(card.by_metric) > 1:
+        each = "; ".join(
+            f"{metric} {one.median_ape:.1f} % (mean {one.mean_ape:.1f} %, {one.rows:,} rows)"
+            for metric, one in card.by_metric.items()
+        )
+        return f"Median error on {card.scored:,} measured figures of {card.domain}: {each}."
     return (
         f"On {card.scored:,} measured rows of {card.domain} the median error is {all_rows.median_ape:.1f} % "
         f"(mean {all_rows.mean_ape:.1f} %, P90 {all_rows.p90_ape:.1f} %, bias {all_rows.bias:+.1f} %)."
@@ -73,6 +91,21 @@ def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
 def _cells(score: Score) -> tuple[Cell, ...]:
     percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
     return (score.rows, *(None if math.isnan(percent) else percent / 100 for percent in percents))
+
+
+def _regret(card: Scorecard) -> tuple[Table, ...]:
+    rows = tuple(
+        (source or "–", one.jobs, one.ways, one.mean_percent / 100, one.worst_percent / 100)
+        for source, one in card.regret.items()
+    )
+    columns = (
+        Column("source"),
+        Column("jobs", "count", "num_jobs"),
+        Column("ways", "count", "num_ways"),
+        Column("mean", "fraction", "mean_regret_fraction"),
+        Column("worst", "fraction", "worst_regret_fraction"),
+    )
+    return (Table(title="regret of choosing by prediction", columns=columns, rows=rows),) if rows else ()
 
 
 def _worst(card: Scorecard) -> tuple[Table, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
 
 import msgspec
 import numpy as np
@@ -22,6 +23,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     low: float  # P10 of what we expect
     high: float  # P90
     unit: str = "s"
+    metric: str = ""  # what was measured, where a domain has several: "step time", "peak memory"
+    choice: str = ""  # rows of one source with the same words here are ways to do the same job
     fitted: bool = False  # constants were fitted on this row: shown, never scored
 
     @property
@@ -54,6 +57,15 @@ class Reason(msgspec.Struct, frozen=True):
     rows: int
 
 
+class Regret(msgspec.Struct, frozen=True):
+    """What it costs to take the way we predict to be fastest, over jobs that were measured in several ways."""
+
+    jobs: int
+    ways: int
+    mean_percent: float  # measured time of the chosen way over the best measured one, less 1
+    worst_percent: float
+
+
 class Worst(msgspec.Struct, frozen=True):
     """One of the rows furthest from its prediction."""
 
@@ -77,9 +89,11 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     fitted: int
     unsupported: tuple[Reason, ...]
     overall: Score
+    by_metric: dict[str, Score]
     by_source: dict[str, Score]
     by_hardware: dict[str, Score]
     by_model: dict[str, Score]
+    regret: dict[str, Regret]  # by source
     worst: tuple[Worst, ...]
 
 
@@ -118,6 +132,12 @@ def scorecard(domain: str, outcomes: Iterable[Prediction | Unsupported], num_wor
     for one in outcomes:
         if isinstance(one, Unsupported):
             reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    usual = predictions[0].metric if predictions else ""  # a format gives a row's main figure first
+
+    def named(key: Callable[[Prediction], str]) -> Callable[[Prediction], str]:
+        """Errors of different metrics are not averaged: a group of another than the usual one says which."""
+        return lambda one: key(one) if one.metric == usual else f"{key(one)}, {one.metric}"
+
     worst = sorted(judged, key=lambda one: -abs(one.error_percent))[:num_worst]
     return Scorecard(
         domain=domain,
@@ -129,11 +149,46 @@ def scorecard(domain: str, outcomes: Iterable[Prediction | Unsupported], num_wor
             for reason, rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         ),
         overall=score(judged),
-        by_source=_grouped(judged, lambda one: one.source),
-        by_hardware=_grouped(judged, lambda one: one.hardware),
-        by_model=_grouped(judged, lambda one: one.model),
+        by_metric=_grouped(judged, lambda one: one.metric),
+        by_source=_grouped(judged, named(lambda one: one.source)),
+        by_hardware=_grouped(judged, named(lambda one: one.hardware)),
+        by_model=_grouped(judged, named(lambda one: one.model)),
+        regret=regrets(judged),
         worst=tuple(_worst(one) for one in worst),
     )
+
+
+def regrets(predictions: Sequence[Prediction]) -> dict[str, Regret]:
+    """For each source, what it costs to choose by prediction among the ways in which each job was measured.
+
+    Rows with the same label are the same way, measured again; their mean counts.
+
+    >>> row = Prediction(source="", hardware="", model="", label="", where="", measured=2.0, predicted=1.0, low=0,
+    ...                  high=9, choice="a job")
+    >>> other = msgspec.structs.replace(row, label="another way", measured=1.0, predicted=1.5)
+    >>> regrets([row, other])[""].mean_percent
+    100.0
+    """
+    jobs: dict[tuple[str, str], dict[str, list[Prediction]]] = {}
+    for one in predictions:
+        if one.choice:
+            jobs.setdefault((one.source, one.choice), {}).setdefault(one.label, []).append(one)
+    lost: dict[str, list[tuple[int, float]]] = {}
+    for (source, _), ways in jobs.items():
+        if len(ways) > 1:
+            means = {label: fmean(one.measured for one in same) for label, same in ways.items()}
+            chosen = min(ways, key=lambda label: ways[label][0].predicted)
+            percent = (means[chosen] / min(means.values()) - 1.0) * 100.0
+            lost.setdefault(source, []).append((len(ways), percent))
+    return {
+        source: Regret(
+            jobs=len(found),
+            ways=sum(ways for ways, _ in found),
+            mean_percent=sum(percent for _, percent in found) / len(found),
+            worst_percent=max(percent for _, percent in found),
+        )
+        for source, found in sorted(lost.items())
+    }
 
 
 def _grouped(predictions: Sequence[Prediction], key: Callable[[Prediction], str]) -> dict[str, Score]:
