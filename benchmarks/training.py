@@ -1,30 +1,27 @@
-"""Training: spaces of layouts estimated, and steps played event by event.
-
-Calculon's figure is as recorded on a machine of this kind (40–160 evaluations per second and core); it is not run here.
-"""
+"""Training: spaces of layouts estimated, plans made, and steps played event by event."""
 
 from __future__ import annotations
 
 import numpy as np
-from clock import median_s
+from calculon_peer import calculon_rate
+from clock import median_s, process_cpu_s
 from table import Line
 
 from datahall.catalog import load
 from datahall.fabric.collectives.all_reduce import ring_all_reduce_time
+from datahall.planner.train import plan_on_chips
 from datahall.training.cluster import cluster_of
 from datahall.training.execution import simulate_step
 from datahall.training.framework import framework
-from datahall.training.layout import Layout, Space
+from datahall.training.layout import Layout
 from datahall.training.search import search
-from datahall.training.space import layout_space
+from datahall.training.space import WIDE, layout_space
 from datahall.training.step import Job, step_times
-
-CALCULON_PER_S = 160.0  # the best rate recorded
 
 
 def training_lines() -> list[Line]:
     """Closed forms first, then the search, then a large step played."""
-    return [*closed_form_lines(), *search_lines(), *step_lines()]
+    return [*closed_form_lines(), *search_lines(), *plan_lines(), *step_lines()]
 
 
 def closed_form_lines() -> list[Line]:
@@ -42,12 +39,28 @@ def search_lines() -> list[Line]:
     cluster = cluster_of(shelf.chip("a100-sxm-80gb"), 512)
     found = median_s(lambda: search(job, cluster, kit), 3)
     space = layout_space(job, 512)
-    wide = Space(**{name: np.tile(getattr(space, name), 25) for name in space.__struct_fields__})
+    wide = space.keep(np.tile(np.arange(len(space)), 25))
+    whole = median_s(lambda: search(job, cluster, kit, options=WIDE), 3)
+    peer, how = calculon_rate()
     rate = len(wide) / median_s(lambda: step_times(job, cluster, wide, kit), 3)
     return [
         Line(f"training: GPT-3 on 512 chips, {len(space):,} layouts searched", found * 1e3, "ms", 1000.0),
         Line("training: layouts estimated per second, large space", rate, "/s", 1e5, True),
-        Line("  against Calculon as recorded", rate / CALCULON_PER_S, "× its rate"),
+        Line(f"  against Calculon, {peer:,.0f}/s ({how})", rate / peer, "× its rate"),
+        Line("training: the same with groups, expert widths and heads exchanged", whole * 1e3, "ms", 1000.0),
+    ]
+
+
+def plan_lines() -> list[Line]:
+    """Llama 3.1 405B on 16,384 H100: searched, the best three played; and the whole command, cold."""
+    kit, shelf = framework("nemo"), load()
+    job = Job(model=shelf.model("llama-3.1-405b"), seq=8192, global_batch=1024)
+    chip, machines = shelf.chip("h100-sxm"), shelf.servers()
+    took = median_s(lambda: plan_on_chips(job, chip, 16_384, 15e12, kit, servers=machines), 3)
+    words = ("-m", "datahall", "plan", "train", "llama-3.1-405b", "--tokens", "15T", "--chips", "16384")
+    return [
+        Line("training: 405B on 16,384 chips planned, best three played", took * 1e3, "ms", 3000.0),
+        Line("  the whole command, CPU time", process_cpu_s(*words, repeat=3) * 1e3, "ms", 3000.0),
     ]
 
 

@@ -1,12 +1,16 @@
 """Plans of training runs: the best layout, the fewest chips, and a clear no."""
 
+from math import nan
+
+import msgspec
 import pytest
 
 import datahall as dh
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError, UnknownNameError, UnsupportedError
-from datahall.planner.train import plan_by_deadline, plan_on_chips
+from datahall.planner.train import chips_against_time, plan_by_deadline, plan_on_chips
 from datahall.training.framework import framework
+from datahall.training.space import Options
 from datahall.training.step import Job
 from datahall.units import DAY_S
 
@@ -21,9 +25,36 @@ def test_a_plan_on_chips() -> None:
     plan.layout.check(JOB.model, 128, 512)
     assert plan.duration_s == pytest.approx(plan.num_steps * plan.step_s)
     assert plan.num_steps == -(-int(1e12) // (512 * 8192))
-    assert plan.tokens_per_s * plan.step_s == 512 * 8192
+    assert plan.tokens_per_s * plan.step_s == pytest.approx(512 * 8192)
     assert 0.2 < plan.mfu_fraction < 0.8
     assert plan.headroom_bytes >= 0
+
+
+def test_the_best_few_are_played_and_the_fastest_of_them_is_chosen() -> None:
+    plan = plan_on_chips(JOB, H100, 128, 1e12, KIT)
+    assert len(plan.played) == 3
+    assert plan.place in plan.played
+    assert plan.step_s == min(one.step_s for one in plan.played.values())
+    assert plan.played[plan.place].layout == plan.layout
+    assert plan.closed_step_s == pytest.approx(plan.step_s, rel=0.2)
+    fast = plan_on_chips(JOB, H100, 128, 1e12, KIT, num_played=1)
+    assert fast.place == 0
+
+
+def test_more_chips_take_less_time_on_the_same_batch() -> None:
+    plans = chips_against_time(plan_on_chips(JOB, H100, 128, 1e12, KIT))
+    assert [one.num_chips for one in plans] == [32, 64, 128, 256]
+    times = [one.num_steps * one.closed_step_s for one in plans]
+    assert times == sorted(times, reverse=True)
+
+
+def test_what_a_search_may_offload_is_asked_for() -> None:
+    job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=512)
+    options = Options(offload=((), ("optimizer",), ("optimizer", "activations")))
+    plan = plan_on_chips(job, H100, 64, 1e12, KIT, options=options, servers=SHELF.servers())
+    assert "optimizer" in plan.layout.offload
+    assert plan.headroom_bytes >= 0
+    assert plan.played[plan.place].parts.offload_s > 0
 
 
 def test_a_deadline_takes_the_fewest_chips() -> None:
@@ -49,6 +80,11 @@ def test_what_fits_nowhere_names_the_constraint_and_the_way_out() -> None:
     assert "fits 64 × h100-sxm in none of" in caught.value.message
     assert "lacks" in caught.value.message
     assert "memory: stage" in caught.value.where
+    assert "cheapest change: --offload optimizer" in caught.value.hint
+    assert "or 128 chips" in caught.value.hint
+    linkless = msgspec.structs.replace(H100, host_bytes_per_s=nan)
+    with pytest.raises(InfeasibleError) as caught:
+        plan_on_chips(job, linkless, 64, 1e12, KIT)
     assert "cheapest change: 128 chips" in caught.value.hint
     assert plan_on_chips(job, H100, 128, 1e12, KIT).headroom_bytes >= 0
 

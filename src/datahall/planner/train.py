@@ -1,31 +1,34 @@
 """Plan a training run: on so many chips the best layout, or for a deadline the fewest chips and then the layout.
 
-duration = tokens / (global batch · sequence) · step
+    duration = tokens / (global batch · sequence) · step
+
+The closed form ranks every layout; the best few are then played event by event, and the fastest of those is chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil
 
 import msgspec
 
 from datahall.catalog.chip import Chip
+from datahall.catalog.server import Server
 from datahall.errors import InfeasibleError, ScenarioError
+from datahall.planner.no_room import no_room
 from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.cluster import cluster_of
+from datahall.training.execution import Execution, simulate_step
 from datahall.training.framework import Framework
 from datahall.training.layout import Layout
-from datahall.training.memory import least_state_bytes
-from datahall.training.remedy import least_bytes, why_not
 from datahall.training.search import Search, search
-from datahall.training.space import Options, divisors
+from datahall.training.space import WIDE, Options, divisors
 from datahall.training.step import Job
 from datahall.units import fmt
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 MOST_CHIPS = 2**20
-MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
+NUM_PLAYED = 3
 
 
 class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +37,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
     search: Search
     num_tokens: float
     place: int = 0  # of the chosen layout in the ranking
+    played: dict[int, Execution] = {}  # by place: the best few, event by event
 
     @property
     def layout(self) -> Layout:
@@ -45,6 +49,11 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def step_s(self) -> float:
+        """Of the chosen layout: as played, or in closed form where nothing was."""
+        return self.played[self.place].step_s if self.place in self.played else self.closed_step_s
+
+    @property
+    def closed_step_s(self) -> float:
         return float(self.search.step_s[self.search.order[self.place]])
 
     @property
@@ -94,16 +103,47 @@ def plan_on_chips(
     framework: Framework,
     *,
     books: Bookkeeping | None = None,
-    options: Options = Options(),  # noqa: B008
+    options: Options = WIDE,
+    servers: Iterable[Server] = (),
+    num_played: int = NUM_PLAYED,
 ) -> TrainingPlan:
-    """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out."""
+    """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out.
+
+    The best `num_played` cuts of the model are played event by event, and the fastest of them is chosen.
+    """
     kept = books or bookkeeping_of(framework)
-    found = search(job, cluster_of(chip, num_chips), framework, options=options, books=kept)
+    cluster = cluster_of(chip, num_chips, servers=servers)
+    found = search(job, cluster, framework, options=options, books=kept)
     if not len(found.space):
         raise _no_layout(job, num_chips)
     if not found.num_fitting:
-        raise _no_room(found)
-    return TrainingPlan(search=found, num_tokens=num_tokens)
+        raise no_room(found)
+    played = {
+        place: simulate_step(job, cluster, found.layout(place), framework) for place in found.best(num_played)
+    }
+    chosen = min(played, key=lambda place: played[place].step_s, default=0)
+    return TrainingPlan(search=found, num_tokens=num_tokens, place=chosen, played=played)
+
+
+def chips_against_time(
+    plan: TrainingPlan, *, halvings: int = 2, doublings: int = 1
+) -> tuple[TrainingPlan, ...]:
+    """The same run on fewer and on more chips in closed form, those left out on which nothing fits or divides.
+
+    Fewest chips first, the plan itself among them.
+    """
+    found, counts = plan.search, []
+    for power in range(-halvings, doublings + 1):
+        count = plan.num_chips * 2**power
+        if count == int(count) and power:
+            counts.append(int(count))
+    others = []
+    for count in counts:
+        cluster = cluster_of(found.cluster.chip, count)
+        there = search(found.job, cluster, found.framework, books=found.books)
+        if there.num_fitting:
+            others.append(TrainingPlan(search=there, num_tokens=plan.num_tokens))
+    return tuple(sorted((*others, plan), key=lambda one: one.num_chips))
 
 
 class DeadlinePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +162,8 @@ def plan_by_deadline(
     framework: Framework,
     *,
     books: Bookkeeping | None = None,
-    options: Options = Options(),  # noqa: B008
+    options: Options = WIDE,
+    servers: Iterable[Server] = (),
 ) -> DeadlinePlan:
     """The fewest chips, in whole servers and powers of two or three halves of them, that are done by a deadline."""
     kept = books or bookkeeping_of(framework)
@@ -133,7 +174,9 @@ def plan_by_deadline(
         if num_chips < needed:
             continue
         try:
-            plan = plan_on_chips(job, chip, num_chips, num_tokens, framework, books=kept, options=options)
+            plan = plan_on_chips(
+                job, chip, num_chips, num_tokens, framework, books=kept, options=options, servers=servers
+            )
         except (InfeasibleError, ScenarioError) as error:
             reason = error
             if weighed and num_chips > job.global_batch * chip.num_scale_up_domain:
@@ -174,40 +217,6 @@ def _no_layout(job: Job, num_chips: int) -> ScenarioError:
         f"no layout of {job.model.name} divides {num_chips:,} chips and a global batch of {job.global_batch:,}",
         hint=f"nearest chips that divide: {', '.join(f'{one:,}' for one in options)}; or another --global-batch",
     )
-
-
-def _no_room(found: Search) -> InfeasibleError:
-    """Nothing fits: the layout that comes nearest, what it lacks, and the smallest change that is enough."""
-    job, cluster, memory = found.job, found.cluster, found.memory
-    row = least_bytes(memory)
-    layout = found.space.row(row)
-    shortage = why_not(job, cluster, layout, found.framework, found.books)
-    assert shortage is not None
-    state = least_state_bytes(job, cluster.num_chips, found.books)
-    enough = _chips_that_hold(found)
-    change = (
-        f"cheapest change: {enough:,} chips"
-        if enough
-        else "no number of these chips holds one sequence of it"
-    )
-    return InfeasibleError(
-        f"{job.model.name} fits {cluster.num_chips:,} × {cluster.chip.name} in none of {len(found.space):,} layouts: "
-        f"the leanest ({layout.words}) lacks {fmt(shortage.over_bytes, 'bytes', 3)} per chip",
-        where=f"memory: {shortage.sentence}; state alone is {fmt(state, 'bytes', 3)} per chip if spread evenly",
-        hint=f"{change}; or a leaner state (--state pure-bf16), a shorter --seq, a chip with more memory",
-    )
-
-
-def _chips_that_hold(found: Search) -> int:
-    """The fewest chips, doubling, on which some layout fits; 0 where none does."""
-    for doubling in range(1, MOST_DOUBLINGS + 1):
-        num_chips = found.cluster.num_chips << doubling
-        wider = search(
-            found.job, cluster_of(found.cluster.chip, num_chips), found.framework, books=found.books
-        )
-        if wider.num_fitting:
-            return num_chips
-    return 0
 
 
 def _too_late(

@@ -11,11 +11,14 @@ from datahall.errors import ScenarioError
 from datahall.show.bounds import find_model, opened
 from datahall.show.layout_option import Asked, asked_layout
 from datahall.show.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
+from datahall.show.offload_table import offload_table
 from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
-from datahall.training.cluster import cluster_of
+from datahall.training.cluster import Cluster, cluster_of
+from datahall.training.compression import CAVEAT
 from datahall.training.framework import framework as framework_named
 from datahall.training.memory import PARTS, StageMemory, stage_memories
-from datahall.training.remedy import NAMES, Shortage, why_not
+from datahall.training.offload import Line
+from datahall.training.remedy import NAMES, Shortage, layout_offload, why_not
 from datahall.training.schedule import NAMES as SCHEDULES
 from datahall.training.step import Job
 from datahall.units import fmt
@@ -34,12 +37,19 @@ def show_memory(
     vpp: str | int | None = None,
     cp: str | int | None = None,
     ep: str | int | None = None,
+    etp: str | int | None = None,
     dp: str | int | None = None,
     zero: str | int | None = None,
+    shard: str | int | None = None,
     micro_batch: str | int | None = None,
     seq: str | int | None = None,
     global_batch: str | int | None = None,
     recompute: str | None = None,
+    modules: str | None = None,
+    context: str | None = None,
+    split: str | None = None,
+    offload: str | None = None,
+    compress: str | None = None,
     precision: str | None = None,
     framework: str = "nemo",
     state: str = "",
@@ -55,17 +65,22 @@ def show_memory(
             "which memory: say --train", hint=f"for serving: datahall show model {model} --chip {chip}"
         )
     degrees = {
-        "tp": tp, "pp": pp, "vpp": vpp, "cp": cp, "ep": ep, "dp": dp, "zero": zero, "micro_batch": micro_batch,
+        "tp": tp, "pp": pp, "vpp": vpp, "cp": cp, "ep": ep, "etp": etp, "dp": dp, "zero": zero, "shard": shard,
+        "micro_batch": micro_batch,
+    }  # fmt: skip
+    words = {
+        "recompute": recompute, "modules": modules, "context": context, "split": split, "offload": offload,
+        "compression": compress,
     }  # fmt: skip
     asked = asked_layout(
-        known, degrees, chips=chips, seq=seq, global_batch=global_batch, recompute=recompute,
+        known, degrees, chips=chips, seq=seq, global_batch=global_batch, words=words,
         precision=precision, layout_file=layout,
     )  # fmt: skip
     if schedule not in SCHEDULES:
         raise ScenarioError(f'--schedule is "{schedule}"', hint=f"one of {', '.join(SCHEDULES)}")
     kit = framework_named(framework)
     books = with_state(bookkeeping_of(kit), state)
-    cluster = cluster_of(shelf.chip(chip), asked.num_chips)
+    cluster = cluster_of(shelf.chip(chip), asked.num_chips, servers=shelf.servers())
     job = Job(
         model=known,
         seq=asked.seq,
@@ -74,7 +89,8 @@ def show_memory(
     )
     stages = stage_memories(job, cluster.chip, asked.layout, books, schedule=schedule)
     shortage = why_not(job, cluster, asked.layout, kit, books)
-    return memory_answer(job, asked, stages, shortage, books, cluster.chip.name, framework)
+    outside = layout_offload(job, cluster, asked.layout, kit, books)
+    return memory_answer(job, asked, stages, shortage, books, cluster, framework, outside)
 
 
 def with_state(books: Bookkeeping, state: str) -> Bookkeeping:
@@ -88,27 +104,30 @@ def memory_answer(
     stages: tuple[StageMemory, ...],
     shortage: Shortage | None,
     books: Bookkeeping,
-    chip: str,
+    cluster: Cluster,
     framework: str,
+    outside: tuple[Line, ...] = (),
 ) -> Answer:
     """Where the memory goes, first the stage that has the most."""
+    chip = cluster.chip.name
     peak = max(range(len(stages)), key=lambda place: float(stages[place].memory.total_bytes[0]))
     return Answer(
         kind="training memory",
         inputs=_inputs(job, asked, chip, framework),
         headline=_headline(job, asked, stages, peak, chip, shortage),
         binding=_binding(stages[peak], shortage),
-        verdict="no" if shortage else "yes",
+        verdict="no" if shortage or not all(line.fits for line in outside) else "yes",
         results=_results(stages[peak]),
         tables=(
             by_part(stages[peak]),
             by_stage(stages, peak),
             by_tensor(job, asked, stages[peak], books),
+            *offload_table(outside, cluster.host),
             *changes(shortage),
         ),
         figure=_figure(stages[peak], books),
         charts=(_chart(stages),),
-        notes=_notes(asked, books),
+        notes=(*_notes(asked, books), *(line.sentence for line in outside)),
         sources=books.sources,
         next_commands=(
             f"datahall plan train {job.model.name} --tokens 1T --chips {asked.num_chips} --chip {chip} "
@@ -214,6 +233,8 @@ def _notes(asked: Asked, books: Bookkeeping) -> tuple[str, ...]:
         f"state: {books.recipe.weight:g} B weights, {books.recipe.gradient:g} B gradients, "
         f"{books.recipe.optimizer:g} B optimizer per parameter",
     ]
+    if asked.layout.compression != "none":
+        lines.append(f"gradients {asked.layout.compression}: {CAVEAT}")
     if asked.file is not None and asked.file.ignored:
         lines.append(f"ignored in {asked.file.path}: {', '.join(asked.file.ignored)}")
     return tuple(lines)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from datahall.answer import Cell, Column, Table
 from datahall.show.layout_option import Asked
 from datahall.training.bookkeeping import Bookkeeping
 from datahall.training.memory import PARTS, StageMemory
+from datahall.training.micro_batch import sharding_of
 from datahall.training.remedy import NAMES, Shortage
-from datahall.training.shard import saved_tensors
+from datahall.training.shard import saved_tensors, tensor_bytes
 from datahall.training.step import Job
-from datahall.workload.sharding import Sharding
 
 SHOWN = {**NAMES, "slack_bytes": "allocator slack", "outside_bytes": "communicators and context"}
 MOST_TENSORS = 16
@@ -76,21 +74,16 @@ def by_stage(stages: tuple[StageMemory, ...], peak: int) -> Table:
 def by_tensor(job: Job, asked: Asked, stage: StageMemory, books: Bookkeeping) -> Table:
     """Saved tensors of the fullest stage, largest first; the smallest together."""
     layout = asked.layout
-    shard = Sharding(
-        tp=float(layout.tp),
-        cp=float(layout.cp),
-        ep=float(layout.ep),
-        sequence_parallel=layout.sequence_parallel,
-    )
+    shard = sharding_of(layout)
     sizes: dict[str, float] = {}
     counts: dict[str, int] = {}
     for kind, count in stage.run.layers:
-        for tensor in saved_tensors(job, kind, books, layout.recompute):
-            one = float(np.ravel(tensor.bytes_on_chip(float(layout.micro_batch), float(job.seq), shard))[0])
+        for tensor in saved_tensors(job, kind, books, layout.recompute, layout.modules):
+            one = float(tensor_bytes(tensor, float(layout.micro_batch), job.seq, shard))
             sizes[tensor.name] = sizes.get(tensor.name, 0.0) + count * one
             counts[tensor.name] = counts.get(tensor.name, 0) + count
     found = float(stage.memory.activation_bytes[0]) / max(stage.num_in_flight, 1e-9)
-    if (rest := found - sum(sizes.values())) > 1.0:
+    if (rest := found - sum(sizes.values())) > 1.0 and not layout.offload:
         sizes["attention_output_before_exchange"] = rest
         counts["attention_output_before_exchange"] = stage.run.num_layers
     ranked = sorted(sizes, key=lambda name: -sizes[name])

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from datahall.answer import Answer, Cell, Column, StackChart, Table
+import msgspec
+
+from datahall.answer import Answer, Cell, StackChart
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
 from datahall.planner.train import DeadlinePlan, TrainingPlan, plan_by_deadline, plan_on_chips
 from datahall.show.bounds import find_model, opened, whole
+from datahall.show.layout_option import read_offload
 from datahall.show.memory import with_state
+from datahall.show.training_plan_table import (
+    MOST_ROWS,
+    best_table,
+    change_table,
+    chips_front,
+    machine_table,
+    memory_front,
+    sizes_table,
+)
 from datahall.training.bookkeeping import bookkeeping_of
+from datahall.training.execution import PART_NAMES
 from datahall.training.framework import framework as framework_named
-from datahall.training.search import PARTS, front, loss, sensitivity
-from datahall.training.step import Job
+from datahall.training.remedy import layout_offload
+from datahall.training.search import PARTS
+from datahall.training.space import WIDE
+from datahall.training.step import Job, step_band
 from datahall.units import fmt, parse
 from datahall.workload.precision import Precision
-
-MOST_ROWS = 6
 
 
 def plan_train(
@@ -31,9 +44,13 @@ def plan_train(
     precision: str = "bf16",
     framework: str = "nemo",
     state: str = "",
+    offload: str = "",
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The fastest layout that fits on so many chips, or the fewest chips that are done by a deadline."""
+    """The fastest layout that fits on so many chips, or the fewest chips that are done by a deadline.
+
+    `offload` lets the search also put something on the host or NVMe: "optimizer", "optimizer:nvme,activations".
+    """
     shelf = opened(catalog)
     if (chips is None) == (deadline is None):
         raise ScenarioError(
@@ -56,12 +73,16 @@ def plan_train(
         "model": job.model.name, "tokens": num_tokens, "chip": part.name, "seq": job.seq,
         "global_batch": job.global_batch, "precision": precision, "framework": framework,
     }  # fmt: skip
+    options = WIDE if not offload else msgspec.structs.replace(WIDE, offload=((), read_offload(offload)))
+    machines = shelf.servers()
     if chips is not None:
-        plan = plan_on_chips(job, part, whole("chips", chips), num_tokens, kit, books=books)
+        plan = plan_on_chips(
+            job, part, whole("chips", chips), num_tokens, kit, books=books, options=options, servers=machines
+        )
         return plan_answer(plan, asked | {"num_chips": plan.num_chips}, precision)
     assert deadline is not None
     limit_s = _positive("deadline", deadline, "s")
-    by = plan_by_deadline(job, part, limit_s, num_tokens, kit, books=books)
+    by = plan_by_deadline(job, part, limit_s, num_tokens, kit, books=books, options=options, servers=machines)
     return plan_answer(by.chosen, asked | {"deadline_s": limit_s}, precision, by)
 
 
@@ -85,7 +106,14 @@ def plan_answer(
         headline=_headline(plan, by),
         binding=_binding(plan),
         results=_results(plan),
-        tables=(*((_sizes(by),) if by else ()), _best(plan), _sensitivity(plan), _front(plan)),
+        tables=(
+            *((sizes_table(by),) if by else ()),
+            best_table(plan),
+            change_table(plan),
+            machine_table(plan),
+            memory_front(plan),
+            *(() if by else (chips_front(plan),)),
+        ),
         figure=_figure(plan),
         charts=(_chart(plan),),
         notes=_notes(plan),
@@ -111,23 +139,38 @@ def _headline(plan: TrainingPlan, by: DeadlinePlan | None) -> str:
 
 
 def _binding(plan: TrainingPlan) -> str:
-    parts = plan.search.parts(plan.place)
+    parts = _parts(plan)
     total = sum(parts.values())
     first, second = sorted(parts, key=lambda name: -parts[name])[:2]
     return (
-        f"{PARTS[first].capitalize()} take {parts[first] / total:.0%} of the step of {fmt(plan.step_s, 's')}, "
-        f"{PARTS[second]} {parts[second] / total:.0%}."
+        f"{first.capitalize()} take {parts[first] / total:.0%} of the step of {fmt(plan.step_s, 's')}, "
+        f"{second} {parts[second] / total:.0%}. The closed form, which ranked all layouts, says "
+        f"{fmt(plan.closed_step_s, 's')}, {plan.closed_step_s / plan.step_s - 1:+.1%} from what was played."
     )
+
+
+def _parts(plan: TrainingPlan) -> dict[str, float]:
+    """The chosen step taken apart by name [s], as it was played."""
+    parts = plan.played[plan.place].parts
+    return {
+        text: getattr(parts, name)
+        for name, text in PART_NAMES.items()
+        if name != "redone_s" and getattr(parts, name) > 0
+    }
 
 
 def _results(plan: TrainingPlan) -> dict[str, Cell]:
     layout = plan.layout
-    degrees: dict[str, Cell] = {name: getattr(layout, name) for name in layout.__struct_fields__}
-    low, high = plan.search.framework.band
+    degrees: dict[str, Cell] = {
+        name: " ".join(map(str, value)) if isinstance(value, tuple) else value
+        for name, value in ((name, getattr(layout, name)) for name in layout.__struct_fields__)
+    }
+    low, high = _band(plan)
     return {
         "num_chips": plan.num_chips,
         **degrees,
         "step_s": plan.step_s,
+        "closed_step_s": plan.closed_step_s,
         "duration_s": plan.duration_s,
         "duration_low_s": plan.duration_s * low,
         "duration_high_s": plan.duration_s * high,
@@ -141,98 +184,14 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
     }
 
 
-def _best(plan: TrainingPlan) -> Table:
-    found = plan.search
-    rows: list[tuple[Cell, ...]] = []
-    for place in found.best(MOST_ROWS):
-        row = int(found.order[place])
-        step_s = float(found.step_s[row])
-        rows.append(
-            (
-                found.space.row(row).words,
-                step_s,
-                plan.num_steps * step_s,
-                plan.mfu_of(step_s),
-                float(found.memory.headroom_bytes[row]),
-                "" if place == plan.place else loss(found, row).reason,
-            )
-        )
-    return Table(
-        title="best layouts",
-        columns=(
-            Column("layout"),
-            Column("step", "s"),
-            Column("time", "s", key="duration_s"),
-            Column("MFU", "fraction"),
-            Column("free", "bytes"),
-            Column("why it lost"),
-        ),
-        rows=tuple(rows),
-        marked=0,
-        note=f"of {len(found.space):,} legal layouts {found.num_fitting:,} fit; "
-        "one row for each cut of the model",
-    )
-
-
-def _sensitivity(plan: TrainingPlan) -> Table:
-    return Table(
-        title="if one choice changes",
-        columns=(Column("change"), Column("then")),
-        rows=tuple((change, lost.reason) for change, lost in sensitivity(plan.search, plan.place)),
-        note="data parallelism takes up what another degree gives",
-    )
-
-
-def _front(plan: TrainingPlan) -> Table:
-    found = plan.search
-    return Table(
-        title="time against memory",
-        columns=(Column("layout"), Column("step", "s"), Column("memory", "bytes")),
-        rows=tuple(
-            (found.space.row(row).words, float(found.step_s[row]), float(found.memory.total_bytes[row]))
-            for row in map(int, found.order[front(found)[:MOST_ROWS]])
-        ),
-        note="each is the fastest that gets by with its memory",
-    )
-
-
-def _sizes(by: DeadlinePlan) -> Table:
-    def row(plan: TrainingPlan) -> tuple[Cell, ...]:
-        return (
-            plan.num_chips,
-            plan.duration_s,
-            plan.mfu_fraction,
-            plan.chip_hours,
-            plan.layout.words,
-            "in time" if plan.duration_s <= by.deadline_s else "too late",
-        )
-
-    return Table(
-        title="chips for the deadline",
-        columns=(
-            Column("chips", "count"),
-            Column("time", "s", key="duration_s"),
-            Column("MFU", "fraction"),
-            Column("chip-hours", "count"),
-            Column("layout"),
-            Column("verdict"),
-        ),
-        rows=tuple(row(plan) for plan in by.weighed),
-        marked=len(by.weighed) - 1,
-    )
-
-
 def _figure(plan: TrainingPlan) -> Breakdown:
     kit = plan.search.framework
-    parts = plan.search.parts(plan.place)
-    slowest = plan.step_s - sum(parts.values())
-    named = {PARTS[name]: value for name, value in parts.items()} | {"waiting for the slowest rank": slowest}
-    below = tuple(Breakdown(name=name, value=value, unit="s") for name, value in named.items() if value > 0)
+    below = tuple(Breakdown(name=name, value=value, unit="s") for name, value in _parts(plan).items())
     step = Breakdown(
         name="step",
         value=plan.step_s,
         unit="s",
-        formula="slot · (m + (pp − 1)/vpp) + fixed",
+        formula="as played: " + " + ".join(one.name for one in below),
         parts=below,
         sources=(kit.source,),
     )
@@ -243,7 +202,7 @@ def _figure(plan: TrainingPlan) -> Breakdown:
         unit="count",
         formula=f"{fmt(plan.num_tokens, 'tokens')} / ({job.global_batch:,} sequences × {job.seq:,})",
     )
-    low, high = kit.band
+    low, high = _band(plan)
     return Breakdown(
         name="time of the run",
         value=plan.duration_s,
@@ -270,9 +229,12 @@ def _chart(plan: TrainingPlan) -> StackChart:
 
 
 def _notes(plan: TrainingPlan) -> tuple[str, ...]:
-    kit = plan.search.framework
+    found = plan.search
+    kit = found.framework
+    outside = layout_offload(found.job, found.cluster, plan.layout, kit, found.books)
     return (
-        f"band: eight of ten runs of {kit.title} lie between {kit.band[0]:.2f} and {kit.band[1]:.2f} of "
+        *(line.sentence for line in outside),
+        f"band: eight of ten runs of {kit.title} lie between {_band(plan)[0]:.2f} and {_band(plan)[1]:.2f} of "
         f"what is predicted (constants fitted on {kit.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
         "experts are loaded evenly; MFU counts causal attention and no recomputation",
@@ -284,9 +246,11 @@ def _next(plan: TrainingPlan, asked: dict[str, Cell], precision: str) -> tuple[s
     job = plan.search.job
     degrees = " ".join(
         f"--{name.replace('_', '-')} {getattr(layout, name)}"
-        for name in ("tp", "pp", "vpp", "cp", "ep", "micro_batch")
-        if getattr(layout, name) > 1
+        for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "shard", "micro_batch")
+        if getattr(layout, name) > (0 if name in ("etp", "shard") else 1)
     )
+    degrees += f" --context {layout.context}" if layout.context != "ring" else ""
+    degrees += f" --offload {','.join(layout.offload)}" if layout.offload else ""
     more = f" --recompute {layout.recompute}" if layout.recompute != "none" else ""
     tokens, part = fmt(plan.num_tokens, "parameters"), asked["chip"]
     shape = f"--seq {job.seq} --global-batch {job.global_batch}"
@@ -298,3 +262,7 @@ def _next(plan: TrainingPlan, asked: dict[str, Cell], precision: str) -> tuple[s
         f"{memory.rstrip()} --zero {layout.zero} {shape}{more}",
         f"{twice} {shape} --precision {precision}",
     )
+
+
+def _band(plan: TrainingPlan) -> tuple[float, float]:
+    return step_band(plan.search.job, plan.search.cluster, plan.search.framework)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from datahall.answer import Answer, Cell
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, UnitError
 from datahall.events import perfetto
-from datahall.show.bounds import find_model, opened, whole
+from datahall.show.offload_table import offload_table
+from datahall.simulate.train_run import simulated
 from datahall.simulate.train_tables import (
-    LABELS,
     communication_table,
     difference_table,
     memory_of,
@@ -20,18 +18,15 @@ from datahall.simulate.train_tables import (
     stage_table,
     synchronisation_table,
 )
-from datahall.training.cluster import cluster_of
-from datahall.training.execution import Execution, simulate_step
-from datahall.training.framework import framework as framework_of
-from datahall.training.layout import RECOMPUTES, Layout
+from datahall.training.bookkeeping import bookkeeping_of
+from datahall.training.compression import CAVEAT
+from datahall.training.execution import PART_NAMES, Execution
 from datahall.training.pipeline import KIND_NAMES, timeline, track_names
-from datahall.training.step import Job
-from datahall.training.straggler import Stragglers
-from datahall.units import fmt, parse
-from datahall.workload.precision import Precision
+from datahall.training.remedy import layout_offload
+from datahall.training.step import step_band
+from datahall.units import fmt
 
 FRAMEWORK = "nemo"
-MOST_PP, MOST_VPP, MOST_MICRO = 512, 64, 100_000
 
 
 def simulate_train(
@@ -46,11 +41,18 @@ def simulate_train(
     vpp: int | str = 1,
     cp: int | str = 1,
     ep: int | str = 1,
+    etp: int | str | None = None,
     dp: int | str | None = None,
     zero: int | str = 1,
+    shard: int | str | None = None,
     micro_batch: int | str = 1,
     schedule: str = "",
     recompute: str = "none",
+    modules: str | None = None,
+    context: str | None = None,
+    split: str | None = None,
+    offload: str | None = None,
+    compress: str | None = None,
     precision: str = "bf16",
     framework: str = FRAMEWORK,
     domain: int | str = 0,
@@ -67,89 +69,10 @@ def simulate_train(
             model, chips=chips, chip=chip, seq=seq, batch=batch, tp=tp, pp=pp, vpp=vpp, cp=cp, ep=ep, dp=dp,
             zero=zero, micro_batch=micro_batch, schedule=schedule, recompute=recompute, precision=precision,
             framework=framework, domain=domain, nic=nic, slow_hosts=slow_hosts, slow_by=slow_by, jitter=jitter,
-            seed=seed, catalog=catalog,
+            seed=seed, etp=etp, shard=shard, modules=modules, context=context, split=split, offload=offload,
+            compress=compress, catalog=catalog,
         )
     )  # fmt: skip
-
-
-def simulated(
-    model: str,
-    *,
-    chips: int | str,
-    chip: str,
-    seq: int | str,
-    batch: int | str,
-    tp: int | str,
-    pp: int | str,
-    vpp: int | str,
-    cp: int | str,
-    ep: int | str,
-    dp: int | str | None,
-    zero: int | str,
-    micro_batch: int | str,
-    schedule: str,
-    recompute: str,
-    precision: str,
-    framework: str,
-    domain: int | str,
-    nic: float | str,
-    slow_hosts: float | str,
-    slow_by: float | str,
-    jitter: float | str,
-    seed: int,
-    catalog: Catalog | None,
-) -> Execution:
-    """Play a step of what was asked; without `dp` the chips left over are replicas."""
-    shelf = opened(catalog)
-    num_chips = whole("chips", chips)
-    level = next((one for one in RECOMPUTES if one == recompute), None)
-    if level is None:
-        raise ScenarioError(f'"{recompute}" is not a recomputation', hint=f"one of {', '.join(RECOMPUTES)}")
-    layout = Layout(
-        tp=whole("tp", tp), pp=whole("pp", pp, at_most=MOST_PP), vpp=whole("vpp", vpp, at_most=MOST_VPP),
-        cp=whole("cp", cp), ep=whole("ep", ep), zero=whole("zero", zero, at_least=0, at_most=3),
-        micro_batch=whole("micro-batch", micro_batch), recompute=level,
-    )  # fmt: skip
-    replicas = max(1, num_chips // layout.num_chips) if dp is None else whole("dp", dp)
-    layout = msgspec.structs.replace(layout, dp=replicas)
-    job = Job(
-        model=find_model(model, shelf),
-        seq=whole("seq", seq),
-        global_batch=whole("batch", batch),
-        precision=Precision.named(precision),
-    )
-    layout.check(job.model, num_chips, job.global_batch)
-    num_micro = job.global_batch // (layout.dp * layout.micro_batch)
-    if num_micro > MOST_MICRO:
-        raise ScenarioError(
-            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
-            hint="a larger --micro-batch or --dp",
-        )
-    return simulate_step(
-        job,
-        cluster_of(
-            shelf.chip(chip),
-            num_chips,
-            num_domain=whole("domain", domain, at_least=0),
-            nic_bytes_per_s=parse(nic, "bytes_per_s"),
-        ),
-        layout,
-        framework_of(framework),
-        order=schedule,
-        stragglers=Stragglers(
-            slow_hosts_fraction=_share("slow-hosts", slow_hosts),
-            slow_by_fraction=_share("slow-by", slow_by),
-            jitter_fraction=_share("jitter", jitter),
-        ),
-        seed=seed,
-    )
-
-
-def _share(name: str, value: float | str) -> float:
-    try:
-        return parse(value, "fraction")
-    except UnitError as error:
-        raise ScenarioError(f"--{name}: {error.message}", hint=f'a share, e.g. --{name} "0.5 %"') from error
 
 
 def train_trace(run: Execution) -> bytes:
@@ -160,6 +83,7 @@ def train_trace(run: Execution) -> bytes:
 def train_answer(run: Execution) -> Answer:
     """What happened, in the order a person asks."""
     memory = memory_of(run)
+    outside = layout_offload(run.job, run.cluster, run.layout, run.framework, bookkeeping_of(run.framework))
     return Answer(
         kind="training step",
         inputs=_inputs(run),
@@ -171,10 +95,11 @@ def train_answer(run: Execution) -> Answer:
             communication_table(run),
             synchronisation_table(run),
             stage_table(run, memory),
+            *offload_table(outside, run.cluster.host),
         ),
         figure=_figure(run),
         charts=(stage_chart(run),),
-        notes=_notes(run, fits=memory.fits),
+        notes=(*_notes(run, fits=memory.fits), *(line.sentence for line in outside)),
         sources=(run.framework.source,),
         next_commands=_next(run),
     )
@@ -187,14 +112,17 @@ def _inputs(run: Execution) -> dict[str, Cell]:
         "seq_tokens": run.job.seq, "batch_sequences": run.job.global_batch, "tp": layout.tp, "pp": layout.pp,
         "vpp": layout.vpp, "cp": layout.cp, "ep": layout.ep, "dp": layout.dp, "zero": layout.zero,
         "micro_batch": layout.micro_batch, "schedule": run.plan.name, "recompute": layout.recompute,
-        "framework": run.framework.name, "slow_hosts_fraction": who.slow_hosts_fraction,
+        "etp": layout.etp, "shard": layout.shard, "context": layout.context, "modules": " ".join(layout.modules),
+        "split": " ".join(map(str, layout.split)), "offload": " ".join(layout.offload),
+        "compression": layout.compression, "framework": run.framework.name,
+        "slow_hosts_fraction": who.slow_hosts_fraction,
         "slow_by_fraction": who.slow_by_fraction, "jitter_fraction": who.jitter_fraction,
     }  # fmt: skip
 
 
 def _headline(run: Execution) -> str:
     model, chip = run.job.model, run.cluster.chip
-    low, high = run.framework.band
+    low, high = step_band(run.job, run.cluster, run.framework)
     return (
         f"A step of {model.title or model.name} on {run.cluster.num_chips:,} × {chip.title} takes "
         f"{fmt(run.step_s, 's', 3)} ({fmt(run.step_s * low, 's', 3)} to {fmt(run.step_s * high, 's', 3)}): "
@@ -205,7 +133,9 @@ def _headline(run: Execution) -> str:
 def _binding(run: Execution) -> str:
     parts = run.parts
     lost = {
-        label: getattr(parts, name) for name, label in LABELS.items() if name not in ("kernels_s", "redone_s")
+        label: getattr(parts, name)
+        for name, label in PART_NAMES.items()
+        if name not in ("kernels_s", "redone_s")
     }
     label, most_s = max(lost.items(), key=lambda pair: pair[1])
     closed_s = run.closed_parts.step_s
@@ -219,7 +149,7 @@ def _binding(run: Execution) -> str:
 def _results(run: Execution) -> dict[str, Cell]:
     parts, hidden = run.parts, run.hidden_s
     exposed_s = parts.exchange_s + parts.messages_s + parts.data_s
-    low, high = run.framework.band
+    low, high = step_band(run.job, run.cluster, run.framework)
     return {
         "step_s": run.step_s,
         "step_low_s": run.step_s * low,
@@ -240,10 +170,10 @@ def _results(run: Execution) -> dict[str, Cell]:
 
 
 def _figure(run: Execution) -> Breakdown:
-    low, high = run.framework.band
+    low, high = step_band(run.job, run.cluster, run.framework)
     parts = tuple(
         Breakdown(name=label, value=getattr(run.parts, name), unit="s")
-        for name, label in LABELS.items()
+        for name, label in PART_NAMES.items()
         if name != "redone_s" and getattr(run.parts, name)
     )
     return Breakdown(
@@ -274,6 +204,8 @@ def _notes(run: Execution, *, fits: bool) -> tuple[str, ...]:
         lines.append(
             f"{run.layout.dp:,} replicas, of which {run.num_played} had to be played to know the slowest"
         )
+    if run.layout.compression != "none":
+        lines.append(f"gradients {run.layout.compression}: {CAVEAT}")
     if not fits:
         lines.append(
             "the step is played as if it fitted; --recompute, more --pp, --tp or --zero 2 take less memory"
@@ -289,6 +221,15 @@ def _next(run: Execution) -> tuple[str, ...]:
     )
     ask += f" --vpp {layout.vpp}" if layout.vpp > 1 else ""
     ask += f" --cp {layout.cp}" if layout.cp > 1 else ""
+    ask += f" --ep {layout.ep}" if layout.ep > 1 else ""
+    ask += f" --etp {layout.etp}" if layout.etp else ""
+    ask += f" --zero {layout.zero}" if layout.zero != 1 else ""
+    ask += f" --shard {layout.shard}" if layout.shard else ""
+    ask += f" --context {layout.context}" if layout.context != "ring" else ""
+    ask += f' --split "{" ".join(map(str, layout.split))}"' if layout.split else ""
+    ask += f" --modules {','.join(layout.modules)}" if layout.modules else ""
+    ask += f" --offload {','.join(layout.offload)}" if layout.offload else ""
+    ask += f" --compress {layout.compression}" if layout.compression != "none" else ""
     other = f"{ask} --schedule zb" if layout.vpp == 1 and run.plan.name != "zb" and layout.pp > 1 else ""
     slow = "" if run.stragglers.any else f'{ask} --slow-hosts "0.5 %" --jitter "1 %"'
     return tuple(

@@ -7,24 +7,11 @@ import numpy as np
 
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.execution import Execution
+from datahall.training.execution import PART_NAMES, Execution
 from datahall.training.memory import stage_memories
 from datahall.training.orders import FULL, B, F, W
 from datahall.units import fmt
 
-# part of a step -> what a person calls it
-LABELS = {
-    "kernels_s": "kernels",
-    "redone_s": "of which recomputed",
-    "exchange_s": "tensor and expert exchange",
-    "beside_s": "slowed by what runs beside",
-    "messages_s": "messages between stages",
-    "bubble_s": "bubble",
-    "data_s": "gradients and parameters",
-    "optimizer_s": "optimizer",
-    "fixed_s": "once a step",
-    "slowest_s": "waiting for the slowest rank",
-}
 MOST_STAGES = 16
 
 
@@ -32,7 +19,7 @@ def difference_table(run: Execution) -> Table:
     """Each part of the step as it was played and as the closed form has it."""
     mine, closed = run.parts, run.closed_parts
     rows: list[tuple[Cell, ...]] = []
-    for name, label in LABELS.items():
+    for name, label in PART_NAMES.items():
         played_s, closed_s = float(getattr(mine, name)), float(getattr(closed, name))
         if name == "redone_s":
             if played_s:

@@ -1,0 +1,92 @@
+"""A model that fits nowhere on some chips: what comes nearest, what it lacks, and the changes that are enough."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from datahall.errors import InfeasibleError
+from datahall.training.cluster import cluster_of
+from datahall.training.layout import Layout
+from datahall.training.memory import least_state_bytes
+from datahall.training.remedy import least_bytes, why_not
+from datahall.training.search import Search, search
+from datahall.training.space import Options
+from datahall.units import fmt
+
+MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
+# what may go to the host, least traffic first
+OUT = (
+    ("optimizer",),
+    ("optimizer", "activations"),
+    ("optimizer", "parameters"),
+    ("optimizer", "parameters", "activations"),
+)
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """The fastest layout that fits once something lies on the host."""
+
+    layout: Layout
+    step_s: float
+    headroom_bytes: float
+
+
+def no_room(found: Search) -> InfeasibleError:
+    """Nothing fits: the layout that comes nearest, what it lacks, and the smallest changes that are enough."""
+    job, cluster, memory = found.job, found.cluster, found.memory
+    layout = found.space.row(least_bytes(memory))
+    shortage = why_not(job, cluster, layout, found.framework, found.books)
+    assert shortage is not None
+    state = least_state_bytes(job, cluster.num_chips, found.books)
+    return InfeasibleError(
+        f"{job.model.name} fits {cluster.num_chips:,} × {cluster.chip.name} in none of {len(found.space):,} layouts: "
+        f"the leanest ({layout.words}) lacks {fmt(shortage.over_bytes, 'bytes', 3)} per chip",
+        where=f"memory: {shortage.sentence}; state alone is {fmt(state, 'bytes', 3)} per chip if spread evenly",
+        hint=f"{_changes(found)}; or a leaner state (--state pure-bf16), a shorter --seq, a chip with more memory",
+    )
+
+
+def _changes(found: Search) -> str:
+    """The cheapest change on these chips, and on more."""
+    said = []
+    outside = on_the_host(found)
+    if outside is not None:
+        said.append(
+            f"--offload {','.join(outside.layout.offload)} ({outside.layout.words}; step "
+            f"{fmt(outside.step_s, 's', 3)}, {fmt(outside.headroom_bytes, 'bytes', 3)} free)"
+        )
+    if enough := chips_that_hold(found):
+        said.append(f"{enough:,} chips")
+    return (
+        f"cheapest change: {' or '.join(said)}"
+        if said
+        else "no number of these chips holds one sequence of it"
+    )
+
+
+def on_the_host(found: Search) -> Outside | None:
+    """The fastest layout on the same chips with something on the host; None where nothing fits or no link is known."""
+    if not np.isfinite(found.cluster.host.link_bytes_per_s):
+        return None
+    there = search(found.job, found.cluster, found.framework, options=Options(offload=OUT), books=found.books)
+    if not there.num_fitting:
+        return None
+    row = int(there.order[0])
+    return Outside(
+        layout=there.space.row(row),
+        step_s=float(there.step_s[row]),
+        headroom_bytes=float(there.memory.headroom_bytes[row]),
+    )
+
+
+def chips_that_hold(found: Search) -> int:
+    """The fewest chips, doubling, on which some layout fits; 0 where none does."""
+    for doubling in range(1, MOST_DOUBLINGS + 1):
+        num_chips = found.cluster.num_chips << doubling
+        wider = search(
+            found.job, cluster_of(found.cluster.chip, num_chips), found.framework, books=found.books
+        )
+        if wider.num_fitting:
+            return num_chips
+    return 0
