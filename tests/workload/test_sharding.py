@@ -69,3 +69,11 @@ def test_dp_attention_frees_the_heads_from_tp(deepseek: Model) -> None:
 def test_experts_inside_or_across_groups(tp: int, ep: int, expert_tp: int, groups: int) -> None:
     sharding = Sharding(tp=tp, ep=ep)
     assert (sharding.expert_tp, sharding.expert_groups) == (expert_tp, groups)
+
+
+def test_attention_ranks_may_meet_at_experts_that_are_also_sliced() -> None:
+    """Four attention ranks of two chips: whole experts on each chip, pairs that share one, or slices of all."""
+    for ep, sliced in ((8.0, 1.0), (4.0, 2.0), (1.0, 8.0)):
+        spread = Sharding(tp=2.0, ep=ep, num_groups=4.0)
+        assert (spread.expert_groups, spread.expert_tp) == (4.0, sliced)
+    assert Sharding(tp=2.0, ep=8.0).expert_groups == 4.0  # what ep and tp imply

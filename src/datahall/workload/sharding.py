@@ -15,14 +15,17 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
 
     The batch of a pass is that of the `tp` chips that hold one copy of the dense weights.  Experts are
     spread over `ep` chips: inside the group when ep ≤ tp (tp/ep chips then split each expert), across
-    ep/tp groups when ep > tp, each of which brings a batch of the same size.  `sequence_parallel` splits
-    norms and residuals over the tp chips; `dp_attention` gives each of them whole attention layers and
-    batch/tp of the sequences; `cp` splits the new tokens of each sequence.
+    ep/tp groups when ep > tp, each of which brings a batch of the same size.  `num_groups` gives their number
+    where it is not ep/tp: engines whose attention ranks meet at the experts may also split each expert over
+    tp·num_groups/ep of the chips.  `sequence_parallel` splits norms and residuals over the tp chips;
+    `dp_attention` gives each of them whole attention layers and batch/tp of the sequences; `cp` splits the
+    new tokens of each sequence.
     """
 
     tp: Number = 1.0
     ep: Number = 1.0
     cp: Number = 1.0
+    num_groups: Number = 0.0  # 0: as many as ep and tp imply
     sequence_parallel: bool = False
     dp_attention: bool = False
 
@@ -44,12 +47,13 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def expert_tp(self) -> Number:
         """Chips that share one expert."""
-        return np.maximum(self.tp / self.ep, 1.0)
+        return np.maximum(self.tp * self.expert_groups / self.ep, 1.0)
 
     @property
     def expert_groups(self) -> Number:
         """Batches that meet at one set of experts."""
-        return np.maximum(self.ep / self.tp, 1.0)
+        implied: Number = np.maximum(self.ep / self.tp, 1.0)
+        return np.maximum(self.num_groups, implied)
 
     def local_kv_heads(self, model: Model) -> Number:
         """KV heads on one chip; fewer heads than chips are replicated."""
@@ -99,7 +103,7 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
             rules.append(_divides("tp", "the MLP width {} divides by tp", tp, model.ffn))
         if model.moe is not None:
             rules.append(_divides("ep", "the {} experts divide by ep", ep, model.moe.num_experts))
-            shared = max(tp / ep, 1.0)
+            shared = max(tp * max(float(np.max(self.num_groups)), 1.0) / ep, 1.0)
             rules.append(_divides("tp", "the expert width {} divides by tp/ep", shared, model.moe.expert_ffn))
             nested = max(tp, ep) % min(tp, ep) == 0
             rules.append(_Broken("ep", f"ep divides tp = {tp:g} or is a multiple of it", ep, 1, nested))

@@ -1,0 +1,223 @@
+"""Conversations: turns whose prompts grow by their history, over system prompts and documents that others share too."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.errors import ScenarioError
+from datahall.events import stream
+from datahall.workload.traffic.lengths import Draw, Lengths, cut_to_context, mean_tokens, sampler
+from datahall.workload.traffic.popularity import draw_ranks
+from datahall.workload.traffic.requests import Floats, Ints, Requests
+
+MOST_TURNS = 1000  # on average; a chunk holds whole sessions, and one of 65 times the mean never comes
+
+
+class Think(msgspec.Struct, frozen=True, kw_only=True):
+    """The pause of a person, or a tool, between an answer and the next question: gamma, exponential at a ratio of 1."""
+
+    mean_s: float = 0.0
+    variation_ratio: float = 1.0
+
+    def draw(self, random: np.random.Generator, size: int) -> Floats:
+        """So many pauses [s]."""
+        if self.mean_s == 0 or self.variation_ratio == 0:
+            return np.full(size, self.mean_s)
+        shape = 1.0 / self.variation_ratio**2
+        return random.standard_gamma(shape, size) * (self.mean_s / shape)
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """How the requests of one session hang together, and what sessions share.
+
+    With several turns the lengths of prompts are those of the new text of a turn; system prompt, documents and
+    history come on top.
+    """
+
+    num_turns: float = 1.0  # mean turns of a session; geometric, at least 1
+    think: Think = Think()
+    opening: Lengths | None = None  # new tokens of the first turn where they differ (an agent's task)
+    system_tokens: int = 0  # system prompt, the same for all of a group
+    num_groups: int = 1  # different system prompts (tenants, applications)
+    group_zipf_factor: float = 1.0
+    num_documents: int = 0  # documents that prompts quote after the system prompt; 0: none
+    document_tokens: int = 0
+    num_retrieved: int = 1  # documents in a prompt; only the first is a prefix that others share
+    document_zipf_factor: float = 0.9
+
+    @property
+    def quoted_tokens(self) -> int:
+        """Tokens of all documents in a prompt."""
+        return self.num_retrieved * self.document_tokens if self.num_documents else 0
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens at the start of a prompt that the group has in common."""
+        return self.system_tokens + (self.document_tokens if self.num_documents else 0)
+
+
+class Cut(msgspec.Struct, kw_only=True):
+    """What did not fit the context, counted while requests are drawn."""
+
+    num_prompts: int = 0  # prompts shortened
+    num_outputs: int = 0  # answers shortened
+    num_turns: int = 0  # later turns dropped, because the history had filled the context
+
+
+def check_conversation(conversation: Conversation) -> None:
+    """Raise where the description makes no sense."""
+    whole = {
+        "system prompt tokens": conversation.system_tokens,
+        "documents": conversation.num_documents,
+        "document tokens": conversation.document_tokens,
+    }
+    for name, value in whole.items():
+        if value < 0:
+            raise ScenarioError(f"{value} {name}", where=name, hint="give 0 for none, or a positive number")
+    if min(conversation.num_groups, conversation.num_retrieved) < 1:
+        raise ScenarioError(
+            f"{conversation.num_groups} groups, {conversation.num_retrieved} documents in a prompt",
+            where="conversation",
+            hint="at least 1 of each",
+        )
+    if not 1 <= conversation.num_turns <= MOST_TURNS:
+        raise ScenarioError(
+            f"a mean of {conversation.num_turns:g} turns",
+            where="turns",
+            hint=f"a session has at least 1 turn, and at most {MOST_TURNS:,} on average",
+        )
+    if conversation.num_documents and not conversation.document_tokens:
+        raise ScenarioError("documents without a length", where="document tokens", hint="e.g. 1000")
+    if min(conversation.think.mean_s, conversation.think.variation_ratio) < 0:
+        raise ScenarioError(
+            f"a think time of {conversation.think.mean_s:g} s", where="think", hint='0 or more, e.g. "30s"'
+        )
+
+
+class Sessions:
+    """Draws the sessions of a run, block by block; each property has a stream of its own."""
+
+    def __init__(
+        self, conversation: Conversation, prompt: Lengths, output: Lengths, seed: int, max_context: int = 0
+    ) -> None:
+        self.conversation = conversation
+        self.max_context = max_context
+        self.cut = Cut()
+        self.num_sessions = 0
+        self.num_rows = 0
+        names = ("prompt", "opening", "output", "turns", "think", "group", "document")
+        self.random = {name: stream(seed, "traffic", name) for name in names}
+        self.prompt, self.output = sampler(prompt), sampler(output)
+        self.opening: Draw | None = sampler(conversation.opening) if conversation.opening else None
+
+    def draw(self, start_s: Floats, most_rows: int) -> Requests:
+        """The sessions that begin at those times, turn after turn, and no more rows than that."""
+        alone = self.conversation.num_turns == 1
+        turns = np.ones(start_s.size, np.int64) if alone else self._turns(start_s.size)
+        first = np.cumsum(turns) - turns
+        new = self.prompt(self.random["prompt"], int(turns.sum()))
+        if self.opening:
+            new[first] = self.opening(self.random["opening"], first.size)
+        output = self.output(self.random["output"], new.size)
+        own = new if alone else self._with_history(new, output, turns, first)
+        prompt = own + (self.conversation.shared_tokens + self._unshared_quotes)
+        if alone:
+            return self._alone(start_s[:most_rows], prompt[:most_rows], output[:most_rows])
+        return self._in_turns(start_s, prompt, output, first, most_rows)
+
+    @property
+    def _unshared_quotes(self) -> int:
+        return self.conversation.quoted_tokens - (
+            self.conversation.shared_tokens - self.conversation.system_tokens
+        )
+
+    def _turns(self, size: int) -> Ints:
+        return self.random["turns"].geometric(1.0 / self.conversation.num_turns, size).astype(np.int64)
+
+    def _with_history(self, new: Ints, output: Ints, turns: Ints, first: Ints) -> Ints:
+        """Own tokens of each turn: all new text of the session so far, and all answers but its own."""
+        total = np.cumsum(new + output)
+        before = total[first] - new[first] - output[first]
+        return np.asarray(total - output - np.repeat(before, turns))
+
+    def _alone(self, start_s: Floats, prompt: Ints, output: Ints) -> Requests:
+        prompt, output = self._fit(prompt, output)
+        requests = Requests.of(start_s, prompt, output, self.num_sessions)
+        self.num_sessions += start_s.size
+        self.num_rows += start_s.size
+        group = self._groups(start_s.size)
+        if group is None:
+            return requests
+        return msgspec.structs.replace(requests, group=group, shared=self._shared(prompt))
+
+    def _in_turns(self, start_s: Floats, prompt: Ints, output: Ints, first: Ints, most_rows: int) -> Requests:
+        arrival_s = self.conversation.think.draw(self.random["think"], prompt.size)
+        arrival_s[first] = start_s
+        is_first = np.zeros(prompt.size, bool)
+        is_first[first] = True
+        session = np.cumsum(is_first) - 1
+        group = self._groups(start_s.size)
+        kept = self._that_fit(prompt, is_first, most_rows)
+        session, is_first = session[kept], is_first[kept]
+        prompt, output = self._fit(prompt[kept], output[kept])
+        requests = Requests(
+            arrival_s=arrival_s[kept],
+            prompt=prompt,
+            output=output,
+            after=np.where(is_first, -1, np.arange(-1, prompt.size - 1)),
+            group=np.full(prompt.size, -1, np.int64) if group is None else group[session],
+            shared=np.zeros_like(prompt) if group is None else self._shared(prompt),
+            session=session + self.num_sessions,
+            priority=np.zeros_like(prompt),
+        )
+        self.num_sessions += start_s.size
+        self.num_rows += prompt.size
+        return requests
+
+    def _that_fit(self, prompt: Ints, is_first: NDArray[np.bool_], most_rows: int) -> Ints:
+        """Rows to keep; prompts of a session only grow, so the turns dropped are always its last ones."""
+        fits = is_first | (prompt < self.max_context) if self.max_context else np.ones(prompt.size, bool)
+        kept = np.flatnonzero(fits)[:most_rows]
+        if kept.size:
+            self.cut.num_turns += int(kept[-1] + 1 - kept.size)
+        return kept
+
+    def _fit(self, prompt: Ints, output: Ints) -> tuple[Ints, Ints]:
+        prompt, output, num_prompts, num_outputs = cut_to_context(prompt, output, self.max_context)
+        self.cut.num_prompts += num_prompts
+        self.cut.num_outputs += num_outputs
+        return prompt, output
+
+    def _groups(self, size: int) -> Ints | None:
+        """What a session shares its prefix with: its system prompt, or its first document under that prompt.
+
+        One level only: two documents under one system prompt count as strangers, which understates the cache.
+        """
+        talk = self.conversation
+        if not talk.shared_tokens:
+            return None
+        group = draw_ranks(self.random["group"], size, talk.num_groups, talk.group_zipf_factor)
+        if talk.num_documents:
+            document = draw_ranks(
+                self.random["document"], size, talk.num_documents, talk.document_zipf_factor
+            )
+            group = group * talk.num_documents + document
+        return group
+
+    def _shared(self, prompt: Ints) -> Ints:
+        return np.minimum(prompt, self.conversation.shared_tokens)
+
+
+def mean_session_tokens(conversation: Conversation, prompt: Lengths, output: Lengths) -> tuple[float, float]:
+    """Mean tokens of a prompt with its history, and of an answer, over all requests, before any cut.
+
+    Geometric turns with mean t: a request has on average t − 1 earlier turns in its session (length-biased:
+    E[n(n−1)/2] / E[n] with E[n(n−1)] = 2t(t − 1)), and 1/t of requests are openings.
+    """
+    earlier = conversation.num_turns - 1.0
+    new, answer = mean_tokens(prompt), mean_tokens(output)
+    opening = mean_tokens(conversation.opening) if conversation.opening else new
+    fixed = conversation.system_tokens + conversation.quoted_tokens
+    return fixed + opening + earlier * (new + answer), answer

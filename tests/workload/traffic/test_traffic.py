@@ -1,0 +1,264 @@
+"""A run is the same whatever its chunks, small in memory, and described by what it asks of a service."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.errors import ScenarioError, UnknownNameError
+from datahall.workload.traffic import (
+    CHUNK_ROWS,
+    Arrivals,
+    Fixed,
+    Lognormal,
+    Requests,
+    Think,
+    Traffic,
+    Users,
+    describe,
+    expected_tokens,
+    generate,
+    join,
+    offered_per_s,
+    preset,
+    presets,
+    traffic_from,
+)
+from datahall.workload.traffic.requests import COLUMNS
+
+PLAIN = Traffic(
+    prompt=Lognormal(1000.0, 1.0),
+    output=Lognormal(250.0, 0.7),
+    arrivals=Arrivals(rate_per_s=80.0),
+    num_requests=150_000,
+)
+
+
+def same(one: Requests, other: Requests) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in COLUMNS)
+
+
+@pytest.mark.parametrize("name", ["lmsys-chat", "rag", "agent", "chat"])
+@pytest.mark.parametrize(
+    "rate", [{"rate": 40}, {"rate": 40, "burstiness": 3}, {"users": 500, "think": "10s"}]
+)
+def test_chunks_do_not_change_the_rows(name: str, rate: dict[str, float | str]) -> None:
+    traffic = traffic_from(preset_name=name, num_requests=70_000, max_context=8000, **rate)  # type: ignore[arg-type]
+    whole, pieces = generate(traffic, 5), generate(traffic, 5, chunk_rows=999)
+    parts = list(pieces)
+    assert max(len(part) for part in parts) <= 999
+    for part in parts:  # no session is cut in two
+        assert part.after[0] == -1
+        assert np.all(part.after < np.arange(len(part)))
+    assert same(join(whole), join(parts))
+    assert whole.cut == pieces.cut
+    assert whole.num_requests == pieces.num_requests == 70_000
+
+
+def test_no_chunk_is_longer_than_agreed() -> None:
+    for name in presets():
+        for chunk in generate(traffic_from(preset_name=name, rate=10, num_requests=200_000), 1):
+            assert len(chunk) <= CHUNK_ROWS
+
+
+def test_a_seed_is_a_run() -> None:
+    assert same(join(generate(PLAIN, 7)), join(generate(PLAIN, 7)))
+    assert not same(join(generate(PLAIN, 7)), join(generate(PLAIN, 8)))
+
+
+def test_the_rate_changes_times_and_nothing_else() -> None:
+    slow, fast = (
+        join(generate(PLAIN, 1)),
+        join(generate(msgspec.structs.replace(PLAIN, arrivals=Arrivals(rate_per_s=160.0)), 1)),
+    )
+    assert fast.arrival_s == pytest.approx(slow.arrival_s / 2)
+    assert np.array_equal(fast.prompt, slow.prompt)
+
+
+def test_sessions_of_requests_without_turns_are_unique_over_chunks() -> None:
+    run = join(generate(PLAIN, 1))
+    assert np.array_equal(run.session, np.arange(150_000))
+    assert np.all(run.after == -1)
+    assert np.all(run.group == -1)
+
+
+def test_cut_requests_are_counted() -> None:
+    limited = msgspec.structs.replace(PLAIN, max_context=2000)
+    drawn = generate(limited, 1)
+    run, whole = join(drawn), join(generate(PLAIN, 1))
+    assert np.all(run.prompt + run.output <= 2000)
+    assert drawn.cut.num_prompts == np.count_nonzero(whole.prompt != run.prompt) > 0
+    assert drawn.cut.num_outputs == np.count_nonzero(whole.output != run.output) > 0
+    assert describe(limited).cut_fraction > 0.1
+    assert describe(PLAIN).cut_fraction == 0
+
+
+def test_users_have_a_pause_before_every_request() -> None:
+    traffic = Traffic(users=Users(num=100, think=Think(mean_s=30.0)), num_requests=100_000)
+    run = join(generate(traffic, 1))
+    assert len(run) == 100_000
+    assert run.arrival_s.mean() == pytest.approx(30.0, rel=0.02)
+    assert np.all(run.after == -1)
+
+
+def test_users_for_a_time_have_enough_requests_for_it() -> None:
+    users = Users(num=100, think=Think(mean_s=30.0))
+    run = join(generate(Traffic(users=users, duration_s=600.0), 1))
+    # Answers that take no time: every user asks 600 / 30 times.
+    assert len(run) > 100 * 600 / 30
+    with pytest.raises(ScenarioError, match="never pause"):
+        next(generate(Traffic(users=Users(num=5), duration_s=60.0), 1))
+
+
+def test_ten_thousand_users_who_read_for_half_a_minute_offer_250_a_second() -> None:
+    assert offered_per_s(Users(num=10_000, think=Think(mean_s=30.0)), service_s=10.0) == 250.0
+
+
+def test_describe_says_what_is_offered() -> None:
+    figures = describe(PLAIN)
+    assert figures.mean_prompt_tokens == pytest.approx(1000, rel=0.01)
+    assert figures.output_tokens_per_s == pytest.approx(80 * 250, rel=0.01)
+    assert figures.prompt_tokens_per_s == pytest.approx(80 * 1000, rel=0.01)
+    assert figures.reusable_fraction == 0
+    assert figures.num_sampled == 65_536
+
+
+@pytest.mark.parametrize("name", list(presets()))
+def test_a_preset_has_the_means_it_says(name: str) -> None:
+    traffic = traffic_from(preset_name=name, rate=5, num_requests=200_000)
+    figures = describe(traffic, seed=3, most_rows=200_000)
+    prompt, output = expected_tokens(traffic)
+    assert figures.mean_prompt_tokens == pytest.approx(prompt, rel=0.03)
+    assert figures.mean_output_tokens == pytest.approx(output, rel=0.015)
+    assert figures.rate_per_s == pytest.approx(5.0, rel=0.02)
+    assert preset(name).source.title
+    assert preset(name).source.date
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "output", "reusable"),
+    [("mooncake-conversation", 12_035, 343, 0.40), ("mooncake-agent", 8_596, 182, 0.59)],
+)
+def test_mooncake_presets_share_as_much_as_was_published(
+    name: str, prompt: float, output: float, reusable: float
+) -> None:
+    figures = describe(traffic_from(preset_name=name, rate=5, num_requests=60_000))
+    assert figures.mean_prompt_tokens == pytest.approx(prompt, rel=0.03)
+    assert figures.mean_output_tokens == pytest.approx(output, rel=0.03)
+    assert figures.reusable_fraction == pytest.approx(reusable, abs=0.02)
+
+
+def test_published_percentiles_are_near_where_the_preset_has_them() -> None:
+    run = join(generate(traffic_from(preset_name="lmsys-chat", rate=5, num_requests=65_536), 1))
+    assert np.quantile(run.prompt, [0.5, 0.9]) == pytest.approx([417, 1678], rel=0.15)
+    assert np.quantile(run.output, [0.5, 0.9]) == pytest.approx([139, 484], rel=0.2)
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean: azure-code"):
+        preset("azure-coding")
+
+
+def test_flags_become_traffic() -> None:
+    traffic = traffic_from(isl=1000, osl=250, rate=80)
+    assert (traffic.prompt, traffic.output) == (Fixed(1000), Fixed(250))
+    assert traffic.arrivals == Arrivals(rate_per_s=80.0)
+    assert traffic_from(isl="4k", osl=250, users="10k", think="30s").users == Users(
+        num=10_000, think=Think(mean_s=30.0)
+    )
+    assert traffic_from(isl=1000, rate=80, spread=0.5).prompt == Lognormal(1000.0, 0.5)
+    assert traffic_from(rate=80, burstiness=0).arrivals == Arrivals(rate_per_s=80.0, gaps="constant")
+    assert traffic_from(rate="inf").arrivals == Arrivals(rate_per_s=np.inf, gaps="at-once")
+    assert traffic_from(rate=80, duration="10min").duration_s == 600.0
+
+
+def test_a_rate_counts_later_turns_too() -> None:
+    assert traffic_from(rate=80, turns=5).arrivals == Arrivals(rate_per_s=16.0)
+    assert describe(traffic_from(rate=80, turns=5)).rate_per_s == pytest.approx(80.0, rel=0.05)
+
+
+def test_flags_overrule_a_preset() -> None:
+    traffic = traffic_from(preset_name="rag", rate=5, osl=500, system=0, documents=10)
+    assert traffic.output == Fixed(500)
+    assert traffic.prompt == preset("rag").prompt
+    assert traffic.conversation.num_documents == 10
+    assert traffic.conversation.system_tokens == 0
+    assert traffic.name == "rag"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({}, "neither a rate nor users"),
+        ({"rate": 80, "users": 5}, "both a rate and a number of users"),
+        ({"rate": 0}, "--rate is 0"),
+        ({"rate": -4}, "--rate is -4"),
+        ({"rate": "fast"}, "'fast' is not a quantity"),
+        ({"rate": 1, "isl": 0}, "--isl is 0"),
+        ({"rate": 1, "isl": -5}, "--isl is -5"),
+        ({"rate": 1, "isl": 10.5}, "--isl is 10.5"),
+        ({"rate": 1, "osl": "x"}, "--osl"),
+        ({"rate": 1, "isl": 9000, "max_context": 8192}, "prompts of 9,000 tokens for a context of 8,192"),
+        ({"rate": 1, "isl": 100, "system": 8192, "max_context": 8192}, "prompts of 8,292 tokens"),
+        ({"users": 0}, "--users is 0"),
+        ({"users": 2.5}, "--users is 2.5"),
+        ({"users": 5, "think": "-3s"}, "--think is -3s"),
+        ({"users": 5, "think": "3"}, "'3' has no unit"),
+        ({"rate": 1, "turns": 0}, "--turns is 0"),
+        ({"rate": 1, "turns": 0.5}, "at least 1 turn"),
+        ({"rate": 1, "num_requests": 0}, "--requests is 0"),
+        ({"rate": 1, "duration": "0s"}, "--duration is 0s"),
+        ({"rate": 1, "speed": 2}, "--speed without a trace"),
+        ({"rate": 1, "spread": 50}, "0 to 20 times the mean"),
+        ({"trace": "t.csv", "rate": 1}, "--rate together with a trace"),
+        ({"trace": "t.csv", "isl": 1}, "--isl together with a trace"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused(flags: dict[str, object], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        traffic_from(**flags)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"arrivals": None}, "neither a rate, nor users, nor a trace"),
+        ({"users": Users(num=1)}, "arrivals and users"),
+        ({"num_requests": 0}, "without an end"),
+        ({"num_requests": -1}, "-1 requests"),
+        ({"prompt": Fixed(0)}, "prompt of 0 tokens"),
+    ],
+)
+def test_traffic_that_cannot_be_is_refused(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        msgspec.structs.replace(PLAIN, **fields)  # type: ignore[arg-type]
+
+
+def test_a_chunk_has_at_least_a_row() -> None:
+    with pytest.raises(ScenarioError, match="chunks of 0 rows"):
+        generate(PLAIN, 1, chunk_rows=0)
+
+
+def test_a_time_too_short_for_any_request_says_so() -> None:
+    with pytest.raises(ScenarioError, match="no request comes"):
+        describe(traffic_from(rate=0.001, duration="1s"))
+
+
+@given(
+    name=st.sampled_from(sorted(presets())),
+    num=st.integers(1, 3000),
+    chunk=st.integers(1, 4000),
+    context=st.sampled_from([0, 6000, 32_768]),
+    seed=st.integers(0, 2**40),
+)
+@settings(max_examples=50, deadline=None)
+def test_any_run_is_in_order_and_positive(name: str, num: int, chunk: int, context: int, seed: int) -> None:
+    traffic = traffic_from(preset_name=name, rate=20, num_requests=num, max_context=context)
+    run = join(generate(traffic, seed, chunk_rows=chunk))
+    assert len(run) == num
+    assert min(run.prompt.min(), run.output.min()) >= 1
+    assert np.all(np.diff(run.arrival_s[run.after < 0]) >= 0)
+    assert not context or np.all(run.prompt + run.output <= context)
