@@ -14,7 +14,17 @@ from datahall.silicon.stream import StreamConstants, stream_times
 from datahall.workload.operator import Attention, GroupedGemm, Stream, experts_hit
 
 gemm_module.INTERPRET_BELOW = 0
-BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625}
+BYTES = {
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp4": 0.5625,
+    "fp8-block": 1.0,
+    "int4-bf16": 0.515625,
+    "int8-bf16": 1.0,
+    "int8": 1.0,
+}
+INPUTS = BYTES | {"int4-bf16": 2.0, "int8-bf16": 2.0}
+UNITS = {"fp8-block": "fp8", "int4-bf16": "bf16", "int8-bf16": "bf16"}
 GEMM0 = {
     "launch_s": 3.3e-6,
     "memory_efficiency": 0.89,
@@ -57,6 +67,10 @@ GROUPED0 = {
     "pad_rows": 16.0,
     "ridge_sharpness": 4.0,
 }
+NARROW = {
+    "decode": {"narrow_launch_s": 3e-6, "narrow_rate_factor": 0.9},
+    "prefill": {"narrow_launch_s": 2e-6, "narrow_element_s": 2e-13},
+}
 
 
 class Bench:
@@ -68,6 +82,7 @@ class Bench:
         self.sms, self.bandwidth = float(self.chip.num_sms), self.chip.memory_bytes_per_s
         l2 = next((level.capacity_bytes for level in self.chip.levels if level.name == "l2"), 5e7)
         l2 = 5e7 if not np.isfinite(l2) else l2
+        self.l2 = l2
         scale = self.bandwidth / 4.8e12
         self.stream = {
             "kernel_s": 1.4e-6,
@@ -105,14 +120,14 @@ class Bench:
                 part.n.to_numpy(float),
                 part.k.to_numpy(float),
                 num_sms=self.sms,
-                peak_flop_per_s=self.chip.peak(path),
+                peak_flop_per_s=self.chip.peak(UNITS.get(path, path)),
                 memory_bytes_per_s=self.bandwidth,
                 constants=constants,
                 weight_bytes=BYTES[path],
-                activation_bytes=BYTES[path],
+                activation_bytes=INPUTS[path],
             )
             out[at] = times.time_s
-            if casts and path != "bf16":
+            if casts and INPUTS[path] < 2.0:
                 moved = (part.m * part.k).to_numpy(float) * (2.0 + BYTES[path])
                 stream = self.stream | {"cast_bytes_per_s": flat["cast_bytes_per_s"]}
                 out[at] += self.stream_s(Stream(1.0, "cast" if path == "fp8" else "plain"), moved, stream)
@@ -136,6 +151,16 @@ class Bench:
         self.gemm = {key: found[key] for key in GEMM0}
         self.stream["cast_bytes_per_s"] = found.get("cast_bytes_per_s", self.stream["cast_bytes_per_s"])
         self.paths |= {path: {key: found[f"{path}.{key}"] for key in PATH0} for path in paths}
+
+    def fit_gemm_levels(self, rows: Frame, free: list[str], pull: float = 0.02) -> None:
+        """Move some constants of the formats in these rows, the others kept."""
+        found = fit(
+            self.flat(), lambda c: self.gemm_us(rows, c, True), rows.us.to_numpy(), free=free, pull=pull
+        )
+        self.gemm = {key: found[key] for key in GEMM0}
+        self.stream["cast_bytes_per_s"] = found["cast_bytes_per_s"]
+        for path in rows["path"].unique():
+            self.paths[path] |= {key: found[f"{path}.{key}"] for key in PATH0}
 
     def fit_single_row(self, rows: Frame) -> None:
         """What one row costs beyond the model, where that is more than a tenth of the time."""
@@ -173,6 +198,7 @@ class Bench:
                 num_sms=self.sms,
                 memory_bytes_per_s=self.bandwidth,
                 kv_bytes=kv_bytes,
+                warm_bytes=self.l2 if "l2_bytes_per_s" in flat else 0.0,
             )
         else:
             got = prefill_times(

@@ -1,9 +1,10 @@
 """Fit the constants of the kernel models and write them to src/datahall/silicon/data/constants.toml.
 
-    python calibration/fit.py KERNELS MEASUREMENTS [SET …]
+    python calibration/fit.py KERNELS MEASUREMENTS [TABLES] [SET …]
 
 KERNELS is a folder with kernel tables of other projects (not part of this repository; see
-docs/calibration.md), MEASUREMENTS the folder of our own measurements; named sets are refitted and the others
+docs/calibration.md), MEASUREMENTS the folder of our own measurements, TABLES the unpacked tables that
+`wheel_tables` reads (without them the serving stacks are kept as they are); named sets are refitted and the others
 kept.  At most a quarter of the rows of any table is fitted on, chosen by a seeded draw; the rest gives the
 bands.  Needs the extra `fit` (scipy, pandas, tomli-w), which the product does not.
 """
@@ -19,9 +20,12 @@ import numpy as np
 import pandas as pd
 import tomli_w
 from bench import GEMM0, Bench
+from card_without_ecc import rtx_4090
 from kernel_tables import SYSTEMS, attention_table, gemm_table, vllm_chip
+from layer_tables import fit_layers
 from our_h200 import our_h200
 from search import quarter
+from stack_fits import fit_attention, fit_eager, fit_experts, fit_gemm_levels, fit_latent, serving_set
 
 from datahall.silicon.calibration import constant_sets
 from datahall.validation.kernels import our_pass
@@ -114,11 +118,100 @@ def as_entry(bench: Bench, name: str, title: str, fitted_on: str, sustained: flo
     }
 
 
-def main(kernels: Path, measurements: Path, only: list[str]) -> None:
+# Whose tables hold the kernels that vLLM replays in graphs: its own block-scaled table holds host launches, and its
+# latent attention was only measured within whole modules.
+BLOCK_SCALED = {"l40s": "trtllm", "rtx_pro_6000_server": "trtllm"}
+LATENT = {"a100_sxm": "trtllm"}
+
+
+def with_serving_kernels(entry: dict, system: str, tables: Path) -> dict:
+    """A chip's vLLM set with its experts, block-scaled products and latent attention."""
+    bench = bench_of(entry)
+    if system == "l40s":
+        fit_attention(bench, tables, system, ("decode",))
+    fit_gemm_levels(bench, tables, system, "fp8-block", BLOCK_SCALED.get(system, "sglang"))
+    fit_eager(bench, tables, system)
+    more: dict[str, dict] = {"experts": fit_experts(bench, tables, system)}
+    more |= fit_latent(bench, tables, system, LATENT.get(system, "sglang"))
+    paths = {"fp8-block": bench.paths["fp8-block"]} if "fp8-block" in bench.paths else {}
+    bands = entry["bands"] | {"grouped_gemm": bench.bands["grouped_gemm"]}
+    more["decode"] = bench.decode
+    return entry | shortened(more) | {"paths": entry["paths"] | shortened(paths), "bands": bands}
+
+
+def with_layers(entry: dict, kernels: Path) -> dict:
+    """The RTX PRO 6000's vLLM set with rates and floors as layers of a served model see them."""
+    bench = bench_of(entry)
+    fit_layers(bench, kernels)
+    more = {"decode": bench.decode, "prefill": bench.prefill, "stream": bench.stream, "paths": bench.paths}
+    return entry | shortened(more) | {
+        "gemm": entry["gemm"] | shortened(bench.gemm) | {
+            key: bench.paths["bf16"][key] for key in ("tensor_efficiency", "power_efficiency")
+        },
+        "sustained": 1.0,  # the rows are of layers that follow one another
+        "bands": bench.bands | {"pass": bench.bands["gemm"]},
+        "fitted_on": f"{entry['fitted_on'].split(';')[0]}; a quarter of LLMServingSim's layer rows (vLLM 0.19, MIT)",
+    }  # fmt: skip
+
+
+def bench_of(entry: dict) -> Bench:
+    """The bench that a set was written from."""
+    bench = Bench(entry["chip"], entry["stack"], entry["gemm"]["tiles"])
+    bench.gemm = {key: entry["gemm"][key] for key in GEMM0}
+    bench.paths = {name: dict(path) for name, path in entry["paths"].items()}
+    bench.decode, bench.prefill = dict(entry["decode"]), dict(entry["prefill"])
+    bench.stream, bench.batched, bench.grouped = entry["stream"], entry["batched"], entry["grouped"]
+    bench.bands = dict(entry["bands"])
+    return bench
+
+
+def shortened(nested: dict) -> dict:
+    """Four digits of every constant."""
+    return {
+        key: shortened(value) if isinstance(value, dict) else float(f"{value:.4g}")
+        for key, value in nested.items()
+    }
+
+
+def measured_only(nested: dict) -> dict:
+    """The same without what was not measured, which the file leaves out."""
+    return {
+        key: measured_only(value) if isinstance(value, dict) else value
+        for key, value in nested.items()
+        if value is not None and value != np.inf
+    }
+
+
+def fit_stacks(sets: dict[str, dict], tables: Path, only: list[str]) -> None:
+    """TensorRT-LLM and SGLang on every chip, and what vLLM's sets lack."""
+    for system, chip_name in SYSTEMS.items():
+        known = sets[f"{chip_name}-vllm"]
+        if not only or known["name"] in only:
+            known = sets[f"{chip_name}-vllm"] = with_serving_kernels(known, system, tables)
+        for stack in ("trtllm", "sglang"):
+            name = f"{chip_name}-{stack}"
+            if only and name not in only:
+                continue
+            bench = Bench(chip_name, stack, known["gemm"]["tiles"])
+            more = serving_set(bench, known, tables, system)
+            sets[name] = as_entry(
+                bench,
+                name,
+                "AIConfigurator kernel tables 0.12.0 (NVIDIA, Apache-2.0)",
+                f"at most 900 rows and a quarter of each {system} table of {stack}; structure of the vLLM set",
+                known["sustained"],
+            ) | shortened(more)
+        _write(sets)
+    served, benchmarked = sets["rtx-pro-6000-vllm"], sets["rtx-pro-6000-sglang"]  # its own rows were all cold
+    served["decode"]["l2_bytes_per_s"] = benchmarked["decode"]["l2_bytes_per_s"]
+    _write(sets)
+
+
+def main(kernels: Path, measurements: Path, only: list[str], tables: Path | None = None) -> None:
     """Fit all sets, or only the named ones and keep the others."""
     given = measurements / "h200"
     ship(given)
-    sets: dict[str, dict] = tomllib.loads(OUT.read_text(encoding="utf-8")) if only else {}
+    sets: dict[str, dict] = tomllib.loads(OUT.read_text(encoding="utf-8"))
     if not only or "h200-pytorch" in only:
         print("h200-sxm, PyTorch")
         ours = our_h200(given)
@@ -132,13 +225,14 @@ def main(kernels: Path, measurements: Path, only: list[str]) -> None:
         _write(sets)
     for system, chip_name in SYSTEMS.items():
         name = f"{chip_name}-vllm"
-        if only and name not in only:
+        if only and f"{name}:kernels" not in only:
             continue
         print(system)
         bench = vllm_chip(system, kernels)
         ours_stream = sets["h200-pytorch"]["stream"]
         bench.batched = sets["h200-pytorch"]["batched"]
         bench.stream |= {key: ours_stream[key] for key in ("kernel_s", "row_efficiency", "memory_efficiency")}
+        before = sets.get(name, {})
         sets[name] = as_entry(
             bench,
             name,
@@ -146,13 +240,24 @@ def main(kernels: Path, measurements: Path, only: list[str]) -> None:
             f"a quarter of the {system} rows of the GEMM, attention and MoE extracts",
             SUSTAINED.get(bench.chip.family, 0.95),
         )
+        sets[name] |= {
+            key: before[key] for key in ("experts", "latent_prefill", "latent_decode") if key in before
+        }
+    if not only or "rtx-pro-6000-vllm" in only:
+        sets["rtx-pro-6000-vllm"] = with_layers(sets["rtx-pro-6000-vllm"], kernels)
     for phase in ("decode", "prefill"):  # our own runs have no narrow cache
         known = sets["h200-sxm-vllm"][phase]
         sets["h200-pytorch"][phase] |= {
             key: value for key, value in known.items() if key.startswith("narrow")
         }
-    sets["generic"] = generic(sets, kernels)
+    if not only:
+        sets["generic"] = generic(sets, kernels)
     _write(sets)
+    if tables is not None:
+        fit_stacks(sets, tables, only)
+    if not only or "rtx-4090-vllm" in only:
+        sets["rtx-4090-vllm"] = measured_only(rtx_4090(kernels))
+        _write(sets)
     if not only or "h200-pytorch" in only:
         fit_passes(sets["h200-pytorch"])
         _write(sets)
@@ -225,4 +330,6 @@ def _write(sets: dict[str, dict]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    rest = sys.argv[3:]
+    unpacked = Path(rest.pop(0)) if rest and Path(rest[0]).is_dir() else None
+    main(Path(sys.argv[1]), Path(sys.argv[2]), rest, unpacked)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from bench import GROUPED0, Bench
+from bench import GROUPED0, NARROW, Bench
 from search import Frame, errors, fit, quarter
 
 SYSTEMS = {
@@ -40,12 +40,6 @@ def attention_table(system: str, kernels: Path, cache: str = "bfloat16") -> Fram
     return table.assign(us=table.latency_ms * 1e3, kv_len=table.kv_len_past + table.q_len).reset_index(
         drop=True
     )
-
-
-NARROW = {
-    "decode": {"narrow_launch_s": 3e-6, "narrow_rate_factor": 0.9},
-    "prefill": {"narrow_launch_s": 2e-6, "narrow_element_s": 2e-13},
-}
 
 
 def _fit_narrow_cache(bench: Bench, system: str, rows: Frame) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.optimize import minimize
 
 Frame = pd.DataFrame
-CAPS = {"memory_efficiency": 0.97, "tensor_efficiency": 1.10, "power_efficiency": 1.0}
+CAPS = {"combine_s": 2e-5, "memory_efficiency": 0.97, "tensor_efficiency": 1.10, "power_efficiency": 1.0}
 
 
 def simplex(

@@ -215,12 +215,12 @@ def test_more_cells_than_columns_are_ignored(file: Path) -> None:
         ("forward passes", "llama3-8b", "llama3-8b-tptwo", '"tptwo" is not a share of a model'),
         ("forward passes", "llama3-8b", "llama3-8b-tp3shard", "breaks the rule"),
         ("GEMM table", "h100_sxm", "b60", 'system "b60" has no calibrated kernels'),
-        ("GEMM table", "bfloat16", "fp8_block", "GEMM in fp8_block is not modelled"),
+        ("GEMM table", "bfloat16", "int3", "GEMM in int3 is not modelled"),
         ("attention table", "4095", "-4095", 'column "kv_len_past" is below zero'),
         ("attention table", "bfloat16", "int4", "attention over a cache in int4 is not modelled"),
         ("grouped GEMM", "64,8,2", "64,2,8", "more experts per token than experts"),
         ("MoE table", "14336,2,8", "14336,8,2", "more experts per token than experts"),
-        ("MoE table", "bfloat16", "w4a16_mxfp4", "MoE layer in w4a16_mxfp4 is not modelled"),
+        ("MoE table", "bfloat16", "int3", "MoE layer in int3 is not modelled"),
     ],
 )
 def test_what_cannot_be_expressed_is_counted_with_the_reason(

@@ -34,7 +34,12 @@ from datahall.fabric.traffic import Burst, Job, Level, Net, Routing, Traffic, tr
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
 GRAIN = 0.01
 
-ROOT = {"version": Rule("count", 1.0, required=True), "name": Rule("text", ""), "seed": Rule("count", 0.0)}
+ROOT = {
+    "version": Rule("count", 1.0, required=True),
+    "kind": Rule("text", "fabric", ("fabric",)),
+    "name": Rule("text", ""),
+    "seed": Rule("count", 0.0),
+}
 NET = {
     "routing": Rule("text", "ecmp", POLICIES),
     "paths": Rule("count", 1.0, least=1),

@@ -1,6 +1,6 @@
 """How long attention takes on one chip: prefill over blocks of scores, decode over a cache.
 
-Both walk the keys in blocks of 128.  Prefill gives each block of 128 queries of each head to one
+Both walk the keys in blocks of 128.  Prefill gives each block of 128 (or 64) queries of each head to one
 multiprocessor; the last block of queries sees every key, so its chain of blocks bounds the time from below:
 
     block   = 4·128·128·head_dim / sm_flop_per_s + softmax_s
@@ -41,6 +41,7 @@ class PrefillConstants(msgspec.Struct, frozen=True, kw_only=True):
     tensor_efficiency: float
     power_efficiency: float
     imbalance: float  # share of the longest chain that does not overlap with the rest
+    num_query_rows: float = BLOCK  # queries in a block: chips with little shared memory take fewer
     narrow_launch_s: float = 0.0  # kernels that cast queries, keys and values where the cache is narrow
     narrow_element_s: float = 0.0  # and their time per element of the queries
 
@@ -57,6 +58,7 @@ class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
     combine_part_s: float  # and its time per part
     sharpness: float
     split_above_blocks: float
+    l2_bytes_per_s: float = math.inf  # of a cache that a run before left in L2, as micro-benchmarks do
     narrow_launch_s: float = 0.0  # added where the cache is narrower than two bytes and must be widened
     narrow_rate_factor: float = 1.0  # and what that leaves of the rates
 
@@ -81,12 +83,13 @@ def prefill_times(
     """Times of attention over new tokens that see themselves and what was before them."""
     q, width = shape.q_len, (shape.head_dim + shape.value_dim) / 2.0
     pairs = visible_tokens(q, shape.kv_len - q, _scalar(shape.window)) if shape.causal else q * shape.kv_len
-    query_blocks = np.ceil(np.asarray(q) / BLOCK)
+    rows = constants.num_query_rows
+    query_blocks = np.ceil(np.asarray(q) / rows)
     seen = np.where(np.asarray(shape.window) > 0, np.minimum(shape.window, shape.kv_len), shape.kv_len)
     # block pairs touched: visible pairs, plus half a block of masked scores along each diagonal block
-    touched = pairs / BLOCK**2 + 0.5 * query_blocks
-    block_s = 4.0 * BLOCK * BLOCK * width * num_sms / (peak_flop_per_s * constants.tensor_efficiency)
-    block_s = block_s + constants.softmax_s
+    touched = pairs / (rows * BLOCK) + 0.5 * query_blocks
+    block_s = 4.0 * rows * BLOCK * width * num_sms / (peak_flop_per_s * constants.tensor_efficiency)
+    block_s = block_s + constants.softmax_s * rows / BLOCK
     heads = shape.batch * shape.num_heads
     chain_s = np.ceil(seen / BLOCK) * block_s + constants.tile_s
     work_s = heads * (touched * block_s + query_blocks * constants.tile_s) / num_sms
@@ -109,8 +112,13 @@ def decode_times(
     memory_bytes_per_s: float,
     kv_bytes: float,
     peak_flop_per_s: float = math.inf,
+    warm_bytes: float = 0.0,
 ) -> AttentionTimes:
-    """Times of attention of one new token per sequence over its cache."""
+    """Times of attention of one new token per sequence over its cache.
+
+    A cache of up to `warm_bytes` is read from L2, where a run before left it; in service the weights of other layers
+    have pushed it out.
+    """
     window = np.asarray(shape.window)
     seen = np.where(window > 0, np.minimum(window, shape.kv_len), shape.kv_len) * 1.0
     units = np.asarray(shape.batch * shape.num_kv_heads) * 1.0
@@ -126,7 +134,8 @@ def decode_times(
     queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
     flop_s = 2.0 * queries * seen / peak_flop_per_s
     moved = units * seen * row_bytes + 2.0 * queries
-    dram_s = moved / (memory_bytes_per_s * min(1.0, constants.memory_efficiency * rate))
+    dram_rate = memory_bytes_per_s * min(1.0, constants.memory_efficiency * rate)
+    dram_s = moved / np.where(moved <= warm_bytes, max(dram_rate, constants.l2_bytes_per_s), dram_rate)
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
     compute_s = np.maximum(chain_s, flop_s)
     core_s = smooth_max(compute_s, memory_s, constants.sharpness)

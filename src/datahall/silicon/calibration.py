@@ -20,6 +20,7 @@ from datahall.breakdown import Basis, Source
 from datahall.catalog.chip import Chip, canonical_precision
 from datahall.errors import ScenarioError
 from datahall.silicon.attention import DecodeConstants, PrefillConstants
+from datahall.silicon.experts import ExpertConstants
 from datahall.silicon.gemm import GemmConstants
 from datahall.silicon.grouped_gemm import GroupedConstants
 from datahall.silicon.stream import StreamConstants
@@ -41,6 +42,7 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     )
     launch_factor: float = 1.0
     single_row_s: float = 0.0  # added where there is one row and the library leaves its fast path
+    eager_s: float = 0.0  # least time of a call that the host launches itself: no graph replay pays it
 
 
 class Constants(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     chip: str  # the catalogue's name of the chip it was fitted on, "" for the generic set
     family: str
-    stack: str  # the software whose kernels were measured: "pytorch", "vllm"
+    stack: str  # the software whose kernels were measured: "pytorch", "vllm", "trtllm", "sglang"
     source: Source
     fitted_on: str
     gemm: GemmConstants
@@ -62,10 +64,15 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     reference_sm_flop_per_s: float  # bf16 peak of one multiprocessor of the chip it was fitted on
     sustained: float  # share of the power-limited rate left when whole passes follow one another
     bands: dict[str, tuple[float, float]]  # kernel kind -> measured/predicted at P10 and P90
+    experts: dict[str, ExpertConstants] = {}  # by format, see `kernel_format`; serving engines only
+    latent_prefill: PrefillConstants | None = None  # latent attention, expanded to heads
+    latent_decode: DecodeConstants | None = None  # and in the latent space
 
     def path(self, precision: str) -> Path:
         """The constants of a precision; one that was not measured takes those of the nearest kind."""
-        wanted = canonical_precision(precision)
+        if precision in self.paths:
+            return self.paths[precision]
+        wanted = _COMPUTE.get(precision) or canonical_precision(precision)
         for name in _NEAREST_PATH.get(wanted, (wanted, "bf16")):
             if name in self.paths:
                 return self.paths[name]
@@ -83,6 +90,52 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
             power_efficiency=path.power_efficiency * droop,
         )
 
+    def expert(self, name: str) -> ExpertConstants | None:
+        """The constants of the experts' kernel in a format; one not measured takes those of the nearest."""
+        near = (name, *_NEAREST_EXPERTS.get(name, ()), "fp8", "bf16")
+        return next((self.experts[one] for one in near if one in self.experts), None)
+
+
+_NEAREST_EXPERTS = {
+    "bf16": ("bf16",),
+    "fp16": ("bf16",),
+    "fp8": ("fp8", "fp8-block"),
+    "fp8-block": ("fp8-block",),
+    "int8": ("fp8", "fp8-block"),
+    "fp4": ("fp4", "mxfp4-fp8", "fp8", "fp8-block"),
+    "mxfp4-bf16": ("mxfp4-bf16", "int4-bf16", "bf16"),
+    "int4-bf16": ("int4-bf16", "mxfp4-bf16", "bf16"),
+    "int8-bf16": ("int4-bf16", "bf16"),
+    "mxfp4-fp8": ("mxfp4-fp8", "fp8-block"),
+}
+_COMPUTE = {
+    "fp8-block": "fp8", "mxfp4-bf16": "bf16", "int4-bf16": "bf16", "int8-bf16": "bf16", "mxfp4-fp8": "fp8",
+}  # fmt: skip
+_NARROW_WEIGHTS = {
+    "mxfp4": "mxfp4",
+    "nvfp4": "mxfp4",
+    "fp4": "mxfp4",
+    "int4": "int4",
+    "int8": "int8",
+    "fp8": "int8",
+}
+_WIDE = {"fp32", "tf32", "fp16", "bf16"}
+
+
+def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool = False) -> str:
+    """Which kernel multiplies: the format of the arithmetic, and that of the weights where it is narrower.
+
+    >>> kernel_format("bf16", "int4"), kernel_format("fp8", "fp8", block_scaled=True), kernel_format("fp4", "nvfp4")
+    ('int4-bf16', 'fp8-block', 'fp4')
+    """
+    compute = canonical_precision(precision)
+    stored = _NARROW_WEIGHTS.get(weight_precision, "")
+    if compute in _WIDE and stored:
+        return f"{stored}-bf16"
+    if compute == "fp8" and stored in {"mxfp4", "int4"}:
+        return "mxfp4-fp8"
+    return "fp8-block" if compute == "fp8" and block_scaled else compute
+
 
 _NEAREST_PATH = {
     "fp16": ("fp16", "bf16"),
@@ -95,10 +148,15 @@ _NEAREST_PATH = {
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """A chip's constants and the level they make an answer."""
+    """A chip's constants and the level they make an answer.
+
+    `serving`: a stack was asked for, so that its own kernels for experts and latent attention count; without one
+    they are the library calls that all frameworks share.
+    """
 
     constants: Constants
     level: Basis
+    serving: bool = False
 
 
 @cache
@@ -123,9 +181,9 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
     own = next((one for one in sets.values() if one.chip == chip.name), None)
     kin = next((one for one in sets.values() if one.chip and one.family == chip.family), None)
     if level in {None, "measured"} and own is not None:
-        return Calibration(own, "measured")
+        return Calibration(own, "measured", stack is not None)
     if level in {None, "family"} and kin is not None:
-        return Calibration(_scaled(kin, chip), "family-calibrated")
+        return Calibration(_scaled(kin, chip), "family-calibrated", stack is not None)
     if level == "datasheet" or (level is None and stack is None):
         generic = msgspec.structs.replace(_scaled(every["generic"], chip), bands=every["generic"].bands)
         return Calibration(_with_measured_peak(generic, chip), "datasheet only")
@@ -168,6 +226,10 @@ def _scaled(constants: Constants, chip: Chip) -> Constants:
             sm_stream_bytes_per_s=gemm.sm_stream_bytes_per_s * factor,
             choose_stream_bytes_per_s=gemm.choose_stream_bytes_per_s * factor,
         ),
+        experts={
+            name: msgspec.structs.replace(one, feed_bytes_per_s=one.feed_bytes_per_s * factor)
+            for name, one in constants.experts.items()
+        },
         decode=msgspec.structs.replace(decode, sm_stream_bytes_per_s=decode.sm_stream_bytes_per_s * factor),
         prefill=msgspec.structs.replace(prefill, softmax_s=prefill.softmax_s / factor),
     )

@@ -11,8 +11,9 @@ import numpy as np
 from datahall.breakdown import Band, Basis
 from datahall.catalog.chip import Chip
 from datahall.errors import UnsupportedError
-from datahall.silicon.attention import decode_times, prefill_times
-from datahall.silicon.calibration import Calibration, calibrate, num_sms
+from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
+from datahall.silicon.calibration import Calibration, calibrate, kernel_format, num_sms
+from datahall.silicon.experts import expert_times
 from datahall.silicon.gemm import gemm_times
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.roofline import roofline_time
@@ -85,31 +86,39 @@ def time_operators(
     stack: str | None = None,
     graph: bool = True,
     sustained: bool = True,
+    block_scaled: bool = False,
+    warm: bool = False,
 ) -> PassTimes:
     """Time each operator of a pass on one chip.
 
     `graph` replays a captured pass; without it every kernel is launched from the host.  `sustained` passes
-    follow one another, so that the clock settles at what the power limit allows.  `stack` names the
-    software whose
-    kernels are meant, where a chip was measured with several.
+    follow one another, so that the clock settles at what the power limit allows.  `stack` names the software
+    whose kernels are meant, where a chip was measured with several.  `block_scaled` FP8 has a scale per
+    128 × 128 block of weights (DeepSeek, Qwen3), which is another kernel than one scale per tensor or channel.
+    `warm` finds the cache of decode attention in L2 where it fits, as a benchmark that repeats one kernel does.
     """
     calibration = calibrate(chip, level, stack)
-    kernels = tuple(_kernel_time(chip, one, calibration, sustained) for one in operators)
+    kernels = tuple(_kernel_time(chip, one, calibration, sustained, block_scaled, warm) for one in operators)
     if not graph:
-        kernels = tuple(_launched_from_host(one, calibration) for one in kernels)
+        kernels = tuple(_launched_from_host(one, calibration, block_scaled) for one in kernels)
     return PassTimes(chip=chip, calibration=calibration, kernels=kernels, graph=graph)
 
 
-def _kernel_time(chip: Chip, operator: Operator, calibration: Calibration, sustained: bool) -> KernelTime:
+def _kernel_time(
+    chip: Chip, operator: Operator, calibration: Calibration, sustained: bool, block_scaled: bool, warm: bool
+) -> KernelTime:
+    kernel = kernel_format(operator.precision, operator.weight_precision, block_scaled=block_scaled)
     match operator.shape:
         case Gemm():
-            return _gemm(chip, operator, operator.shape, calibration, sustained)
+            return _gemm(chip, operator, operator.shape, calibration, sustained, kernel)
         case Attention():
-            return _attention(chip, operator, operator.shape, calibration, sustained)
+            return _attention(chip, operator, operator.shape, calibration, sustained, warm)
         case GroupedGemm():
+            if calibration.serving and not operator.shape.batched:
+                return _experts(chip, operator, operator.shape, calibration, sustained, kernel)
             return _grouped(chip, operator, operator.shape, calibration, sustained)
         case Stream():
-            return _stream(chip, operator, operator.shape, calibration)
+            return _stream(chip, operator, operator.shape, calibration, block_scaled)
 
 
 def memory_bandwidth(chip: Chip) -> float:
@@ -128,7 +137,7 @@ def _roofline(chip: Chip, operator: Operator) -> Number:
 
 
 def _gemm(
-    chip: Chip, operator: Operator, shape: Gemm, calibration: Calibration, sustained: bool
+    chip: Chip, operator: Operator, shape: Gemm, calibration: Calibration, sustained: bool, kernel: str
 ) -> KernelTime:
     weight_bytes = bytes_per_value(operator.weight_precision)
     input_bytes = max(weight_bytes, bytes_per_value(operator.precision))
@@ -139,13 +148,11 @@ def _gemm(
         num_sms=num_sms(chip),
         peak_flop_per_s=chip.peak(operator.precision),
         memory_bytes_per_s=memory_bandwidth(chip),
-        constants=calibration.constants.gemm_for(operator.precision, sustained=sustained),
+        constants=calibration.constants.gemm_for(kernel, sustained=sustained),
         weight_bytes=weight_bytes,
         activation_bytes=input_bytes,
     )
-    alone_s = np.where(
-        np.asarray(shape.m) < 2, calibration.constants.path(operator.precision).single_row_s, 0.0
-    )
+    alone_s = np.where(np.asarray(shape.m) < 2, calibration.constants.path(kernel).single_row_s, 0.0)
     return KernelTime(
         operator=operator,
         kind="gemm",
@@ -157,23 +164,25 @@ def _gemm(
 
 
 def _attention(
-    chip: Chip, operator: Operator, shape: Attention, calibration: Calibration, sustained: bool
+    chip: Chip, operator: Operator, shape: Attention, calibration: Calibration, sustained: bool, warm: bool
 ) -> KernelTime:
     constants = calibration.constants
     kv_bytes = bytes_per_value(operator.weight_precision)
     droop = constants.sustained if sustained else 1.0
-    prefill = msgspec.structs.replace(
-        constants.prefill, power_efficiency=constants.prefill.power_efficiency * droop
-    )
+    latent = calibration.serving and _is_latent(shape)
+    own_prefill = constants.latent_prefill if latent and constants.latent_prefill else constants.prefill
+    own_decode = constants.latent_decode if latent and constants.latent_decode else constants.decode
+    prefill = msgspec.structs.replace(own_prefill, power_efficiency=own_prefill.power_efficiency * droop)
     peak_flop_per_s = chip.peak(operator.precision)
     if np.all(np.asarray(shape.q_len) == 1):
         times = decode_times(
             shape,
-            constants.decode,
+            own_decode,
             num_sms=num_sms(chip),
             memory_bytes_per_s=memory_bandwidth(chip),
             kv_bytes=kv_bytes,
             peak_flop_per_s=peak_flop_per_s * prefill.power_efficiency,
+            warm_bytes=warm_bytes(chip, own_decode) if warm else 0.0,
         )
     else:
         times = prefill_times(
@@ -187,6 +196,46 @@ def _attention(
     return KernelTime(
         operator=operator,
         kind="attention",
+        time_s=times.time_s,
+        compute_s=times.compute_s,
+        memory_s=times.memory_s,
+        roofline_s=_roofline(chip, operator),
+    )
+
+
+def warm_bytes(chip: Chip, constants: DecodeConstants) -> float:
+    """What the L2 of a chip keeps between two runs, where its rate was measured [B]."""
+    l2 = next((level.capacity_bytes for level in chip.levels if level.name == "l2"), 0.0)
+    return l2 if np.isfinite(l2) and np.isfinite(constants.l2_bytes_per_s) else 0.0
+
+
+def _is_latent(shape: Attention) -> bool:
+    """Latent attention: keys are wider than values, for the part that carries positions."""
+    return bool(np.all(np.asarray(shape.value_dim) < np.asarray(shape.head_dim)))
+
+
+def _experts(
+    chip: Chip, operator: Operator, shape: GroupedGemm, calibration: Calibration, sustained: bool, kernel: str
+) -> KernelTime:
+    constants = calibration.constants
+    found = constants.expert(kernel)
+    if found is None:
+        return _grouped(chip, operator, shape, calibration, sustained)
+    weight_bytes = bytes_per_value(operator.weight_precision)
+    droop = constants.sustained if sustained else 1.0
+    times = expert_times(
+        shape,
+        operator.weight_bytes / (shape.n * shape.k * weight_bytes),
+        msgspec.structs.replace(found, power_efficiency=found.power_efficiency * droop),
+        num_sms=num_sms(chip),
+        peak_flop_per_s=chip.peak(operator.precision),
+        memory_bytes_per_s=memory_bandwidth(chip),
+        weight_bytes=weight_bytes,
+        activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
+    )
+    return KernelTime(
+        operator=operator,
+        kind="grouped_gemm",
         time_s=times.time_s,
         compute_s=times.compute_s,
         memory_s=times.memory_s,
@@ -226,7 +275,11 @@ def _grouped(
     )
 
 
-def _stream(chip: Chip, operator: Operator, shape: Stream, calibration: Calibration) -> KernelTime:
+def _stream(
+    chip: Chip, operator: Operator, shape: Stream, calibration: Calibration, block_scaled: bool
+) -> KernelTime:
+    if block_scaled and shape.pattern == "cast":  # the scale of a block is found on the way
+        shape = msgspec.structs.replace(shape, pattern="plain")
     time_s, memory_s = stream_times(
         shape,
         operator.read_bytes + operator.write_bytes,
@@ -245,11 +298,14 @@ def _stream(chip: Chip, operator: Operator, shape: Stream, calibration: Calibrat
     )
 
 
-def _launched_from_host(kernel: KernelTime, calibration: Calibration) -> KernelTime:
+def _launched_from_host(kernel: KernelTime, calibration: Calibration, block_scaled: bool) -> KernelTime:
     """No kernel ends sooner than the host can launch the next one."""
-    shape = kernel.operator.shape
+    operator, shape = kernel.operator, kernel.operator.shape
     num_kernels = shape.num_kernels if isinstance(shape, Stream) else 1.0
     floor_s = num_kernels * calibration.constants.stream.eager_kernel_s
+    if isinstance(shape, Gemm):
+        form = kernel_format(operator.precision, operator.weight_precision, block_scaled=block_scaled)
+        floor_s = np.maximum(floor_s, calibration.constants.path(form).eager_s)
     return msgspec.structs.replace(kernel, time_s=np.maximum(kernel.time_s, floor_s))
 
 

@@ -71,7 +71,7 @@ def _hop(protocol: Protocol, size: Floats) -> Floats:
 def link_rate(system: System, protocol: Protocol, num_inside: int) -> float:
     """Bus bandwidth [B/s] of a ring in the domain; on a mesh a few chips reach a few links only."""
     links = system.inside.num_mesh_links
-    return protocol.bytes_per_s * min(1.0, (num_inside - 1) / links) if links else protocol.bytes_per_s
+    return protocol.bytes_per_s * min(1.0, max(1, num_inside - 1) / links) if links else protocol.bytes_per_s
 
 
 def tapered(rate: float, across: Across, domains: int) -> float:
