@@ -11,6 +11,7 @@ import platform
 import numba
 import numpy as np
 from kernels import kernel_lines, pass_lines
+from serving import serving_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
 
@@ -36,6 +37,7 @@ def main() -> None:
                 *event_lines(),
                 *fabric_lines(),
                 *training_lines(),
+                *serving_lines(),
             ]
         )
     )

@@ -1,0 +1,41 @@
+"""Replicas that several tests serve."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.inference.engine import engine
+from datahall.inference.replica import Replica
+from datahall.workload.precision import Precision
+
+
+@pytest.fixture(scope="session")
+def shelf() -> Catalog:
+    return Catalog(user=False)
+
+
+@pytest.fixture(scope="session")
+def serve(shelf: Catalog) -> Callable[..., Replica]:
+    """A replica of a model on a chip, by their names; its host costs nothing, so that steps are what the chip does."""
+
+    def made(
+        model: str,
+        chip: str = "h100-sxm",
+        *,
+        precision: str = "bf16",
+        engine_name: str = "vllm",
+        **more: object,
+    ) -> Replica:
+        return Replica(
+            model=shelf.model(model),
+            chip=shelf.chip(chip),
+            engine=msgspec.structs.replace(
+                engine(engine_name), host_step_s=0.0, host_sequence_s=0.0, first_token_s=0.0
+            ),
+            precision=Precision.named(precision),
+            **more,  # type: ignore[arg-type]
+        )
+
+    return made

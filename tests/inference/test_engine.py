@@ -1,0 +1,40 @@
+"""Engines by name, with the defaults that they pick on a chip."""
+
+from __future__ import annotations
+
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.errors import UnknownNameError
+from datahall.inference.engine import engine, engine_on, engines
+
+
+def test_presets_carry_their_own_names_and_a_source() -> None:
+    for name, one in engines().items():
+        assert one.name == name
+        assert one.source.title
+        assert one.source.date
+
+
+def test_an_unknown_engine_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="vllm"):
+        engine("vlm")
+
+
+@pytest.mark.parametrize(
+    ("chip", "budget", "sequences"),
+    [("h100-sxm", 8192, 1024), ("b200-sxm", 8192, 1024), ("a100-sxm-80gb", 2048, 256), ("l40s", 2048, 256)],
+)
+def test_vllm_is_modest_on_small_chips_and_on_a100(
+    shelf: Catalog, chip: str, budget: int, sequences: int
+) -> None:
+    found = engine_on("vllm", shelf.chip(chip))
+    assert (found.token_budget, found.max_sequences) == (budget, sequences)
+
+
+def test_sglang_stops_decodes_for_prompts_and_trtllm_never_evicts() -> None:
+    assert not engine("sglang").mixed_steps
+    assert engine("trtllm").whole_output_blocks
+    assert engine("trtllm").fraction_of_free
+    assert engine("static").batching == "static"
+    assert engine("dynamic").wait_s > 0

@@ -1,0 +1,37 @@
+"""Prompts longer than the token budget take several steps, and the closed form knows it."""
+
+import pytest
+
+from datahall.catalog import load as catalog
+from datahall.inference.engine import engine_on
+from datahall.inference.fleet import Fleet
+from datahall.inference.kv_capacity import kv_capacity
+from datahall.inference.lifecycle import TPOT
+from datahall.inference.replica import Replica
+from datahall.inference.simulation import simulate_serving
+from datahall.inference.steady import Load, at_rate, curve
+from datahall.inference.step_price import price_steps
+from datahall.inference.techniques import prompt_time
+from datahall.workload.traffic.options import traffic_from
+from datahall.workload.traffic.traffic import generate
+
+
+@pytest.fixture(scope="module")
+def replica() -> Replica:
+    chip = catalog().chip("h100-sxm")
+    return Replica(model=catalog().model("llama-3.1-8b"), chip=chip, engine=engine_on("vllm", chip))
+
+
+@pytest.mark.parametrize("prompt", [12_000.0, 50_000.0, 100_000.0])
+def test_no_more_requests_are_held_than_prompts_can_be_computed(replica: Replica, prompt: float) -> None:
+    load = Load(prompt=prompt, output=100.0)
+    found = curve(price_steps(replica).table, replica, load, kv_capacity(replica))
+    assert found.most_per_s < 1.2 / prompt_time(replica, load)
+
+
+def test_decodes_wait_for_every_piece_of_a_prompt(replica: Replica) -> None:
+    load = Load(prompt=12_000.0, output=250.0)
+    form = at_rate(curve(price_steps(replica).table, replica, load, kv_capacity(replica)), 1.0)
+    coming = traffic_from(rate=1, isl=12_000, osl=250, num_requests=1500)
+    run = simulate_serving(Fleet.of(replica), generate(coming, 0), warmup_s=100.0)
+    assert form.tpot_s == pytest.approx(run.mean_s(TPOT), rel=0.15)

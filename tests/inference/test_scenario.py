@@ -1,0 +1,592 @@
+"""Serving scenarios: what they mean, every problem at once with its line, and what each part does to a run."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.catalog.document import parse
+from datahall.errors import DocumentError, InfeasibleError, ScenarioError
+from datahall.inference.engine import engine_on
+from datahall.inference.merged_traffic import merge
+from datahall.inference.replica import Speculation
+from datahall.inference.response_cache import hit_rates
+from datahall.inference.scenario import (
+    ServingOutcome,
+    expected_s,
+    play,
+    read_serving_scenario,
+    requests_of,
+    serving_scenario_of,
+)
+from datahall.inference.scenario_file import as_keys
+from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.conversation import Conversation
+from datahall.workload.traffic.lengths import Empirical, Fixed, Lognormal, Quantiles, Uniform
+from datahall.workload.traffic.presets import preset
+from datahall.workload.traffic.requests import Requests, in_chunks, join
+from datahall.workload.traffic.traffic import Traffic, generate
+
+ROOT = 'version = 1\nmodel = "llama-3.1-8b"\n'
+POOL = '[[pool]]\nchip = "h100-sxm"\n'
+TRAFFIC = "[traffic]\nprompt = 200\noutput = 40\nrate = 5\nrequests = 300\n"
+REGIONS = '[[region]]\nname = "eu"\ninside = "1 ms"\nto = { us = "40 ms" }\n[[region]]\nname = "us"\n'
+
+
+@pytest.fixture(scope="session")
+def read(shelf: Catalog):
+    return lambda text: serving_scenario_of(parse(text, "s.toml"), shelf)
+
+
+def problems(text: str, shelf: Catalog, path: str = "s.toml") -> list[str]:
+    with pytest.raises(DocumentError) as caught:
+        serving_scenario_of(parse(text, path), shelf)
+    return [repr(one) for one in caught.value.problems]
+
+
+def test_the_least_scenario_has_the_defaults_of_the_command(read, shelf: Catalog) -> None:
+    scenario = read(ROOT + POOL + TRAFFIC)
+    assert scenario.model is shelf.model("llama-3.1-8b")
+    assert scenario.fleet.routing == "least-outstanding"
+    assert (scenario.slo.ttft_s, scenario.slo.tpot_s) == (1.0, 0.05)
+    assert scenario.streams[0].traffic == Traffic(
+        prompt=Fixed(200), output=Fixed(40), arrivals=Arrivals(rate_per_s=5.0), num_requests=300,
+        max_context=scenario.model.max_context,
+    )  # fmt: skip
+    assert scenario.warmup_s == pytest.approx(0.1 * 300 / 5)
+    assert (scenario.name, scenario.seed, scenario.until_s) == ("s", 0, inf)
+
+
+def test_what_is_read_twice_is_the_same(read) -> None:
+    text = ROOT + POOL + TRAFFIC
+    one, other = read(text), read(text)
+    assert one.streams == other.streams
+    assert play(one).run.records.end_s.tobytes() == play(other).run.records.end_s.tobytes()
+
+
+def test_a_pool_says_how_its_replicas_are_built(read) -> None:
+    pool = (
+        '[[pool]]\nchip = "h100-sxm"\ncount = 3\ntp = 2\npp = 2\nprecision = "fp8"\nengine = "sglang"\n'
+        'token_budget = "4k tokens"\nmax_sequences = 64\nprefix_caching = false\npreemption = "recompute"\n'
+        'memory_fraction = "80 %"\nmax_context = "16k"\nnic = "400 Gb/s"\ndomain = 8\nwait = "5 ms"\n'
+        'speculation = { draft = "ngram", num_draft = 2, acceptance = "50 %" }\n'
+    )
+    scenario = read(ROOT + pool + TRAFFIC)
+    made = scenario.fleet.pools[0]
+    replica, engine = made.replica, made.replica.engine
+    assert (made.count, replica.tp, replica.pp, replica.precision.compute) == (3, 2, 2, "fp8")
+    assert (engine.name, engine.token_budget, engine.max_sequences) == ("sglang", 4000, 64)
+    assert (engine.prefix_caching, engine.memory_fraction, engine.wait_s) == (False, 0.8, 5e-3)
+    assert (replica.max_context, replica.nic_bytes_per_s, replica.num_domain) == (16_000, 50e9, 8)
+    assert replica.speculation == Speculation(draft="ngram", num_draft=2, acceptance=0.5)
+    assert scenario.streams[0].traffic.max_context == 16_000
+    assert scenario.precisions == ("fp8",)
+
+
+@pytest.mark.parametrize(
+    ("written", "lengths"),
+    [
+        ('"1k tokens"', Fixed(1000)),
+        ('{ shape = "fixed", tokens = 7 }', Fixed(7)),
+        ('{ shape = "uniform", low = 10, high = "1k" }', Uniform(10, 1000)),
+        ('{ shape = "lognormal", mean = 500, variation = 1.5 }', Lognormal(500, 1.5)),
+        ('{ shape = "lognormal", mean = 100, median = 50 }', Lognormal(100, 3**0.5)),
+        ('{ shape = "quantiles", quantiles = [[0, 1], ["50 %", 80], [1, "2k"]] }',
+         Quantiles(((0, 1), (0.5, 80), (1, 2000)))),
+        ('{ shape = "empirical", tokens = [5, 6] }', Empirical((5, 6))),
+    ],
+)  # fmt: skip
+def test_lengths_have_shapes(read, written: str, lengths: object) -> None:
+    scenario = read(ROOT + POOL + TRAFFIC.replace("prompt = 200", f"prompt = {written}"))
+    found = scenario.streams[0].traffic.prompt
+    if isinstance(found, Lognormal):
+        assert isinstance(lengths, Lognormal)
+        assert found.variation_ratio == pytest.approx(lengths.variation_ratio)
+    else:
+        assert found == lengths
+
+
+def test_lengths_can_stand_in_a_file_beside_the_scenario(tmp_path: Path, shelf: Catalog) -> None:
+    (tmp_path / "seen.txt").write_text("12\n30\n")
+    file = tmp_path / "s.toml"
+    file.write_text(ROOT + POOL + TRAFFIC.replace("200", '{ shape = "empirical", file = "seen.txt" }'))
+    assert read_serving_scenario(file, shelf).streams[0].traffic.prompt == Empirical((12, 30))
+    (tmp_path / "seen.txt").write_text("12\nmany\n")
+    with pytest.raises(DocumentError, match=r"seen\.txt:2"):
+        read_serving_scenario(file, shelf)
+
+
+def test_traffic_says_how_requests_come_and_what_they_share(read) -> None:
+    traffic = (
+        '[traffic]\npreset = "rag"\nrate = "12/s"\nburstiness = 2\nswing = "30 %"\npeak = "1 h"\nturns = 3\n'
+        'think = "20 s"\nsystem = "2k tokens"\ngroups = 4\ngroup_zipf = 0.5\nduration = "10 min"\n'
+    )
+    found = read(ROOT + POOL + traffic).streams[0].traffic
+    assert found.arrivals == Arrivals(
+        rate_per_s=4.0, gaps="gamma", variation_ratio=2.0, swing_fraction=0.3, peak_s=3600.0
+    )
+    known = preset("rag")
+    assert found.prompt == known.prompt
+    assert found.conversation == msgspec.structs.replace(
+        known.conversation, num_turns=3.0, think=msgspec.structs.replace(known.conversation.think, mean_s=20.0),
+        system_tokens=2000, num_groups=4, group_zipf_factor=0.5,
+    )  # fmt: skip
+    assert found.duration_s == 600.0
+    assert expected_s(found) == 600.0
+
+
+@pytest.mark.parametrize(
+    ("written", "arrivals"),
+    [
+        ("rate = inf", Arrivals(rate_per_s=inf, gaps="at-once")),
+        ("rate = 4\nburstiness = 0", Arrivals(rate_per_s=4.0, gaps="constant")),
+        (
+            'rate = 4\nbusy = "1 min"\nquiet = "2 min"\nquiet_ratio = 0.1',
+            Arrivals(rate_per_s=4.0, on_s=60.0, off_s=120.0, quiet_ratio=0.1),
+        ),
+        (
+            f"rate = 4\nhourly = {[1] * 23 + [3]}",
+            Arrivals(rate_per_s=4.0, hourly_factor=(1.0,) * 23 + (3.0,)),
+        ),
+    ],
+)
+def test_rates_move_in_every_way_that_arrivals_know(read, written: str, arrivals: Arrivals) -> None:
+    assert read(ROOT + POOL + TRAFFIC.replace("rate = 5", written)).streams[0].traffic.arrivals == arrivals
+
+
+def test_a_model_can_stand_in_a_config_beside_the_scenario(tmp_path: Path, shelf: Catalog) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(ROOT.replace("llama-3.1-8b", "my/config.json") + POOL + TRAFFIC)
+    with pytest.raises(DocumentError, match="No such file"):
+        read_serving_scenario(file, shelf)
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "config.json").write_text(
+        '{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,'
+        ' "num_attention_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096}'
+    )
+    assert read_serving_scenario(file, shelf).model.num_layers == 4
+
+
+def test_users_and_traces_are_traffic_too(tmp_path: Path, shelf: Catalog, read) -> None:
+    users = read(
+        ROOT + POOL + '[traffic]\nusers = 8\nthink = "2 s"\nrequests = 60\nprompt = 50\noutput = 10\n'
+    )
+    assert play(users).run.num_finished == 60
+    (tmp_path / "t.csv").write_text("arrival_s,prompt,output\n0,100,10\n1,100,10\n")
+    file = tmp_path / "s.toml"
+    file.write_text(ROOT + POOL + '[traffic]\ntrace = "t.csv"\nspeed = 2\n')
+    run = play(read_serving_scenario(file, shelf)).run
+    assert (run.num_finished, run.records.arrival_s.tolist()) == (2, [0.0, 0.5])
+
+
+def streams(*columns: list[float]) -> list[Requests]:
+    return [
+        Requests.of(np.array(times), np.full(len(times), 10 + i), np.full(len(times), 5))
+        for i, times in enumerate(columns)
+    ]
+
+
+TIMES = st.lists(st.floats(0, 50), min_size=1, max_size=12).map(sorted)
+
+
+@given(st.lists(TIMES, min_size=2, max_size=3), st.integers(1, 5))
+def test_streams_are_merged_by_arrival_whatever_their_chunks(times: list[list[float]], size: int) -> None:
+    whole, cut = (
+        join(chunk for chunk, _ in merge([in_chunks((one,), rows) for one in streams(*times)]))
+        for rows in (100, size)
+    )
+    assert cut.arrival_s.tolist() == sorted(time for column in times for time in column)
+    assert np.array_equal(whole.arrival_s, cut.arrival_s)
+    assert sorted(zip(cut.arrival_s, cut.prompt, strict=True)) == sorted(
+        (time, 10 + place) for place, column in enumerate(times) for time in column
+    )
+    assert np.unique(cut.session).size == len(cut)
+
+
+def test_turns_follow_their_own_session_after_a_merge() -> None:
+    talk = Traffic(
+        prompt=Fixed(20), output=Fixed(5), arrivals=Arrivals(rate_per_s=2.0), num_requests=400,
+        conversation=Conversation(num_turns=3.0, system_tokens=50),
+    )  # fmt: skip
+    lone = msgspec.structs.replace(talk, conversation=Conversation(), prompt=Fixed(33))
+    merged, stream = zip(*merge([generate(talk, 1), generate(lone, 2)]), strict=True)
+    rows, own = join(merged), np.concatenate(stream)
+    later = np.flatnonzero(rows.after >= 0)
+    assert later.size > 100
+    assert np.all(rows.after[later] < later)
+    assert np.array_equal(rows.session[later], rows.session[rows.after[later]])
+    assert np.all(own[later] == 0)
+    assert np.all(np.diff(rows.arrival_s[rows.after < 0]) >= 0)
+    assert len(rows) == 800
+    assert not set(rows.session[own == 0]) & set(rows.session[own == 1])
+    assert np.array_equal(rows.prompt[own == 0], join(generate(talk, 1)).prompt)
+
+
+def test_streams_of_one_scenario_are_independent_and_keep_their_region_and_priority(read) -> None:
+    traffic = "".join(
+        f'[[traffic]]\nrate = 5\nrequests = 100\nregion = "{name}"\npriority = {urgency}\n'
+        for name, urgency in (("eu", 0), ("us", 2))
+    )
+    pools = POOL + 'region = "eu"\n' + POOL + 'region = "us"\n'
+    scenario = read(ROOT + REGIONS + pools + traffic)
+    chunks, stream = zip(*requests_of(scenario), strict=True)
+    rows, own = join(chunks), np.concatenate(stream)
+    assert np.array_equal(rows.priority, 2 * own)
+    gaps = [np.diff(rows.arrival_s[own == place]) for place in (0, 1)]
+    assert not np.array_equal(*gaps)
+    assert play(scenario).region.tolist() == own.tolist()
+
+
+def test_users_can_be_spread_over_regions_and_a_session_stays_in_its_own(read) -> None:
+    pools = POOL + 'region = "eu"\n' + POOL + 'region = "us"\n'
+    users = (
+        "[traffic]\nusers = 40\nprompt = 50\noutput = 5\nrequests = 2000\nturns = 2\n"
+        'region = { eu = "70 %", us = 0.3 }\n'
+    )
+    outcome = play(read(ROOT + REGIONS + pools + users))
+    assert (outcome.region == 0).mean() == pytest.approx(0.7, abs=0.05)
+    session = join(chunk for chunk, _ in requests_of(outcome.scenario)).session
+    for one in np.unique(session)[:50]:
+        assert np.unique(outcome.region[session == one]).size == 1
+
+
+def test_distance_is_in_the_latency_of_those_who_are_far(read) -> None:
+    pool = POOL + 'region = "eu"\n'
+    near, far = (
+        play(read(ROOT + REGIONS + pool + TRAFFIC + f'region = "{name}"\n')).run for name in ("eu", "us")
+    )
+    # one way there, one way back, 39 ms more each than inside the region
+    assert far.records.ttft_s.mean() - near.records.ttft_s.mean() == pytest.approx(2 * 39e-3, rel=0.05)
+
+
+def test_distances_are_said_once_for_both_ways_or_for_each(read) -> None:
+    pool = POOL + 'region = "eu"\n'
+    both = read(ROOT + REGIONS + pool + TRAFFIC + 'region = "eu"\n').fleet.distance_s
+    assert both == ((1e-3, 40e-3), (40e-3, 0.0))
+    each = REGIONS + 'to = { eu = "60 ms" }\n'
+    assert read(ROOT + each + pool + TRAFFIC + 'region = "eu"\n').fleet.distance_s[1][0] == 60e-3
+
+
+def test_an_outage_sends_requests_elsewhere(read) -> None:
+    fleet = ROOT + POOL + "count = 2\n"
+    calm = play(read(fleet + TRAFFIC)).run
+    lost = play(read(fleet + TRAFFIC + '[[outage]]\nreplica = 0\nstart = "10 s"\nduration = "20 s"\n')).run
+    assert lost.num_finished == calm.num_finished == 300
+    assert lost.replicas.active_s[0] == pytest.approx(lost.replicas.active_s[1] - 20, abs=1e-6)
+    drained = read(
+        fleet + TRAFFIC + '[[outage]]\nreplica = "0-1"\nstart = "9 s"\nduration = "1 s"\ndrain = true\n'
+    )
+    assert [one.replica for one in drained.fleet.outages] == [0, 1]
+    assert play(drained).run.num_rerouted == 0
+
+
+def test_the_outage_of_a_region_takes_all_its_replicas(read) -> None:
+    pools = POOL + 'region = "eu"\n' + POOL + 'count = 2\nregion = "us"\n'
+    text = ROOT + REGIONS + pools + TRAFFIC + 'region = "eu"\n'
+    found = read(text + '[[outage]]\nregion = "us"\nstart = "1 s"\nduration = "2 s"\n').fleet.outages
+    assert [one.replica for one in found] == [1, 2]
+
+
+def test_a_fleet_scales_to_zero_and_the_next_request_waits_for_the_cold_start(read) -> None:
+    rule = '[autoscaling]\nleast = 0\nmost = 3\ntarget = 8\ninterval = "5 s"\ncold_start = "30 s"\npatience = "20 s"\n'
+    traffic = '[traffic]\nprompt = 200\noutput = 20\nrate = 2\nbusy = "30 s"\nquiet = "3 min"\nduration = "30 min"\n'
+    run = play(read(ROOT + POOL + traffic + rule)).run
+    assert run.scaling.num_active.min() == 0
+    assert run.scaling.num_starting.max() >= 1
+    assert run.num_unfinished == 0
+    assert 30 < run.records.ttft_s.max() < 40  # the cold start, and at most one interval
+
+
+CACHE = '[cache]\nquestions = 500\n[cache.process]\nentries = 100\n[cache.shared]\nlookup = "4 ms"\n'
+
+
+def outcomes(read, more: str) -> tuple[ServingOutcome, ServingOutcome]:
+    text = ROOT + POOL + TRAFFIC.replace("300", "3000").replace("rate = 5", "rate = 0.5")
+    return play(read(text)), play(read(text + more))
+
+
+def test_a_cache_answers_what_it_should_and_misses_wait_for_it(read) -> None:
+    without, cached = outcomes(read, CACHE)
+    cache = cached.scenario.cache
+    assert cache.questions.rate_per_s == 0.5
+    assert cache.semantic.hit_fraction == 0  # no table, no tier
+    rates = hit_rates(cache)
+    assert cached.run.num_answered / 3000 == pytest.approx(rates.total_fraction, abs=0.03)
+    records = cached.run.records
+    hit = cached.tier[records.row] > 0
+    assert set(np.round(records.ttft_s[hit], 9)) == {50e-6, 4.05e-3}
+    # An idle fleet: what a miss takes more is the look-up in both tiers, in its first token and in its last.
+    plain = without.run.records
+    assert records.ttft_s[~hit].min() - plain.ttft_s.min() == pytest.approx(4.05e-3, rel=1e-6)
+    assert records.e2e_s[~hit].min() - plain.e2e_s.min() == pytest.approx(4.05e-3, rel=1e-6)
+
+
+def test_the_engine_of_a_scenario_is_not_changed_by_its_cache(read) -> None:
+    _, cached = outcomes(read, CACHE)
+    (pool,) = cached.scenario.fleet.pools
+    assert pool.replica.engine == engine_on("vllm", pool.replica.chip)
+
+
+def test_every_problem_is_found_at_once_with_its_line(shelf: Catalog) -> None:
+    found = problems(
+        'version = 2\nmodle = "llama-3.1-8b"\nmodel = "llama-3.1-8"\nrouting = "round"\n'  # 1-4
+        '[[pool]]\nchip = "h100-sx"\ncount = -2\nenginee = "vllm"\nrole = "prefil"\n'  # 5-9
+        '[[pool]]\nchip = "h100-sxm"\nregion = "eu"\ntoken_budget = "8k apples"\n'  # 10-13
+        'speculation = { drft = "mtp", acceptance = "150 %" }\n'  # 14
+        '[traffic]\nrate = 3\nusers = 4\nprompt = { shape = "lognorml" }\n'  # 15-18
+        '[[outage]]\nreplica = 9\nstart = "-3 s"\n[autoscaling]\nleast = 4\nmost = 2\n'  # 19-24
+        "[cache]\n[slo]\nttft = 500\n",  # 25-27
+        shelf,
+    )
+    wanted = (
+        "s.toml:1: version is 2; this release reads version = 1",
+        's.toml:2: unknown key "modle"; did you mean model?',
+        's.toml:3: "llama-3.1-8" is not a model in the catalogue; did you mean: llama-3.1-8b',
+        's.toml:4: routing is "round"; one of round-robin',
+        's.toml:6: "h100-sx" is not a chip in the catalogue; did you mean: h100-sxm',
+        "s.toml:7: count is -2; it must be 1 or more",
+        's.toml:8: unknown key "enginee"; did you mean engine?',
+        's.toml:9: role is "prefil"; one of both, prefill, decode; did you mean prefill?',
+        's.toml:12: "eu" is not a region; write [[region]]',
+        "s.toml:13: token_budget: '8k apples'",
+        's.toml:14: unknown key "drft"; did you mean draft?',
+        's.toml:14: "draft" is missing',
+        "s.toml:14: acceptance is 150 %",
+        "s.toml:15: traffic with rate and users; say one of rate, users, trace",
+        's.toml:18: shape is "lognorml"; one of fixed, uniform, lognormal',
+        "s.toml:21: start is -3 s; it must be 0 or more",
+        's.toml:19: "duration" is missing',
+        "s.toml:23: at least 4 and at most 2 replicas",
+        "s.toml:25: a cache without tiers",
+        "s.toml:27: ttft is 500, without a unit",
+    )
+    for one in wanted:
+        assert any(line.startswith(one) for line in found), (one, found)
+    assert len(found) == len(wanted)
+
+
+WRONG = [
+    # what is wrong, text after the root, what the one problem says
+    ("empty pool list", TRAFFIC, "s.toml: [[pool]] is missing"),
+    ("no traffic", POOL, "s.toml: [traffic] is missing"),
+    (
+        "no traffic source",
+        POOL + "[traffic]\nprompt = 5\n",
+        "s.toml:5: traffic with neither a rate, nor users",
+    ),
+    (
+        "role alone",
+        POOL + 'role = "prefill"\n' + TRAFFIC,
+        "s.toml:3: pools with the role prefill do not make a whole",
+    ),
+    ("pool is text", 'pool = "h100"\n' + TRAFFIC, "s.toml:3: pool must be a table; write [[pool]]"),
+    ("tp of 3", POOL + "tp = 3\n" + TRAFFIC, "s.toml:3: llama-3.1-8b: tp = 3 breaks the rule"),
+    (
+        "fp8 on a100",
+        '[[pool]]\nchip = "a100-sxm-80gb"\nprecision = "fp8"\n' + TRAFFIC,
+        "s.toml:3: NVIDIA A100",
+    ),
+    ("chip without a name", '[[pool]]\nchip = ""\n' + TRAFFIC, 's.toml:4: "" is not a chip'),
+    ("precision", POOL + 'precision = "fp7"\n' + TRAFFIC, 's.toml:5: "fp7" is not a precision'),
+    ("engine", POOL + 'engine = "vlm"\n' + TRAFFIC, 's.toml:5: "vlm" is not an engine; did you mean: vllm'),
+    ("draft", POOL + 'speculation = { draft = "nope" }\n' + TRAFFIC, 's.toml:3: "nope" is not a model'),
+    ("too many", POOL + "count = 200000\n" + TRAFFIC, "s.toml:5: 200,000 replicas; at most 100,000"),
+    ("handoff", POOL + 'handoff = "1 GB/s"\n' + TRAFFIC, "s.toml:5: only a prefill pool hands"),
+    ("half a replica", POOL + "count = 1.5\n" + TRAFFIC, "s.toml:5: count is 1.5; a whole number"),
+    ("flag", POOL + 'prefix_caching = "no"\n' + TRAFFIC, "s.toml:5: prefix_caching is 'no'; true or false"),
+    (
+        "no region",
+        REGIONS + POOL + TRAFFIC + 'region = "eu"\n',
+        's.toml:9: "region" is missing; one of eu, us',
+    ),
+    (
+        "region name",
+        REGIONS + POOL + 'region = "es"\n' + TRAFFIC + 'region = "eu"\n',
+        's.toml:11: "es" is not a region; one of eu, us',
+    ),
+    (
+        "preset",
+        POOL + TRAFFIC + 'preset = "shargpt"\n',
+        's.toml:10: "shargpt" is not a traffic; did you mean: sharegpt',
+    ),
+    (
+        "negative rate",
+        POOL + TRAFFIC.replace("rate = 5", "rate = -5"),
+        "s.toml:8: rate is -5; it must be above 0",
+    ),
+    ("no rate", POOL + TRAFFIC.replace("rate = 5", "rate = 0"), "s.toml:8: rate is 0; it must be above 0"),
+    (
+        "rate in words",
+        POOL + TRAFFIC.replace("rate = 5", 'rate = "many"'),
+        "s.toml:8: rate: 'many' is not a quantity",
+    ),
+    (
+        "two movements",
+        POOL + TRAFFIC + 'swing = 0.5\nbusy = "1 s"\nquiet = "1 s"\n',
+        "s.toml:8: the rate can move in one way only",
+    ),
+    ("no end", POOL + '[traffic]\nrate = inf\nduration = "1 s"\n', "s.toml:6: all at once, for a duration"),
+    (
+        "no pause",
+        POOL + '[traffic]\nusers = 3\nduration = "1 s"\n',
+        "s.toml:5: users who never pause, for a duration",
+    ),
+    (
+        "shares",
+        REGIONS + POOL + 'region = "eu"\n' + TRAFFIC + "region = { eu = 0.5 }\n",
+        "s.toml:17: shares of regions add up to 0.5",
+    ),
+    (
+        "share of nowhere",
+        REGIONS + POOL + 'region = "eu"\n' + TRAFFIC + "region = { ue = 1 }\n",
+        's.toml:17: "ue" is not a region; one of eu, us',
+    ),
+    ("hours", POOL + TRAFFIC + "hourly = [1, 2]\n", "s.toml:8: 2 hourly factors"),
+    (
+        "prompt too long",
+        POOL + TRAFFIC.replace("200", "500000"),
+        "s.toml:5: prompts of 500,000 tokens for a context of 131,072",
+    ),
+    ("prompt of nothing", POOL + TRAFFIC.replace("200", "0"), "s.toml:6: prompt is 0; it must be 1 or more"),
+    (
+        "lognormal",
+        POOL + TRAFFIC.replace("200", '{ shape = "lognormal", mean = 5 }'),
+        "s.toml:6: a lognormal with a mean alone",
+    ),
+    ("no trace", POOL + '[traffic]\ntrace = "gone.csv"\n', "s.toml:6: gone.csv is not a file"),
+    (
+        "users burst",
+        POOL + "[traffic]\nusers = 5\nburstiness = 2\n",
+        "s.toml:7: burstiness does not go with the rest: users come when",
+    ),
+    (
+        "speed of a rate",
+        POOL + TRAFFIC + "speed = 2\n",
+        "s.toml:10: speed does not go with the rest: only a trace",
+    ),
+    (
+        "outage of nobody",
+        POOL + TRAFFIC + '[[outage]]\nreplica = 7\nstart = "1 s"\nduration = "1 s"\n',
+        "s.toml:11: replica 7 is not there; 0 to 0",
+    ),
+    (
+        "outage of what",
+        POOL + TRAFFIC + '[[outage]]\nstart = "1 s"\nduration = "1 s"\n',
+        "s.toml:10: an outage names replicas or a region",
+    ),
+    (
+        "outage words",
+        POOL + TRAFFIC + '[[outage]]\nreplica = "all"\nstart = "1 s"\nduration = "1 s"\n',
+        's.toml:11: replica: "all" is not a range',
+    ),
+    (
+        "outage twice",
+        POOL + TRAFFIC + 2 * '[[outage]]\nreplica = 0\nstart = "1 s"\nduration = "1 s"\n',
+        "s.toml:16: replica 0 is out from 1 s for 1 s already",
+    ),
+    (
+        "most",
+        POOL + "count = 4\n" + TRAFFIC + "[autoscaling]\nmost = 2\n",
+        "s.toml:12: the first pool starts with 4 replicas",
+    ),
+    ("tier", POOL + TRAFFIC + "[cache.semantic]\nhits = 2\n", "s.toml:11: hits is 2; at most 1"),
+    ("tier name", POOL + TRAFFIC + "[cache.shard]\n", 's.toml:10: unknown key "shard"; did you mean shared?'),
+    (
+        "rate of questions",
+        POOL + TRAFFIC.replace("rate = 5", "rate = inf") + "[cache.shared]\n",
+        "s.toml:10: how often questions come is not known",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_what_is_wrong_is_said_with_its_line(shelf: Catalog, text: str, said: str) -> None:
+    found = problems(ROOT + text, shelf)
+    assert found[0].startswith(said), found
+
+
+def test_an_empty_file_says_all_that_is_missing(shelf: Catalog) -> None:
+    assert [one.split(";")[0] for one in problems("", shelf)] == [
+        's.toml: "model" is missing',
+        's.toml: "version" is missing',
+        "s.toml: [[pool]] is missing",
+        "s.toml: [traffic] is missing",
+    ]
+
+
+def test_a_model_without_a_name_is_none(shelf: Catalog) -> None:
+    assert problems('version = 1\nmodel = ""\n' + POOL + TRAFFIC, shelf)[0].startswith(
+        's.toml:2: "" is not a model'
+    )
+    assert problems("version = 1\nmodel = 8\n" + POOL + TRAFFIC, shelf)[0].startswith("s.toml:2: model is 8")
+
+
+def test_a_distance_that_nobody_gave_is_missing(shelf: Catalog) -> None:
+    regions = REGIONS.replace('to = { us = "40 ms" }\n', "")
+    text = ROOT + regions + POOL + 'region = "eu"\n' + TRAFFIC + 'region = "eu"\n'
+    assert problems(text, shelf)[0].startswith("s.toml:3: no distance from eu to us")
+    twice = REGIONS.replace('"us"\n', '"eu"\n', 1)
+    assert any("two regions are named" in one for one in problems(ROOT + twice + POOL + TRAFFIC, shelf))
+
+
+def test_users_come_alone(shelf: Catalog) -> None:
+    text = ROOT + POOL + "[[traffic]]\nusers = 5\n[[traffic]]\nrate = 5\n"
+    assert problems(text, shelf) == [
+        "s.toml:6: users beside other traffic; users come alone; say a rate for each stream"
+    ]
+
+
+def test_a_model_that_does_not_fit_is_a_no_and_not_a_mistake(shelf: Catalog) -> None:
+    text = ROOT.replace("8b", "70b") + POOL + TRAFFIC
+    with pytest.raises(InfeasibleError) as caught:
+        serving_scenario_of(parse(text, "s.toml"), shelf)
+    assert caught.value.where == "s.toml:3"
+    assert 'precision = "fp8"' in caught.value.hint
+    assert "tp = 2" in caught.value.hint
+    with pytest.raises(InfeasibleError, match=r"s\.toml:5: "):
+        serving_scenario_of(parse(text.replace(POOL, 2 * POOL), "s.toml"), shelf)
+    both = problems(text + "speed = 3\n", shelf)
+    assert len(both) == 2  # beside a mistake it is one of the problems
+
+
+def test_flags_in_a_hint_become_keys() -> None:
+    assert as_keys("--tp 2, or --precision fp8") == 'tp = 2, or precision = "fp8"'
+    assert as_keys("nothing to do") == "nothing to do"
+
+
+@pytest.mark.parametrize(
+    ("cut", "line"), [('version = 1\nmodel = "lla', 2), (ROOT + "[[pool", 3), (ROOT + "[[pool]]\nchip =", 4)]
+)
+def test_a_file_that_was_cut_off_names_the_line(tmp_path: Path, shelf: Catalog, cut: str, line: int) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(cut)
+    with pytest.raises(DocumentError, match=rf"s\.toml:{line}: "):
+        read_serving_scenario(file, shelf)
+
+
+def test_a_file_that_may_not_be_read_says_so(
+    tmp_path: Path, shelf: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(DocumentError, match=r"s\.toml: cannot be read: Permission denied"):
+        read_serving_scenario(tmp_path / "s.toml", shelf)
+
+
+def test_a_trace_with_block_keys_is_played_alone() -> None:
+    (plain,) = streams([0.0, 1.0])
+    keyed = msgspec.structs.replace(
+        plain, blocks=np.array([1, 2]), block_start=np.array([0, 1, 2]), block_tokens=16
+    )
+    assert len(next(merge([iter([keyed])]))[0]) == 2
+    with pytest.raises(ScenarioError, match="block keys"):
+        next(merge([iter([keyed]), iter([plain])]))

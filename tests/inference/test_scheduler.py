@@ -1,0 +1,123 @@
+"""The compiled scheduler against a plain one, step by step and leaping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.inference.reference_scheduler import One, Outcome, Rules, play
+from tests.inference.serving_case import fleet, poisson, table
+
+from datahall.inference.serving_run import ServingRun
+from datahall.inference.simulation import ALWAYS, simulate_serving
+from datahall.workload.traffic.requests import Requests
+
+CASES = {
+    "vllm": Rules(),
+    "small budget": Rules(budget=256),
+    "few places": Rules(sequences=8),
+    "small cache": Rules(num_blocks=240),
+    "small cache, chunks": Rules(num_blocks=240, budget=200, whole_prompt=False),
+    "whole prompts": Rules(chunked=False, budget=700),
+    "prompts stop decodes": Rules(mixed=False),
+    "prompts stop decodes, small cache": Rules(mixed=False, num_blocks=300),
+    "whole output": Rules(whole_output=True, num_blocks=300),
+}
+
+
+def both(rules: Rules, requests: Requests, max_leap: int, users: int = 0) -> tuple[Outcome, ServingRun]:
+    expected = play(
+        table(),
+        rules,
+        [
+            One(row, float(at), int(prompt), int(output))
+            for row, (at, prompt, output) in enumerate(
+                zip(requests.arrival_s, requests.prompt, requests.output, strict=True)
+            )
+        ],
+        users,
+    )
+    served = fleet(
+        num_blocks=rules.num_blocks,
+        token_budget=rules.budget,
+        max_sequences=rules.sequences,
+        chunked_prefill=rules.chunked,
+        mixed_steps=rules.mixed,
+        whole_prompt_blocks=rules.whole_prompt,
+        whole_output_blocks=rules.whole_output,
+    )
+    return expected, simulate_serving(served, requests, record=True, max_leap=max_leap, users=users)
+
+
+def agree(expected: Outcome, run: ServingRun, within: float) -> None:
+    assert run.records is not None
+    for name in ("scheduled_s", "first_s", "end_s"):
+        wanted = np.array([getattr(one, name) for one in expected.requests])
+        np.testing.assert_allclose(getattr(run.records, name), wanted, rtol=within, atol=1e-9, err_msg=name)
+    assert run.records.preempted.tolist() == [one.preempted for one in expected.requests]
+    assert int(run.replicas.num_steps[0]) == expected.num_steps
+    assert int(run.replicas.prompt_tokens[0]) == expected.prompt_tokens
+    assert run.num_preempted == expected.num_preempted
+    assert run.replicas.free_blocks.tolist() == run.replicas.blocks.tolist()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("rate_per_s", [3.0, 40.0])
+def test_every_step_is_that_of_the_plain_scheduler(name: str, rate_per_s: float) -> None:
+    expected, run = both(CASES[name], poisson(120, rate_per_s, 400, 100, spread=0.9), max_leap=1)
+    agree(expected, run, 1e-9)
+
+
+def test_a_small_cache_preempts() -> None:
+    expected, _ = both(CASES["small cache"], poisson(120, 40.0, 400, 100, spread=0.9), max_leap=1)
+    assert expected.num_preempted > 10
+
+
+@pytest.mark.parametrize("users", [1, 7, 100])
+def test_a_closed_loop_is_that_of_the_plain_scheduler(users: int) -> None:
+    requests = poisson(150, 20.0, 300, 60, spread=0.9)
+    thinking = Requests.of(np.diff(requests.arrival_s, prepend=0.0), requests.prompt, requests.output)
+    expected, run = both(Rules(), thinking, 1, users)
+    agree(expected, run, 1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("rate_per_s", [0.5, 4.0])
+def test_leaps_change_times_by_less_than_a_thousandth(name: str, rate_per_s: float) -> None:
+    requests = poisson(60, rate_per_s, 400, 150, spread=0.9)
+    _, stepped = both(CASES[name], requests, 1)
+    _, leaped = both(CASES[name], requests, ALWAYS)
+    assert leaped.num_events < stepped.num_events / 3
+    assert stepped.records is not None
+    assert leaped.records is not None
+    np.testing.assert_allclose(leaped.records.e2e_s, stepped.records.e2e_s, rtol=1e-3)
+    assert leaped.num_preempted == stepped.num_preempted
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 3.0), st.integers(1, 900), st.integers(1, 120)), min_size=1, max_size=40
+    ),
+    st.integers(64, 400),
+    st.integers(80, 300),
+    st.integers(1, 20),
+)
+def test_any_traffic_agrees(
+    rows: list[tuple[float, int, int]], budget: int, num_blocks: int, sequences: int
+) -> None:
+    arrival, prompt, output = (np.array(column) for column in zip(*sorted(rows), strict=True))
+    rules = Rules(budget=budget, num_blocks=num_blocks, sequences=sequences)
+    expected, run = both(rules, Requests.of(arrival.astype(float), prompt, output), 1)
+    agree(expected, run, 1e-9)
+
+
+def test_compiled_and_plain_python_give_the_same_bits() -> None:
+    requests, served = poisson(60, 20.0, 300, 40, spread=0.9), fleet(2, num_blocks=200)
+    compiled = simulate_serving(served, requests, record=True)
+    plain = simulate_serving(served, requests, record=True, compiled=False)
+    assert compiled.records is not None
+    for name in compiled.records.__struct_fields__:
+        assert np.array_equal(getattr(compiled.records, name), getattr(plain.records, name)), name
+    assert np.array_equal(compiled.histograms, plain.histograms)

@@ -1,0 +1,114 @@
+"""The closed-form steady state: Little's law, limits, and what the percentiles must obey."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.catalog import load as catalogue
+from datahall.inference.capacity import carried, num_replicas
+from datahall.inference.engine import engine_on
+from datahall.inference.fleet import Fleet
+from datahall.inference.kv_capacity import kv_capacity
+from datahall.inference.lifecycle import TPOT, TTFT
+from datahall.inference.replica import Replica
+from datahall.inference.simulation import simulate_serving
+from datahall.inference.slo import Slo
+from datahall.inference.steady import Curve, Load, at_concurrency, at_rate, curve
+from datahall.inference.step_price import price_steps
+from datahall.workload.traffic.options import traffic_from
+from datahall.workload.traffic.traffic import generate
+
+
+def replica(
+    model: str = "llama-3.1-8b", chip: str = "h100-sxm", tp: int = 1, engine: str = "vllm"
+) -> Replica:
+    shelf = catalogue()
+    part = shelf.chip(chip)
+    return Replica(model=shelf.model(model), chip=part, engine=engine_on(engine, part), tp=tp)
+
+
+def curve_of(one: Replica, load: Load, percentile: float = 0.95) -> Curve:
+    return curve(price_steps(one).table, one, load, kv_capacity(one), percentile=percentile)
+
+
+CHAT = Load(prompt=512.0, output=128.0)
+
+
+def test_sequences_rate_and_stay_obey_little() -> None:
+    found = curve_of(replica(), CHAT)
+    inner = (found.decoding > 0.5) & (found.decoding < 0.25 * found.most)
+    stay_s = (CHAT.output - 1) * found.tpot_s
+    np.testing.assert_allclose((found.rate_per_s * stay_s)[inner], found.decoding[inner], rtol=0.07)
+
+
+def test_more_sequences_make_longer_steps_and_more_requests() -> None:
+    found = curve_of(replica(), CHAT)
+    assert np.all(np.diff(found.tpot_s) > -1e-9)
+    assert np.all(np.diff(found.rate_per_s) >= 0)
+
+
+def test_the_curve_ends_where_the_cache_is_full() -> None:
+    one = replica("llama-3.1-70b", "h200", 2)
+    found = curve_of(one, Load(prompt=8000.0, output=500.0))
+    assert found.limit == "cache"
+    assert found.decoding[-1] == pytest.approx(kv_capacity(one).tokens / 8250, rel=0.02)
+
+
+@given(use=st.floats(0.01, 0.97), percentile=st.floats(0.5, 0.99))
+@settings(max_examples=60, deadline=None)
+def test_a_percentile_above_the_median_is_above_the_state_it_is_of(use: float, percentile: float) -> None:
+    found = curve_of(replica(), CHAT, percentile)
+    state, median = (
+        at_rate(found, use * found.most_per_s),
+        at_rate(curve_of(replica(), CHAT, 0.5), use * found.most_per_s),
+    )
+    assert state.stable
+    assert state.tpot_high_s >= median.tpot_high_s * (1 - 1e-9)
+    assert state.ttft_high_s >= median.ttft_high_s * (1 - 1e-9)
+    assert state.use == pytest.approx(use)
+
+
+def test_beyond_the_curve_it_is_unstable_and_says_the_rate_it_holds() -> None:
+    found = curve_of(replica(), CHAT)
+    state = at_rate(found, 1.2 * found.most_per_s)
+    assert not state.stable
+    assert state.rate_per_s == pytest.approx(found.most_per_s)
+
+
+def test_users_beyond_what_fits_wait_for_their_turn() -> None:
+    found = curve_of(replica(), CHAT)
+    many, more = (at_concurrency(found, users, CHAT) for users in (4000.0, 8000.0))
+    assert more.rate_per_s == pytest.approx(many.rate_per_s, rel=0.01)
+    assert more.ttft_s - many.ttft_s == pytest.approx(4000.0 / many.rate_per_s, rel=0.05)
+
+
+@pytest.mark.parametrize(("use", "tpot", "ttft"), [(0.3, 0.05, 0.25), (0.6, 0.06, 0.25), (0.8, 0.08, 0.35)])
+def test_the_closed_form_is_near_what_is_played(use: float, tpot: float, ttft: float) -> None:
+    one = replica()
+    found = curve_of(one, CHAT)
+    rate = use * found.most_per_s
+    traffic = traffic_from(rate=rate, isl=512, osl=128, num_requests=6000)
+    run = simulate_serving(Fleet.of(one), generate(traffic, 7), warmup_s=10.0)
+    state = at_rate(found, rate)
+    assert state.tpot_s == pytest.approx(run.mean_s(TPOT), rel=tpot)
+    assert state.ttft_s == pytest.approx(run.mean_s(TTFT), rel=ttft)
+
+
+def test_a_tighter_promise_carries_less() -> None:
+    one = replica("llama-3.1-70b", "h100-sxm", 4)
+    loose = carried(one, CHAT, Slo(ttft_s=2.0, tpot_s=0.1))
+    tight = carried(one, CHAT, Slo(ttft_s=2.0, tpot_s=0.03))
+    assert tight.rate_per_s < loose.rate_per_s <= loose.most_per_s
+    assert tight.ends == "TPOT"
+    assert tight.state.tpot_high_s == pytest.approx(0.03, rel=1e-3)
+
+
+def test_replicas_cover_the_offered_rate_with_headroom() -> None:
+    one = carried(replica(), CHAT, Slo(ttft_s=1.0, tpot_s=0.05))
+    for offered in (0.1, one.rate_per_s, 7.3 * one.rate_per_s):
+        count = num_replicas(one, offered, headroom=0.1)
+        assert count * one.rate_per_s * 0.9 >= offered * (1 - 1e-9)
+        assert count == 1 or (count - 1) * one.rate_per_s * 0.9 < offered
