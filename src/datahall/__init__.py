@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from datahall.show.model import show_model
     from datahall.show.price import catalog_api_prices, catalog_prices
     from datahall.show.roofline import show_roofline
+    from datahall.show.serving_fit import show_fit
+    from datahall.show.serving_plan import plan_serve
+    from datahall.show.techniques import show_techniques
     from datahall.show.term import explain_term
     from datahall.show.training_plan import plan_train
     from datahall.show.verdict import catalog_add, check
     from datahall.simulate.fabric import simulate_fabric
+    from datahall.simulate.serve import simulate_serve
     from datahall.simulate.train import simulate_train
     from datahall.validation.ledger import validate
 
@@ -51,9 +55,13 @@ _HOMES = {
     "show_chip": "show.chip",
     "show_collective": "show.collective",
     "show_fabric": "show.fabric",
+    "show_fit": "show.serving_fit",
     "show_memory": "show.memory",
     "show_model": "show.model",
+    "plan_serve": "show.serving_plan",
     "plan_train": "show.training_plan",
+    "show_techniques": "show.techniques",
+    "simulate_serve": "simulate.serve",
     "show_roofline": "show.roofline",
     "show_hierarchy": "show.hierarchy",
     "catalog_chips": "show.listing",
@@ -88,15 +96,19 @@ __all__ = [
     "check",
     "explain_term",
     "load_catalog",
+    "plan_serve",
     "plan_train",
     "show_chip",
     "show_collective",
     "show_fabric",
+    "show_fit",
     "show_hierarchy",
     "show_memory",
     "show_model",
     "show_roofline",
+    "show_techniques",
     "simulate_fabric",
+    "simulate_serve",
     "simulate_train",
     "validate",
 ]

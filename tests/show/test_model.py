@@ -10,7 +10,6 @@ from datahall.errors import ScenarioError, UnknownNameError
 from datahall.report import render
 from datahall.show.fit import fit, legal_groups
 from datahall.show.model import show_model
-from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 
 CONFIG = Path(__file__).parents[1] / "catalog" / "configs" / "llama-3.1-70b.json"
@@ -60,7 +59,7 @@ def test_more_sequences_never_need_fewer_chips(shelf: Catalog) -> None:
 
 def test_a_group_holds_what_it_says(shelf: Catalog) -> None:
     model, chip = shelf.model("llama-3.1-70b"), shelf.chip("h200-sxm")
-    found = fit(model, count_parameters(model), chip, seq=8192, batch=1, precision=Precision.named("bf16"))
+    found = fit(model, chip, seq=8192, batch=1, precision=Precision.named("bf16"))
     assert found.weight_bytes + found.num_sequences * found.sequence_bytes <= found.usable_bytes
     assert found.weight_bytes + (found.num_sequences + 1) * found.sequence_bytes > found.usable_bytes
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from datahall.catalog import Catalog
 
 
-@question(None, "check", examples="datahall check my-chip.toml path/to/config.json")
+@question(None, "check", examples="datahall check my-chip.toml scenario.toml path/to/config.json")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 def command(files: tuple[str, ...], catalog: Catalog) -> Answer:
-    """All problems of catalogue files and model configs, each with file:line.
+    """All problems of catalogue files, scenarios and model configs, each with file:line.
 
     Exit code 1 where there are any.
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from datahall.cli.layout_options import layout_options
 from datahall.cli.names import chip_names, fabric_names, model_names
 from datahall.cli.question import question
 from datahall.cli.verbs import Verbs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 GROUP_EXAMPLES = """
 datahall show chip h100-sxm
 datahall show model llama-3.1-70b --seq 8192
+datahall show fit llama-3.1-70b --chip h100-sxm --context 32k
 datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
 datahall show hierarchy h100-sxm
 datahall show fabric fat-tree --chips 16384 --chip h100-sxm
@@ -74,6 +76,33 @@ def model(
     from datahall.show.model import show_model
 
     return show_model(name, seq=seq, batch=batch, precision=precision, chips=chips, catalog=catalog)
+
+
+@question(
+    command,
+    "fit",
+    examples="""
+    datahall show fit llama-3.1-70b --chip h100-sxm --context 32k
+    datahall show fit deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --sequences 256
+    """,
+)
+@click.argument("model", metavar="MODEL", shell_complete=model_names)
+@click.option(
+    "--chip", default="h100-sxm", show_default=True, metavar="CHIP", shell_complete=chip_names, help="Which."
+)
+@click.option("--context", default="8192", show_default=True, metavar="TOKENS", help="Length of a sequence.")
+@click.option("--sequences", default="1", show_default=True, metavar="N", help="Sequences that must fit.")
+@click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, fp8-kv8, w4a16, nvfp4, …")
+@click.option("--tp", metavar="N", help="Chips that share each layer (default: the fewest that do).")
+@click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, trtllm, …")
+def fit(catalog: Catalog, **asked: str | None) -> Answer:
+    """Does it fit, how many sequences, and which precision makes it fit.
+
+    Exit code 1 where it does not, with the cheapest changes that would.
+    """
+    from datahall.show.serving_fit import show_fit
+
+    return show_fit(**asked, catalog=catalog)  # type: ignore[arg-type]
 
 
 @question(
@@ -240,6 +269,7 @@ def fabric(
 @click.option(
     "--layout", default="", metavar="FILE", help="Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON."
 )
+@layout_options
 def memory(catalog: Catalog, **asked: str | bool | None) -> Answer:
     """What takes the memory of a chip: state, activations by tensor, buffers, per stage.
 
@@ -294,3 +324,53 @@ def collective(catalog: Catalog, **asked: str | bool | None) -> Answer:
     from datahall.show.collective import show_collective
 
     return show_collective(**asked, catalog=catalog)  # type: ignore[arg-type]
+
+
+@question(
+    command,
+    "techniques",
+    examples="""
+    datahall show techniques llama-3.1-70b --chip h200 --rate 5
+    datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
+    datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
+    """,
+)
+@click.argument("model", metavar="MODEL", shell_complete=model_names)
+@click.option("--chip", required=True, metavar="CHIP", shell_complete=chip_names, help="Which chip.")
+@click.option("--rate", required=True, metavar="N", help="Requests per second that one replica gets.")
+@click.option(
+    "--tp", default="0", metavar="N", help="Chips of the replica (default: the fewest that carry it)."
+)
+@click.option("--isl", metavar="TOKENS", help="Tokens of a prompt (default 1000).")
+@click.option("--osl", metavar="TOKENS", help="Tokens of an answer (default 250).")
+@click.option(
+    "--traffic", default="", metavar="NAME", help="Lengths by name: sharegpt, lmsys-chat, rag, agent, …"
+)
+@click.option("--ttft", default="1s", show_default=True, metavar="TIME", help="Most time to the first token.")
+@click.option(
+    "--tpot", default="50ms", show_default=True, metavar="TIME", help="Most time per token after it."
+)
+@click.option(
+    "--percentile", default="95", show_default=True, metavar="%", help="Share of requests that keep both."
+)
+@click.option("--precision", default="bf16", show_default=True, help="As it is: bf16, fp8, …")
+@click.option(
+    "--cached",
+    default="30 %",
+    show_default=True,
+    metavar="SHARE",
+    help="Of a prompt that a prefix cache finds.",
+)
+@click.option(
+    "--draft", default="ngram", show_default=True, metavar="HOW", help="ngram, mtp, or a draft model."
+)
+@click.option("--num-draft", default="3", show_default=True, metavar="N", help="Tokens drafted for a step.")
+@click.option(
+    "--acceptance", default="50 %", show_default=True, metavar="SHARE", help="Chance that one is kept."
+)
+@click.option("--engine", default="vllm", show_default=True, metavar="NAME", help="vllm, sglang, trtllm, …")
+def techniques(model: str, catalog: Catalog, **asked: str | None) -> Answer:
+    """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together."""
+    from datahall.show.techniques import show_techniques
+
+    return show_techniques(model, **asked, catalog=catalog)  # type: ignore[arg-type]

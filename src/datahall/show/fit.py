@@ -1,26 +1,24 @@
 """What fits on which chip: the smallest power-of-two group that holds a model and some sequences.
 
-usable = USABLE_FRACTION · memory that the driver reports
-free   = usable − weights(tp)         sequences = ⌊free / KV cache of one sequence(tp)⌋
+The engine's own division of the memory decides: `datahall.inference.kv_pool`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 
 import msgspec
 
 from datahall.catalog.chip import Chip
 from datahall.catalog.model import Model
 from datahall.errors import ScenarioError
-from datahall.workload.kv_cache import kv_bytes
-from datahall.workload.parameters import ParameterCount
+from datahall.inference.engine import engine, engine_on
+from datahall.inference.kv_pool import KvCapacity, divide_memory, runtime_bytes
+from datahall.inference.replica import Replica
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
-from datahall.workload.state import serving_weight_bytes
 
-USABLE_FRACTION = 0.9  # vLLM's gpu_memory_utilization; the rest is activations, workspaces and the driver
+ENGINE = "vllm"  # whose division of the memory is meant where none is named
 LARGEST_GROUP = 64
 
 # chips that most people ask about; any other is there by name
@@ -48,19 +46,33 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     chip: Chip
     tp: int
     why: str = ""
-    usable_bytes: float
-    weight_bytes: float
-    sequence_bytes: float
+    capacity: KvCapacity
+    seq: int  # tokens of a sequence
+
+    @property
+    def weight_bytes(self) -> float:
+        """Weights on one chip."""
+        return self.capacity.weight_bytes
 
     @property
     def free_bytes(self) -> float:
         """Memory of one chip left for sequences."""
-        return self.usable_bytes - self.weight_bytes
+        return self.capacity.pool_bytes
+
+    @property
+    def sequence_bytes(self) -> float:
+        """Cache of one sequence on one chip."""
+        return self.capacity.blocks(self.seq) * self.capacity.block_bytes
+
+    @property
+    def usable_bytes(self) -> float:
+        """Memory of one chip for weights and sequences."""
+        return self.weight_bytes + self.free_bytes
 
     @property
     def num_sequences(self) -> int:
         """Sequences that the group holds at once."""
-        return int(self.free_bytes // self.sequence_bytes) if self.sequence_bytes > 0 else 0
+        return self.capacity.num_sequences(self.seq)
 
     @property
     def leaves_domain(self) -> bool:
@@ -69,24 +81,29 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def usable_bytes(chip: Chip) -> float:
-    """Memory of a chip that an engine hands out [B]."""
-    visible = chip.visible_memory_bytes if isfinite(chip.visible_memory_bytes) else chip.memory_bytes
-    return USABLE_FRACTION * visible
+    """Memory of a chip that an engine takes, activations included [B]."""
+    return engine(ENGINE).memory_fraction * runtime_bytes(chip)
 
 
-def fit(
-    model: Model, counts: ParameterCount, chip: Chip, *, seq: int, batch: int, precision: Precision
-) -> Fit:
+def fit(model: Model, chip: Chip, *, seq: int, batch: int, precision: Precision) -> Fit:
     """The smallest power-of-two group that holds `batch` sequences of `seq` tokens."""
-    largest = _on(model, counts, chip, LARGEST_GROUP, seq, precision)
-    if precision.compute not in chip.peak_flop_per_s:
-        why = "has no" if precision.compute in chip.lacks else "no peak published for"
-        return msgspec.structs.replace(largest, tp=0, why=f"{why} {precision.compute.upper()}")
+    largest = on_group(model, chip, LARGEST_GROUP, seq, precision)
+    why = why_not(chip, precision)
+    if why:
+        return msgspec.structs.replace(largest, tp=0, why=why)
     for tp in legal_groups(model):
-        found = _on(model, counts, chip, tp, seq, precision)
+        found = on_group(model, chip, tp, seq, precision)
         if found.free_bytes > 0 and found.num_sequences >= batch:
             return found
     return msgspec.structs.replace(largest, tp=0, why="too small, even 64 of them")
+
+
+def why_not(chip: Chip, precision: Precision) -> str:
+    """Why a chip cannot multiply in a precision; nothing where it can."""
+    if precision.compute in chip.peak_flop_per_s:
+        return ""
+    lacks = "has no" if precision.compute in chip.lacks else "no peak published for"
+    return f"{lacks} {precision.compute.upper()}"
 
 
 def best(fits: Sequence[Fit]) -> int | None:
@@ -110,11 +127,16 @@ def legal_groups(model: Model) -> list[int]:
     return found or [1]
 
 
-def _on(model: Model, counts: ParameterCount, chip: Chip, tp: int, seq: int, precision: Precision) -> Fit:
-    return Fit(
+def on_group(
+    model: Model, chip: Chip, tp: int, seq: int, precision: Precision, engine_name: str = ENGINE
+) -> Fit:
+    """A model on `tp` chips as an engine divides their memory."""
+    replica = Replica(
+        model=model,
         chip=chip,
+        engine=engine_on(engine_name, chip),
+        precision=precision,
         tp=tp,
-        usable_bytes=usable_bytes(chip),
-        weight_bytes=float(serving_weight_bytes(model, counts, precision, tp=tp)),
-        sequence_bytes=float(kv_bytes(model, seq, precision, tp=tp)),
+        max_context=seq,
     )
+    return Fit(chip=chip, tp=tp, capacity=divide_memory(replica), seq=seq)

@@ -9,7 +9,7 @@ from datahall.breakdown import Breakdown, Source
 from datahall.catalog import Catalog
 from datahall.catalog.model import Model
 from datahall.show.bounds import find_model, opened, whole
-from datahall.show.fit import COMMON, USABLE_FRACTION, Fit, best, fit
+from datahall.show.fit import COMMON, Fit, best, fit
 from datahall.show.model_table import SPREAD, charts, fit_table, parts_table, precision_table, token_table
 from datahall.units import fmt
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
@@ -36,7 +36,7 @@ def show_model(
     model = find_model(name, shelf)
     counts = count_parameters(model)
     fits = [
-        fit(model, counts, shelf.chip(chip), seq=length, batch=sequences, precision=formats)
+        fit(model, shelf.chip(chip), seq=length, batch=sequences, precision=formats)
         for chip in chips or COMMON
     ]
     memory = _memory(model, counts, formats, precision, length, sequences)
@@ -190,8 +190,7 @@ def _results(counts: ParameterCount, memory: Breakdown, tokens: dict[str, float]
 
 def _notes(model: Model, counts: ParameterCount, seq: int) -> tuple[str, ...]:
     lines = [
-        f"{USABLE_FRACTION:.0%} of the memory that the driver reports is handed out, vLLM's default; the "
-        "rest is for activations, workspaces and the driver",
+        "memory is divided as vLLM does it at start: 90 % of what the runtime sees, less activations and buffers",
         "groups are powers of two that the heads divide by; where KV heads are fewer they are repeated",
     ]
     if model.published_parameters:

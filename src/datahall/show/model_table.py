@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.catalog.model import Model
-from datahall.show.fit import USABLE_FRACTION, Fit, best
+from datahall.show.fit import Fit, best
 from datahall.units import fmt
 from datahall.workload.kv_cache import kv_bytes, kv_bytes_per_token
 from datahall.workload.parameters import ParameterCount
@@ -131,7 +131,7 @@ def charts(fits: Sequence[Fit], batch: int) -> tuple[StackChart, ...]:
                 "weights": tuple(one.weight_bytes for one in shown),
                 "cache asked for": tuple(cache),
                 "free": tuple(one.free_bytes - held for one, held in zip(shown, cache, strict=True)),
-                "kept back": tuple(one.usable_bytes / USABLE_FRACTION - one.usable_bytes for one in shown),
+                "kept back": tuple(one.capacity.memory_bytes - one.usable_bytes for one in shown),
             },
         ),
     )

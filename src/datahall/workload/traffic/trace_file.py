@@ -69,7 +69,11 @@ def _text(name: str) -> str:
     try:
         text = Path(name).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = (error.strerror or str(error)) if isinstance(error, OSError) else f"not UTF-8 text: {error.reason}"
+        why = (
+            (error.strerror or str(error))
+            if isinstance(error, OSError)
+            else f"not UTF-8 text: {error.reason}"
+        )
         raise DocumentError(name, [Problem(name, f"cannot be read: {why}")]) from error
     if not text.strip():
         raise DocumentError(name, [Problem(f"{name}:1", "the file is empty", known_columns())])

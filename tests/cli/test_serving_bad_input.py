@@ -1,0 +1,195 @@
+"""The serving verbs say what is wrong with a question, where, and what to do; never a traceback, never a nan."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PLAN = "plan serve llama-3.1-8b --chips h100-sxm"
+PLAY = "simulate serve llama-3.1-8b --requests 300"
+SHOW = "show techniques llama-3.1-8b --chip h100-sxm --rate 5"
+
+BAD = [
+    # words, exit code, what the error must say
+    ("plan serve", 2, "missing argument"),
+    ("plan serve llama-3.1-70 --rate 5", 2, "did you mean: llama-3.1-70b"),
+    ("plan serve gone/config.json --rate 5", 2, "No such file"),
+    (PLAN, 2, "neither a rate nor users"),
+    (f"{PLAN} --rate 5 --users 5", 2, "Choose one"),
+    (f"{PLAN} --users 0", 2, "--> --users"),
+    (f"{PLAN} --users -5", 2, "positive number"),
+    (f"{PLAN} --users 1.5", 2, "whole number"),
+    (f"{PLAN} --users many", 2, "is not a quantity"),
+    (f"{PLAN} --users ''", 2, "is not a quantity"),
+    (f"{PLAN} --users 1e30", 2, "at most"),
+    (f"{PLAN} --rate 0", 2, "--> --rate"),
+    (f"{PLAN} --rate inf", 2, "is not a quantity"),
+    (f"{PLAN} --rate 5 --percentile 0", 2, "--percentile is 0"),
+    (f"{PLAN} --rate 5 --percentile 100", 2, "below 100 %"),
+    (f"{PLAN} --rate 5 --percentile -5", 2, "--percentile is -5"),
+    (f"{PLAN} --rate 5 --headroom 100", 2, "below 100 %"),
+    (f"{PLAN} --rate 5 --ttft 0", 2, "above 0"),
+    (f"{PLAN} --rate 5 --ttft 1", 2, "has no unit"),
+    (f"{PLAN} --rate 5 --ttft 1ms", 1, "over the limit of 1 ms"),
+    (f"{PLAN} --rate 5 --tpot 1us", 1, "over the limit of 1 µs"),
+    (f"{PLAN} --users 5 --think -1s", 2, "not be negative"),
+    (f"{PLAN} --rate 5 --isl 0", 2, "--> --isl"),
+    (f"{PLAN} --rate 5 --isl 1000000", 2, "for a context of 131,072"),
+    (f"{PLAN} --rate 5 --osl 0", 2, "--> --osl"),
+    (f"{PLAN} --rate 5 --traffic nothing", 2, "traffic presets:"),
+    (f"{PLAN} --rate 5 --precision fp7", 2, "precisions:"),
+    (f"{PLAN} --rate 5 --precision ''", 2, "no precision"),
+    (f"{PLAN} --rate 5 --engine vlm", 2, "did you mean: vllm"),
+    (f"{PLAN} --rate 5 --engine static", 2, "simulate serve"),
+    (f"{PLAN} --rate 5 --tp 3", 2, "nearest legal tp: 2, 4"),
+    (f"{PLAN} --rate 5 --tp -1", 2, "at least 0"),
+    (f"{PLAN} --rate 5 -o /tmp", 2, "it is a folder"),
+    (f"{PLAN} --rate 5 -o /gone/plan.html", 2, "mkdir -p /gone"),
+    (f"{PLAN} --rate 5 -o /dev/null/plan.html", 2, "could not be written"),
+    ("plan serve llama-3.1-8b --rate 5 --chips ''", 2, "no chip"),
+    ("plan serve llama-3.1-8b --rate 5 --chips h10", 2, "did you mean: h100"),
+    ("plan serve llama-3.1-8b --rate 5 --chips a100-sxm-80gb --precision fp8", 1, "has no FP8"),
+    ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16", 1, "are missing"),
+    ("simulate serve llama-3.1-8b", 2, "neither a rate nor users"),
+    (f"{PLAY} --rate 5 --users 5", 2, "Choose one"),
+    (f"{PLAY} --users 0", 2, "--> --users"),
+    (f"{PLAY} --rate 5 --chip h10", 2, "did you mean: h100"),
+    ("simulate serve llama-3.1-8b --rate 5 --requests 0", 2, "--> --requests"),
+    ("simulate serve llama-3.1-8b --rate 5 --requests 1.5", 2, "whole number"),
+    ("simulate serve llama-3.1-8b --rate 5 --duration 0", 2, "--> --duration"),
+    ("simulate serve llama-3.1-8b --rate 5 --duration 1us", 2, "no requests to play"),
+    ("simulate serve llama-3.1-8b --rate inf --duration 10s", 2, "number of requests"),
+    (f"{PLAY} --rate 5 --spread -1", 2, "--> --spread"),
+    (f"{PLAY} --rate 5 --spread 50", 2, "0 to 20 times"),
+    (f"{PLAY} --rate 5 --burstiness -1", 2, "--> --burstiness"),
+    (f"{PLAY} --rate 5 --turns 0", 2, "--> --turns"),
+    (f"{PLAY} --rate 5 --system 200000", 2, "for a context of 131,072"),
+    (f"{PLAY} --rate 5 --tp 3", 2, "nearest legal tp: 2, 4"),
+    (f"{PLAY} --rate 5 --tp 0", 2, "at least 1"),
+    (f"{PLAY} --rate 5 --pp 64", 2, "at most --pp 32"),
+    (f"{PLAY} --rate 5 --ep 2", 2, "has no experts"),
+    ("simulate serve mixtral-8x7b --rate 1 --tp 2 --ep 3", 2, "does not divide"),
+    ("simulate serve mixtral-8x7b --rate 1 --tp 16 --ep 16", 2, "nearest legal ep: 4, 8"),
+    ("simulate serve llama-3.1-70b --rate 5", 1, "enough: --precision fp8, or --tp 2"),
+    (f"{PLAY} --rate 5 --chip a100-sxm-80gb --precision fp8", 2, "has no FP8"),
+    (f"{PLAY} --rate 5 --routing nearest", 2, "routings:"),
+    (f"{PLAY} --rate 5 --draft gpt-9", 2, "is not a model"),
+    (f"{PLAY} --rate 5 --draft ngram --num-draft 0", 2, "at least 1"),
+    (f"{PLAY} --rate 5 --draft ngram --num-draft 5000", 2, "at most 64"),
+    (f"{PLAY} --rate 5 --draft ngram --acceptance 100", 2, "below 100 %"),
+    (f"{PLAY} --rate 5 --draft llama-3.1-70b", 1, "are missing"),
+    (f"{PLAY} --rate 5 --autoscale 5..1", 2, "--> --autoscale"),
+    (f"{PLAY} --rate 5 --autoscale 0..4:0", 2, "--> --autoscale"),
+    (f"{PLAY} --rate 5 --autoscale 1..2 --cold-start -1s", 2, "not be negative"),
+    (f"{PLAY} --rate 5 --replicas 0", 2, "at least 1"),
+    (f"{PLAY} --rate 5 --replicas 1000000", 2, "at most"),
+    (f"{PLAY} --rate 5 --disaggregated prefill=1", 2, "come together"),
+    (f"{PLAY} --rate 5 --disaggregated prefill=1xl40s,decode=1xl40s", 2, "--nic"),
+    (f"{PLAY} --rate 5 --nic fast", 2, "is not a quantity"),
+    (f"{PLAY} --rate 5 --speed 2", 2, "without a trace"),
+    (f"{PLAY} --trace gone.csv", 2, "No such file"),
+    (f"{PLAY} --trace /tmp", 2, "Is a directory"),
+    ("show techniques llama-3.1-8b --chip h100-sxm", 2, "missing option '--rate'"),
+    (f"{SHOW} --tp 3", 2, "nearest legal tp: 2, 4"),
+    (f"{SHOW} --cached 100", 2, "below 100 %"),
+    (f"{SHOW} --draft nobody", 2, "is not a model"),
+    (f"{SHOW} --num-draft -1", 2, "at least 1"),
+    (f"{SHOW} --engine static", 2, "no closed form"),
+    (f"{SHOW} --ttft 1ms", 1, "over the limit of 1 ms"),
+    ("show techniques llama-3.1-8b --chip h100-sxm --rate 1e9", 1, "it holds"),
+    ("show techniques llama-3.1-8b --chip a100-sxm-80gb --rate 5 --precision fp8", 2, "has no FP8"),
+    ("show fit llama-3.1-8b --tp 3", 2, "nearest legal tp: 2, 4"),
+    ("show fit llama-3.1-8b --context 0", 2, "at least 1"),
+    ("show fit llama-3.1-8b --sequences 0", 2, "at least 1"),
+    ("show fit llama-3.1-8b --engine vlm", 2, "did you mean: vllm"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), BAD, ids=[row[0] for row in BAD])
+def test_bad_input(datahall: Callable, line: str, code: int, words: str) -> None:
+    found, out, err = datahall(*shlex.split(line))
+    assert (found, out) == (code, "")
+    assert err.startswith("error[")
+    assert words in err
+    assert "Traceback" not in err
+
+
+HEAD = "arrival,prompt_tokens,output_tokens\n"
+TRACES = {
+    "empty": ("", "is empty"),
+    "a head only": (HEAD, "no rows"),
+    "unsorted": (HEAD + "0,100,10\n5,100,10\n2,100,10\n", "--sort"),
+    "a negative prompt": (HEAD + "0,100,10\n1,-100,10\n", ":3: prompt_tokens is -100"),
+    "a negative answer": (HEAD + "0,100,10\n1,100,-1\n", ":3: output_tokens is -1"),
+    "no prompt": (HEAD + "0,0,10\n", "at least 1"),
+    "cut off": (HEAD + "0,100,10\n1,10", "cut off"),
+    "words": (HEAD + "0,many,10\n", "not a number"),
+    "nan": (HEAD + "0,nan,10\n", "not a number"),
+    "other columns": ("a,b,c\n0,1,10\n", "of no known trace"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), TRACES.values(), ids=TRACES)
+def test_bad_traces(datahall: Callable, tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text(content, encoding="utf-8")
+    code, out, err = datahall("simulate", "serve", "llama-3.1-8b", "--trace", str(file))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_an_overload_is_no_and_says_what_could_be_held(datahall: Callable) -> None:
+    code, out, _ = datahall(*shlex.split("simulate serve llama-3.1-8b --rate 1e9 --requests 2000"))
+    assert code == 1
+    held = re.search(r"holds\s+([\d.]+)\s+requests/s", out)
+    assert held is not None
+    assert 1 < float(held[1]) < 100
+
+
+def test_requests_that_nobody_can_serve_are_counted_without_a_nan(datahall: Callable, tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text(HEAD + "0,10000000,10\n1,10000000,10\n", encoding="utf-8")
+    words = ["simulate", "serve", "llama-3.1-8b", "--trace", str(file)]
+    code, out, _ = datahall(*words)
+    assert code == 1
+    assert "No request was served" in out
+    assert "2 requests were longer than the context" in out
+    assert "nan" not in out
+    code, out, _ = datahall(*words, "--json")
+    assert json.loads(out)["results"]["good_fraction"] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{PLAN} --rate 5 --osl 1",
+        f"{PLAN} --rate 0.0001",
+        f"{PLAN} --users 1 --percentile 99.99",
+        f"{PLAY} --rate 5 --osl 1",
+        "simulate serve llama-3.1-8b --rate 5 --requests 1",
+        f"{SHOW} --osl 1",
+    ],
+)
+def test_edges_are_answered_in_words(datahall: Callable, line: str) -> None:
+    code, out, err = datahall(*shlex.split(line))
+    assert (code, err) == (0, "")
+    assert not re.search(r"\b(nan|inf)\b|1 replicas|1 users|100 % of requests have", out)
+
+
+def test_a_chip_without_a_published_bandwidth_is_refused_by_name(datahall: Callable, tmp_path: Path) -> None:
+    (tmp_path / "chip.toml").write_text(
+        '[source.s]\ntitle = "t"\ndate = "2026"\n[chip.quiet]\ntitle = "Quiet"\nvendor = "v"\nfamily = "hopper"\n'
+        'source = "s"\nmemory = "80 GB"\n[chip.quiet.peak]\nbf16 = "500 TFLOP/s"\n',
+        encoding="utf-8",
+    )
+    for line, code in (
+        ("plan serve llama-3.1-8b --rate 5 --chips quiet", 1),
+        ("simulate serve llama-3.1-8b --rate 5 --chip quiet", 2),
+    ):
+        found, out, err = datahall(*line.split(), "--catalog", str(tmp_path))
+        assert (found, out) == (code, "")
+        assert "bandwidth of Quiet is not published" in err
