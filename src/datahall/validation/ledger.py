@@ -8,6 +8,7 @@ from pathlib import Path
 
 from datahall.errors import UnknownNameError
 from datahall.validation.collectives import FORMATS as COLLECTIVES
+from datahall.validation.inference import FORMATS as INFERENCE
 from datahall.validation.kernels import FORMATS as KERNELS
 from datahall.validation.measurement import Format, Outcome, format_of, read_rows
 from datahall.validation.scorecard import Scorecard, scorecard
@@ -17,6 +18,7 @@ DOMAINS: dict[str, tuple[Format, ...]] = {
     "kernels": KERNELS,
     "collectives": COLLECTIVES,
     "training": TRAINING,
+    "inference": INFERENCE,
 }
 
 

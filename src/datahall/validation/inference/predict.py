@@ -1,0 +1,113 @@
+"""Predict measured serving rows: read each as a run, replay it, and set what came out beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+
+from datahall.errors import DatahallError
+from datahall.validation.inference.bands import band_of
+from datahall.validation.inference.energy import read_energy
+from datahall.validation.inference.replay import Prices, Replayed, replay, sized
+from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run
+from datahall.validation.inference.sources import read_run
+from datahall.validation.measurement import Outcome, Row, RowError
+from datahall.validation.scorecard import Prediction, Unsupported
+
+UNITS = {TPOT: "s", TTFT: "s", THROUGHPUT: "tokens/s"}
+
+
+def predict_rows(rows: Sequence[Row]) -> Iterable[Outcome]:
+    """Rows of published serving benchmarks."""
+    return _predicted(rows, read_run)
+
+
+def predict_energy(rows: Sequence[Row]) -> Iterable[Outcome]:
+    """Points of the ML.ENERGY benchmark."""
+    return _predicted(rows, read_energy)
+
+
+def replayed(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[tuple[Run, Replayed] | Unsupported]:
+    """Each row as a run with its figures, or why not; rows of one machine are played one after the other."""
+    found: dict[int, tuple[Run, Replayed] | Unsupported] = {}
+    runs: list[tuple[tuple[str, ...], int, Run]] = []
+    for index, row in enumerate(rows):
+        try:
+            run = read(row)
+        except (RowError, DatahallError) as problem:
+            found[index] = Unsupported(_reason(problem), row.where)
+            continue
+        runs.append((_machine(run), index, run))
+    prices = Prices()
+    for _, index, run in sorted(runs, key=lambda one: one[:2]):
+        try:
+            found[index] = run, replay(run, prices)
+        except (RowError, DatahallError) as problem:
+            found[index] = Unsupported(_reason(problem), run.row.where)
+    return (found[index] for index in range(len(rows)))
+
+
+def _predicted(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[Outcome]:
+    for one in replayed(rows, read):
+        if isinstance(one, Unsupported):
+            yield one
+        else:
+            yield from _outcomes(*one)
+
+
+def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
+    for metric, was in run.measured.items():
+        value = found.predicted[metric]
+        if not isfinite(value) or value <= 0:
+            yield Unsupported(f"no {metric} came out of the replay", run.row.where)
+            continue
+        low, high = band_of(run.replica.engine.name, metric)
+        yield Prediction(
+            source=_source(run), hardware=_hardware(run, found), model=run.replica.model.name, label=_label(run),
+            where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,
+            unit=UNITS[metric], metric=metric, fitted=run.row.fitted,
+        )  # fmt: skip
+
+
+def _source(run: Run) -> str:
+    """The source, told apart where other tools' errors on it are published by kind of model."""
+    name = run.row.text("source").split(" (")[0]
+    if not name.startswith("AIConfigurator"):
+        return f"{name}, {run.traffic.kind}" if name.startswith("MLPerf") else name
+    kind = "pools" if run.pools is not None else "dense" if run.replica.model.moe is None else "MoE"
+    return f"{name}, {kind}"
+
+
+def _hardware(run: Run, found: Replayed) -> str:
+    """The chip, and on what its kernels rest where they were not measured on it with this engine."""
+    name = run.replica.chip.name
+    return name if found.level == "measured" else f"{name}, {found.level}"
+
+
+def _label(run: Run) -> str:
+    replica, traffic = run.replica, run.traffic
+    load = (
+        f"{traffic.users} users"
+        if traffic.users
+        else f"{traffic.rate_per_s:g}/s"
+        if traffic.rate_per_s
+        else "offline"
+    )
+    split = f"TP {replica.tp}" + "".join(
+        f" {name} {size}"
+        for name, size in (("PP", replica.pp), ("DP", replica.dp), ("EP", replica.ep))
+        if size > 1
+    )
+    return f"{replica.engine.name} {split}, {traffic.prompt_tokens:.0f}/{traffic.output_tokens:.0f} tokens, {load}"
+
+
+def _machine(run: Run) -> tuple[str, ...]:
+    replica = sized(run.replica, run.traffic, run.num_replicas)
+    return (
+        replica.model.name, replica.chip.name, replica.engine.name, str(replica.precision),
+        f"{replica.tp} {replica.pp} {replica.dp} {replica.ep} {replica.engine.max_sequences} {replica.max_context}",
+    )  # fmt: skip
+
+
+def _reason(problem: Exception) -> str:
+    return problem.message if isinstance(problem, DatahallError) else str(problem)

@@ -1,0 +1,207 @@
+"""Run a published benchmark again in the event simulation, with its own way of sending requests."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.breakdown import Basis
+from datahall.events import stream
+from datahall.inference.fleet import Fleet, Pool
+from datahall.inference.kv_capacity import kv_capacity
+from datahall.inference.replica import Replica
+from datahall.inference.simulation import simulate_serving
+from datahall.inference.step_price import StepPrice, price_steps
+from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, Traffic
+from datahall.workload.traffic import Requests
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+SEED = 7
+MOST_REQUESTS = 1000  # of a run, or four rounds of its users where those are more
+LEAST_ROUNDS = 4
+LEAST_CONTEXT = 16384  # tokens that a table reaches at least, so that rows of different lengths share it
+OFFLINE_ROUNDS = 3  # fillings of the engine that an offline run is followed for
+LARGEST_OFFLINE = 6000
+LONGEST_OVER_MEAN = 4.0  # of lengths that vary as those of a chat do
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """Latencies of each request, in the order of the log."""
+
+    ttft_s: Floats
+    tpot_s: Floats
+    num_requests: int
+    level: Basis
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a replayed benchmark."""
+
+    predicted: dict[str, float]  # seconds, or tokens per second
+    level: Basis
+
+
+class Priced(msgspec.Struct, frozen=True, kw_only=True):
+    """What the simulation needs of a replica; computed once for all rows that share it."""
+
+    price: StepPrice
+    num_blocks: int
+
+
+class Prices:
+    """Step tables of the replicas seen last."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[object, ...], Priced] = OrderedDict()
+        self.played: dict[tuple[object, ...], Replayed] = {}
+
+    def of(self, replica: Replica) -> Priced:
+        """The table and the blocks of a replica; sizes are rounded up so that rows share tables."""
+        engine = msgspec.structs.replace(
+            replica.engine,
+            max_sequences=_power(max(64, replica.engine.max_sequences)),
+            token_budget=_power(replica.engine.token_budget),
+        )
+        context = _power(max(LEAST_CONTEXT, replica.max_context))
+        wider = msgspec.structs.replace(replica, engine=engine, max_context=context)
+        key = replica_key(wider)
+        if key not in self._known:
+            price = price_steps(wider, max_context=context)
+            blocks = (
+                replica.kv_blocks or kv_capacity(msgspec.structs.replace(replica, max_context=0)).num_blocks
+            )
+            self._known[key] = Priced(price=price, num_blocks=blocks)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+
+def replica_key(replica: Replica) -> tuple[object, ...]:
+    """What a replica's table depends on."""
+    return (
+        replica.model.name, replica.chip.name, replica.engine, replica.precision, replica.tp, replica.pp, replica.dp,
+        replica.ep, replica.max_context, replica.kv_blocks, replica.routing_skew, replica.block_scaled,
+    )  # fmt: skip
+
+
+def replay(run: Run, prices: Prices) -> Replayed:
+    """Simulate a run and take its figures as its benchmark does: means over requests."""
+    replica = sized(run.replica, run.traffic, run.num_replicas)
+    key = (*replica_key(replica), run.num_replicas, run.traffic, run.pools is None or run.row.text("notes"))
+    if key not in prices.played:
+        prices.played[key] = _played(run, replica, prices)
+    return prices.played[key]
+
+
+def _played(run: Run, replica: Replica, prices: Prices) -> Replayed:
+    priced, traffic = prices.of(replica), run.traffic
+    requests = requests_of(traffic, replica, run.num_replicas, priced.num_blocks)
+    pool = Pool(replica=replica, count=run.num_replicas, table=priced.price.table)
+    fleet = Fleet(pools=(pool,)) if run.pools is None else _pools(run, pool, prices)
+    users = traffic.users if traffic.kind == "closed" else 0
+    done = simulate_serving(fleet, requests, users=users, record=True, seed=SEED)
+    records = done.records
+    assert records is not None
+    counted = records.row >= traffic.warm_rounds * users
+    tpot_s = float(np.nanmean(records.tpot_s[counted])) if np.any(records.output > 1) else float("nan")
+    figures = {
+        TTFT: float(np.mean(records.ttft_s[counted])) + traffic.unseen_tokens * tpot_s,
+        TPOT: tpot_s,
+        THROUGHPUT: _throughput(traffic, records.arrival_s, records.end_s, records.output),
+    }
+    return Replayed(predicted=figures, level=priced.price.level)
+
+
+def replay_log(replica: Replica, requests: Requests, hits: Ints) -> Served:
+    """Simulate a log with its own arrivals and prefix hits."""
+    priced = Prices().of(replica)
+    pool = Pool(replica=replica, table=priced.price.table)
+    done = simulate_serving(Fleet(pools=(pool,)), requests, record=True, cached_tokens=hits, seed=SEED)
+    records = done.records
+    assert records is not None
+    ttft_s, tpot_s = np.full(len(requests), np.nan), np.full(len(requests), np.nan)
+    ttft_s[records.row], tpot_s[records.row] = records.ttft_s, records.tpot_s
+    return Served(
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        num_requests=len(requests),
+        level=priced.price.level,
+    )
+
+
+def sized(replica: Replica, traffic: Traffic, num_replicas: int) -> Replica:
+    """The replica as a run needs it: no more places than it has users, a context that its longest request fits."""
+    most = replica.engine.max_sequences
+    if traffic.kind == "closed":
+        most = min(most, -(-traffic.users // (num_replicas * replica.dp)) + 1)
+    longest = traffic.prompt_tokens + traffic.output_tokens + 1
+    if traffic.spread:
+        longest *= LONGEST_OVER_MEAN
+    engine = msgspec.structs.replace(replica.engine, max_sequences=most)
+    return msgspec.structs.replace(replica, engine=engine, max_context=int(longest))
+
+
+def _power(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def requests_of(traffic: Traffic, replica: Replica, num_replicas: int, num_blocks: int) -> Requests:
+    """The requests of a run; seeded, so that a row always gives the same figures."""
+    ranks = num_replicas * replica.dp
+    if traffic.kind == "closed":
+        num = min(traffic.users * traffic.rounds, max(LEAST_ROUNDS * traffic.users, MOST_REQUESTS))
+    elif traffic.kind == "offline":
+        held = num_blocks * replica.engine.block_tokens / (traffic.prompt_tokens + traffic.output_tokens)
+        at_once = max(1.0, min(held, replica.engine.max_sequences)) * ranks
+        num = int(min(LARGEST_OFFLINE, max(256, OFFLINE_ROUNDS * at_once)))
+    else:
+        num = 3000
+    prompt, output = (
+        _lengths(mean, traffic, stream(SEED, name).random(num))
+        for name, mean in (("prompt", traffic.prompt_tokens), ("output", traffic.output_tokens))
+    )
+    arrival_s = np.zeros(num)
+    if traffic.kind == "poisson":
+        arrival_s = np.cumsum(-np.log1p(-stream(SEED, "arrival").random(num)) / traffic.rate_per_s)
+    return Requests.of(arrival_s, prompt, output)
+
+
+def _lengths(longest: float, traffic: Traffic, drawn: Floats) -> Ints:
+    if traffic.spread:
+        exponential = np.minimum(-np.log1p(-drawn), LONGEST_OVER_MEAN - 0.5)
+        scaled: Ints = np.maximum(1, exponential / exponential.mean() * longest).astype(np.int64)
+        return scaled
+    share = traffic.shortest_fraction + (1.0 - traffic.shortest_fraction) * drawn
+    found: Ints = np.maximum(1, np.round(longest * share)).astype(np.int64)
+    return found
+
+
+def _throughput(traffic: Traffic, arrival_s: Floats, end_s: Floats, output: Ints) -> float:
+    """Output tokens per second: of an offline run while the engine is full, of a closed loop by Little's law."""
+    if traffic.kind == "closed":
+        middle = slice(traffic.users, max(traffic.users + 1, arrival_s.size - traffic.users))
+        stay_s = (end_s - arrival_s)[middle]
+        return float(traffic.users * output[middle].sum() / stay_s.sum())
+    if traffic.spread:  # a run of many thousand requests: neither filling nor draining counts
+        order = np.argsort(end_s)
+        low, high = int(0.25 * end_s.size), int(0.6 * end_s.size)
+        return float(output[order[low:high]].sum() / (end_s[order[high]] - end_s[order[low]]))
+    return float(output.sum() / (end_s.max() - arrival_s.min()))
+
+
+def _pools(run: Run, pool: Pool, prices: Prices) -> Fleet:
+    assert run.pools is not None
+    prefill = sized(run.pools.prefill, run.traffic, run.pools.num_prefill)
+    priced = prices.of(prefill)
+    first = Pool(
+        replica=prefill, count=run.pools.num_prefill, role="prefill", table=priced.price.table
+    )  # fmt: skip
+    second = msgspec.structs.replace(pool, role="decode")
+    return Fleet(pools=(first, second))

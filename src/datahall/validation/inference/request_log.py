@@ -1,0 +1,119 @@
+"""Logs of single requests: replayed with the arrivals, lengths and cache hits that were measured.
+
+A file of this format belongs to others and is not shipped; it is scored where it is given with `--data`.  Each
+configuration (hardware, model, split, limits) becomes one run, and six figures of it are scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from datahall.errors import DatahallError
+from datahall.fabric.collectives.system import network_of
+from datahall.inference.engine import engine
+from datahall.inference.replica import Replica
+from datahall.validation.inference.bands import band_of
+from datahall.validation.inference.names import chip_of, model_of
+from datahall.validation.inference.replay import Served, replay_log
+from datahall.validation.inference.run import TPOT, TTFT
+from datahall.validation.measurement import Outcome, Row, RowError
+from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.workload.traffic import Requests
+
+CONFIGURATION = ("hardware", "model", "tp", "dp", "max_num_seqs", "max_num_batched_tokens")
+# blocks of 16 tokens that vLLM reported, where memory does not tell them: LLMServingSim's configuration of the RTX 4090
+# run has the share of memory (0.833919 of 24 GiB, weights included) that gives vLLM's number
+REPORTED_BLOCKS = {("rtx-4090", "llama-3.1-8b"): 2588}
+# what two cards reach through their host: the authors' configuration of the machine with two RTX PRO 6000
+HOST_LINK_BYTES_PER_S = {"rtx-pro-6000": 16e9}
+FITTED = ("rtx-pro-6000", "llama-3.1-8b")  # the host's time per step was fitted on this configuration
+HOST_STEP_S = 1.9e-3  # per step, beyond what the engine's preset has: the one constant of this log
+LEAST_SHARE = 0.99  # of a log's requests that have to come out of the replay
+SOURCE = "vLLM 0.19, request by request"
+
+
+def predict_log(rows: Sequence[Row]) -> Iterable[Outcome]:
+    """Replay each configuration of a log and score its mean and tail latencies."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.text(cell) for cell in CONFIGURATION), []).append(row)
+    for members in groups.values():
+        try:
+            yield from _figures(members)
+        except (RowError, DatahallError) as problem:
+            reason = problem.message if isinstance(problem, DatahallError) else str(problem)
+            yield from (Unsupported(reason, row.where) for row in members)
+
+
+def replica_of(row: Row) -> Replica:
+    """The replica of a configuration."""
+    chip, model = chip_of(row.text("hardware")), model_of(row.text("model"))
+    dp = int(row.count("dp"))
+    served = msgspec.structs.replace(
+        engine("vllm"),
+        host_step_s=engine("vllm").host_step_s + HOST_STEP_S,
+        first_token_s=0.0,  # these times are the engine's own, without a front end
+        max_sequences=int(row.count("max_num_seqs")),
+        token_budget=int(row.count("max_num_batched_tokens")),
+    )
+    link = (
+        HOST_LINK_BYTES_PER_S.get(chip.name, 0.0) / network_of("infiniband").share[-1]
+    )  # as a NIC of each card
+    return Replica(
+        num_domain=1 if link else 0, nic_bytes_per_s=link,
+        model=model, chip=chip, engine=served, tp=int(row.count("tp")), dp=dp,
+        ep=dp if model.moe is not None else 1,
+        kv_blocks=REPORTED_BLOCKS.get((chip.name, model.name), 0), max_context=32768,
+    )  # fmt: skip
+
+
+def _figures(rows: Sequence[Row]) -> Iterable[Outcome]:
+    replica = replica_of(rows[0])
+    column = {
+        name: np.array([row.number(name) for row in rows])
+        for name in ("input_toks", "output_toks", "queued_s", "first_token_s", "last_token_s")
+    }
+    hits = np.array([row.number("prefix_hit_toks_infinite_cache") for row in rows]).astype(np.int64)
+    order = np.argsort(column["queued_s"], kind="stable")
+    column = {name: values[order] for name, values in column.items()}
+    requests = Requests.of(
+        column["queued_s"] - column["queued_s"][0],
+        column["input_toks"].astype(np.int64),
+        column["output_toks"].astype(np.int64),
+    )
+    served = replay_log(replica, requests, hits[order])
+    ttft_s = column["first_token_s"] - column["queued_s"]
+    tpot_s = (column["last_token_s"] - column["first_token_s"]) / np.maximum(column["output_toks"] - 1, 1)
+    ended = np.isfinite(served.ttft_s)
+    if ended.mean() < LEAST_SHARE:
+        raise RowError("requests of the log did not end in the replay")
+    several = ended & (column["output_toks"] > 1)
+    fitted = (replica.chip.name, replica.model.name) == FITTED
+    for metric, was, found in (
+        (TPOT, tpot_s[several], served.tpot_s[several]),
+        (TTFT, ttft_s[ended], served.ttft_s[ended]),
+    ):
+        for name, measured_s, predicted_s in (
+            ("mean", was.mean(), found.mean()),
+            ("P50", np.median(was), np.median(found)),
+            ("P99", np.quantile(was, 0.99), np.quantile(found, 0.99)),
+        ):
+            yield _prediction(
+                rows[0], replica, served, metric, name, float(measured_s), float(predicted_s), fitted
+            )
+
+
+def _prediction(
+    row: Row, replica: Replica, served: Served, metric: str, name: str, measured_s: float, predicted_s: float,
+    fitted: bool,
+) -> Prediction:  # fmt: skip
+    low, high = band_of(replica.engine.name, metric)
+    return Prediction(
+        source=SOURCE, hardware=replica.chip.name, model=replica.model.name,
+        label=f"{name} {metric} of {served.num_requests} requests, TP {replica.tp} DP {replica.dp}", where=row.where,
+        measured=measured_s, predicted=predicted_s, low=predicted_s * low, high=predicted_s * high,
+        metric=f"{metric} {name}", fitted=fitted,
+    )  # fmt: skip
