@@ -198,7 +198,8 @@ def serve(model: str, catalog: Catalog, **asked: Any) -> Traced:
 
     Instead of MODEL, a scenario file (.toml) says all this and more: regions, outages, autoscaling, a cache of answers.
     """
-    from datahall.simulate.serve import serve_answer, serve_trace, simulated
+    from datahall.simulate.serve import serve_answer, serve_trace
+    from datahall.simulate.serve_run import simulated
 
     if model.endswith(".toml"):
         from datahall.simulate.serve_scenario import scenario_answer, scenario_served

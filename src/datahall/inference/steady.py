@@ -105,20 +105,18 @@ def curve(
     # a request sees the mean over its stay of a number that forgets itself in 1/X′
     memory = np.minimum(rate / n / pull, 1e3)
     seen = np.sqrt(2 * memory * (1 - memory * -np.expm1(-1 / memory)))
-    crowded = n + max(0.0, quantile) * sigma * seen
-    # and of short answers few steps are seen: E[1/d] = (1 + v²)/d for lognormal lengths
     prompt_s = steps.step_s[:, 1] - steps.step_s[:, 0]
     uneven = started * (load.spread * prompt_s) ** 2
     variance = np.maximum(0.0, (chance * steps.step_s**2).sum(axis=1) - mean_s**2) + uneven
-    few = max(0.0, quantile) * np.sqrt(variance * (1.0 + load.output_spread**2) / load.steps)
-    drift = np.interp(np.minimum(crowded, most), n, mean_s) - mean_s
+    drift_s = np.interp(np.minimum(n + sigma * seen, most), n, mean_s) - mean_s
+    tpot_high_s = mean_s + _excess(drift_s, variance, load, percentile)
     ttft_s, ttft_high_s = _first_tokens(replica, load, n, started, steps, percentile)
     longer_s = max(0.0, quantile) * load.spread * prompt_s
     return Curve(
         decoding=n,
         step_s=mean_s,
         tpot_s=(np.interp(played, n, mean_s) * by_sequence).sum(axis=1) / load.tokens_per_step,
-        tpot_high_s=(mean_s + np.hypot(drift, few)) / load.tokens_per_step,
+        tpot_high_s=tpot_high_s / load.tokens_per_step,
         ttft_s=ttft_s + uneven / (2.0 * mean_s),
         ttft_high_s=np.maximum(
             ttft_high_s, ttft_s + np.hypot(np.maximum(0.0, ttft_high_s - ttft_s), longer_s)
@@ -132,6 +130,23 @@ def curve(
         most=most,
         most_per_s=float(rate.max(initial=0.0)),
     )
+
+
+def _excess(drift_s: Column, variance: Column, load: Load, percentile: float) -> Column:
+    """What a percentile of requests sees beyond the mean step: the drift of n, and few steps where answers are short.
+
+    Σ_i w_i Φ(x / √(drift² + variance/d_i)) = percentile, over lognormal numbers of steps d_i; Φ by its logistic form.
+    """
+    spread = np.sqrt(np.log1p(load.output_spread**2))
+    steps = np.maximum(1.0, load.steps * np.exp(spread * GAUSS - spread**2 / 2.0))
+    sigma_s = np.sqrt(drift_s[:, None] ** 2 + variance[:, None] / steps) + 1e-12
+    weights = GAUSS_WEIGHTS / GAUSS_WEIGHTS.sum()
+    low_s, high_s = np.zeros_like(drift_s), 8.0 * sigma_s.max(axis=1)
+    for _ in range(25):
+        middle_s = (low_s + high_s) / 2.0
+        below = (weights / (1.0 + np.exp(-1.702 * middle_s[:, None] / sigma_s))).sum(axis=1) < percentile
+        low_s, high_s = np.where(below, middle_s, low_s), np.where(below, high_s, middle_s)
+    return np.asarray(high_s)
 
 
 def most_sequences(replica: Replica, load: Load, capacity: KvCapacity) -> tuple[float, str]:

@@ -17,7 +17,7 @@ from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.capacity import HEADROOM, Carried, carried, num_replicas
 from datahall.inference.checkpoint import block_scaled
 from datahall.inference.engine import engine_on
-from datahall.inference.fleet import Fleet
+from datahall.inference.fleet import Fleet, Pool
 from datahall.inference.kv_pool import divide_memory
 from datahall.inference.replica import Replica
 from datahall.inference.serving_run import ServingRun
@@ -230,7 +230,7 @@ def _played(choice: Choice, traffic: Traffic, headroom: float, added: int, seed:
         num_requests=max(REQUESTS_PLAYED, int(STAYS_PLAYED * share * stay_s)),
     )
     run = simulate_serving(
-        Fleet.of(choice.replica, num),
+        Fleet(pools=(Pool(replica=choice.replica, count=num, table=choice.carried.price.table),)),
         generate(asked, seed),
         slo=choice.demand.slo,
         seed=seed,

@@ -79,13 +79,16 @@ def _unbroken(sentence: str) -> str:
 
 
 def _words(key: str) -> str:
-    for unit in ("_tokens", "_sequences", "_bytes", "_s"):
+    if key.endswith("_per_s"):
+        return key.removesuffix("_per_s").replace("_", " ") + "/s"
+    for unit in ("_tokens", "_sequences", "_bytes", "_fraction", "_s"):
         key = key.removesuffix(unit)
     return key.replace("_", " ")
 
 
 def _asked(key: str, value: Cell) -> str:
-    return shown(value, "bytes" if key.endswith("_bytes") else "count")
+    suffixes = {"_bytes": "bytes", "_per_s": "count", "_s": "s", "_fraction": "fraction"}
+    return shown(value, next((unit for end, unit in suffixes.items() if key.endswith(end)), "count"))
 
 
 def _figure(chart: Chart) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
+import msgspec
+
 from datahall.answer import Answer, Cell
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
+from datahall.inference.bottleneck import mean_step, resource_shares
 from datahall.inference.capacity import HEADROOM
 from datahall.inference.slo import Slo
 from datahall.planner.serve import (
@@ -183,9 +186,12 @@ def _headline(first: Confirmed, headroom: float) -> str:
 
 def _binding(best: Choice) -> str:
     one = best.carried
+    shares = resource_shares(mean_step(one.replica, one.load, one.state))
+    spent = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share >= 0.05)
     return (
         f"{BINDS[one.ends].capitalize()} binds: one replica carries {one.rate_per_s:.3g} requests/s "
-        f"({one.output_tokens_per_s:,.0f} tokens/s) under the promise, {one.most_per_s:.3g} without one."
+        f"({one.output_tokens_per_s:,.0f} tokens/s) under the promise, {one.most_per_s:.3g} without one. There a step "
+        f"is bound by {spent}."
     )
 
 
@@ -235,12 +241,13 @@ def _figure(best: Choice) -> Breakdown:
     group = Breakdown(
         name="chips of a replica", value=float(best.replica.num_chips), unit="count", formula="tp · pp · dp"
     )
+    step = mean_step(one.replica, one.load, one.state)
     return Breakdown(
         name="chips",
         value=float(best.num_chips),
         unit="count",
         formula="⌈offered / (carried · (1 − headroom))⌉ · chips of a replica",
-        parts=(offered, holds, group),
+        parts=(offered, msgspec.structs.replace(holds, parts=(step,)), group),
         band=Band(
             _chips_at(best, low), _chips_at(best, high), f"{best.replica.engine.title}, {one.price.level}"
         ),

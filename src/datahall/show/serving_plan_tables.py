@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
+from datahall.inference.bottleneck import mean_step, resource_shares
 from datahall.inference.lifecycle import TPOT, TTFT
 from datahall.planner.serve import Choice, Confirmed, ServingPlan
 from datahall.show.serving_words import BINDS, layout_words
@@ -73,12 +74,21 @@ def replica_table(played: tuple[Confirmed, ...]) -> Table:
                 round(one.carried.state.decoding * one.replica.dp, 1),
                 int(one.carried.capacity.tokens) * one.replica.dp,
                 round(one.output_tokens_per_s, 1),
-                BINDS[one.carried.ends],
+                _short_of(one),
             )
             for one in (each.choice for each in played)
         ),
         note="promised: the knee, where one of the limits is reached; sequences: that decode at once there",
     )
+
+
+def _short_of(one: Choice) -> str:
+    """What binds: the cache where that is full, otherwise the resource that takes most of a step."""
+    held = one.carried
+    if held.ends in ("cache", "sequences", "budget"):
+        return BINDS[held.ends]
+    name, share = next(iter(resource_shares(mean_step(held.replica, held.load, held.state)).items()))
+    return f"{held.ends}: {name} {share:.0%}"
 
 
 def crosscheck_table(played: tuple[Confirmed, ...], headroom: float) -> Table:
