@@ -93,3 +93,26 @@ def test_what_cannot_be_simulated_says_why(
 ) -> None:
     with pytest.raises(error, match=text):
         asked(**more)
+
+
+def experts(**more: object) -> Answer:
+    return dh.simulate_train(
+        "qwen3-30b-a3b",
+        **({"chips": 16, "chip": "h200", "ep": 8, "batch": 64, "seq": 4096} | more),  # type: ignore[arg-type]
+    )
+
+
+def test_a_busier_rank_of_experts_is_shown_and_slows_the_step() -> None:
+    chance, skewed = experts(), experts(imbalance="1.3")
+    assert skewed.results["step_s"] > chance.results["step_s"] > 0  # type: ignore[operator]
+    assert skewed.results["uneven_s"] > 10 * chance.results["uneven_s"] > 0  # type: ignore[operator]
+    assert any("1.300 of the mean load (as asked)" in note for note in skewed.notes)
+    assert any("chance alone" in note for note in chance.notes)
+    assert any("--imbalance 1.3" in command for command in skewed.next_commands)
+    assert not any("busiest" in note for note in asked().notes)
+
+
+@pytest.mark.parametrize("value", ["0.9", "inf", "twice"])
+def test_an_imbalance_below_even_is_refused(value: str) -> None:
+    with pytest.raises(ScenarioError, match="--imbalance"):
+        experts(imbalance=value)

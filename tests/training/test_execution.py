@@ -133,3 +133,16 @@ def test_a_hundred_thousand_chips_are_played_by_symmetry() -> None:
 def test_layouts_that_cannot_run_say_why(layout: Layout, order: str, text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         run(layout, order)
+
+
+def test_waiting_for_the_busiest_experts_is_part_of_kernels_and_exchange() -> None:
+    layout = Layout(dp=64, ep=8)
+    found = {}
+    for imbalance in (1.0, 1.4):
+        job = Job(model=load().model("qwen3-30b-a3b"), seq=4096, global_batch=512, imbalance=imbalance)
+        found[imbalance] = simulate_step(job, cluster(64), layout, framework("megatron-bridge-graph")).parts
+    even, skewed = found[1.0], found[1.4]
+    assert even.uneven_s == pytest.approx(0.0, abs=1e-9)
+    more_s = skewed.kernels_s + skewed.exchange_s - even.kernels_s - even.exchange_s
+    assert skewed.uneven_s == pytest.approx(more_s, rel=0.01)
+    assert skewed.uneven_s > 0.1 * even.kernels_s

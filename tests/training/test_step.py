@@ -146,3 +146,72 @@ def test_attention_takes_longer_backward_than_forward(kit: str, ratio: float, se
     times = {one.name: float(total) for one, total in operator_times(job, selene, operators, framework(kit))}
     assert times["attention_backward"] == pytest.approx(ratio * times["attention"])
     assert times["attention_recompute"] == pytest.approx(times["attention"])
+
+
+def test_predicting_further_ahead_runs_the_head_again_and_not_the_embedding(selene: Cluster) -> None:
+    space, kit = Space.of(BASE), framework("megatron-2022")
+    once, twice = (
+        kernel_times(msgspec.structs.replace(GPT3, num_ahead=ahead), selene, space, kit) for ahead in (0, 1)
+    )
+    assert twice[0] == once[0]
+    assert 1.8 * once[1] < twice[1] < 2.0 * once[1]
+
+
+def test_a_narrow_head_is_faster() -> None:
+    fp8 = msgspec.structs.replace(GPT3, precision=Precision.named("fp8"))
+    narrow = msgspec.structs.replace(fp8, narrow_head=True)
+    gb200, layout = cluster_of(load().chip("gb200"), 8), Space.of(Layout(dp=8))
+    wide_s, narrow_s = (kernel_times(job, gb200, layout, framework("nemo"))[1][0] for job in (fp8, narrow))
+    assert 0.4 * wide_s < narrow_s < 0.8 * wide_s
+
+
+def test_wide_heads_hold_attention_back_on_the_chips_where_that_was_measured() -> None:
+    job = Job(model=load().model("deepseek-v3"), seq=32768, global_batch=8)
+    shares = {}
+    for name in ("b200-sxm", "h200-sxm"):
+        chip = cluster_of(load().chip(name), 8)
+        operators = micro_batch_operators(
+            job, framework("nemo"), sharding_of(Layout(ep=8, dp=8)), 1.0, "none"
+        )
+        bare = msgspec.structs.replace(framework("nemo"), compute_factor=1.0)
+        for one, total in operator_times(job, chip, operators, bare):
+            if one.name.startswith("attention") and "output" not in one.name:
+                rate = float(one.flop * one.count / total)
+                shares[name, one.backward] = rate / chip.chip.peak("bf16")
+    assert shares["b200-sxm", False] == pytest.approx(0.40)
+    assert shares["b200-sxm", True] == pytest.approx(0.31)
+    assert shares["h200-sxm", False] > 0.5
+
+
+def test_a_chip_casts_only_its_own_tokens_under_sequence_parallelism() -> None:
+    job = msgspec.structs.replace(GPT3, precision=Precision.named("fp8"))
+
+    def cast_bytes(parallel: bool, name: str) -> float:
+        sharding = sharding_of(Layout(tp=8, sequence_parallel=parallel))
+        operators = micro_batch_operators(job, framework("nemo"), sharding, 1.0, "none")
+        return next(float(one.read_bytes) for one in operators if one.name == name)
+
+    assert cast_bytes(True, "qkv_quantise") == cast_bytes(False, "qkv_quantise") / 8
+    assert cast_bytes(True, "down_quantise") == cast_bytes(False, "down_quantise")
+
+
+@pytest.mark.parametrize(
+    ("chip", "precision", "adapters", "copies"),
+    [
+        ("h100-sxm", "fp8", False, 2),
+        ("b200-sxm", "fp8", False, 1),
+        ("b200-sxm", "mxfp8", False, 2),
+        ("h100-sxm", "fp8", True, 1),
+    ],
+)
+def test_gradients_are_copied_the_other_way_round_where_products_need_it(
+    chip: str, precision: str, adapters: bool, copies: int
+) -> None:
+    job = msgspec.structs.replace(GPT3, precision=Precision.named(precision), adapters_only=adapters)
+    operators = micro_batch_operators(
+        job, framework("nemo"), sharding_of(Layout()), 1.0, "none", chip=load().chip(chip)
+    )
+    cast = next(one for one in operators if one.name == "up_gradient_quantise")
+    tokens, wide, narrow = 2048.0, 4 * 12288.0, 12288.0
+    moved = tokens * (copies * wide + (copies - 1) * narrow) * job.precision.activation_bytes_per_value
+    assert cast.write_bytes == pytest.approx(moved)

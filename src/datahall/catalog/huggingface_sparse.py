@@ -163,6 +163,7 @@ def _shared_moe(config: Config, *, router_bias: bool) -> Moe:
     """Experts as DeepSeek names them: shared ones are as wide as routed ones."""
     expert_ffn = config.count("moe_intermediate_size")
     shared = config.count("n_shared_experts", default=0, at_least=0)
+    groups = config.count("n_group", default=1)
     return Moe(
         num_experts=config.count("n_routed_experts"),
         top_k=config.count("num_experts_per_tok"),
@@ -170,6 +171,8 @@ def _shared_moe(config: Config, *, router_bias: bool) -> Moe:
         num_shared_experts=shared,
         shared_ffn=shared * expert_ffn,
         router_bias=router_bias,
+        num_groups=groups,
+        num_groups_per_token=config.count("topk_group", default=groups),
     )
 
 

@@ -28,6 +28,8 @@ class Moe(msgspec.Struct, frozen=True, kw_only=True):
     shared_gate: bool = False  # a learned scalar gate on the shared expert (Qwen2-MoE)
     expert_bias: bool = False
     router_bias: bool = False  # also the learned load-balancing offset of DeepSeek-V3
+    num_groups: int = 1  # that lie together, where a token may use few of them (node-limited routing)
+    num_groups_per_token: int = 1
 
 
 class Mla(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,6 +79,8 @@ MOE_FIELDS: tuple[Field, ...] = (
     _flag("shared_gate", "gate on the shared expert"),
     _flag("expert_bias", "bias of the experts"),
     _flag("router_bias", "bias of the router"),
+    _count("num_groups", "groups of experts"),
+    _count("num_groups_per_token", "groups a token may use"),
 )
 
 MLA_FIELDS: tuple[Field, ...] = (

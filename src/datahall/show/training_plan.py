@@ -10,6 +10,7 @@ from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
 from datahall.planner.train import DeadlinePlan, TrainingPlan, plan_by_deadline, plan_on_chips
 from datahall.show.bounds import find_model, opened, whole
+from datahall.show.imbalance_option import imbalance_notes, read_imbalance
 from datahall.show.layout_option import read_offload
 from datahall.show.memory import with_state
 from datahall.show.training_plan_table import (
@@ -22,7 +23,7 @@ from datahall.show.training_plan_table import (
     sizes_table,
 )
 from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.execution import PART_NAMES
+from datahall.training.execution import OF_WHICH, PART_NAMES
 from datahall.training.framework import framework as framework_named
 from datahall.training.remedy import layout_offload
 from datahall.training.search import PARTS
@@ -45,11 +46,13 @@ def plan_train(
     framework: str = "nemo",
     state: str = "",
     offload: str = "",
+    imbalance: str | float | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """The fastest layout that fits on so many chips, or the fewest chips that are done by a deadline.
 
     `offload` lets the search also put something on the host or NVMe: "optimizer", "optimizer:nvme,activations".
+    `imbalance` is the load of the busiest of the ranks that share experts, over the mean.
     """
     shelf = opened(catalog)
     if (chips is None) == (deadline is None):
@@ -66,6 +69,7 @@ def plan_train(
         seq=whole("seq", seq),
         global_batch=whole("global-batch", global_batch),
         precision=formats,
+        imbalance=read_imbalance(imbalance),
     )
     kit = framework_named(framework)
     books = with_state(bookkeeping_of(kit), state)
@@ -73,6 +77,8 @@ def plan_train(
         "model": job.model.name, "tokens": num_tokens, "chip": part.name, "seq": job.seq,
         "global_batch": job.global_batch, "precision": precision, "framework": framework,
     }  # fmt: skip
+    if job.imbalance is not None:
+        asked["imbalance_ratio"] = job.imbalance
     options = WIDE if not offload else msgspec.structs.replace(WIDE, offload=((), read_offload(offload)))
     machines = shelf.servers()
     if chips is not None:
@@ -155,7 +161,7 @@ def _parts(plan: TrainingPlan) -> dict[str, float]:
     return {
         text: getattr(parts, name)
         for name, text in PART_NAMES.items()
-        if name != "redone_s" and getattr(parts, name) > 0
+        if name not in OF_WHICH and getattr(parts, name) > 0
     }
 
 
@@ -237,7 +243,8 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         f"band: eight of ten runs of {kit.title} lie between {_band(plan)[0]:.2f} and {_band(plan)[1]:.2f} of "
         f"what is predicted (constants fitted on {kit.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
-        "experts are loaded evenly; MFU counts causal attention and no recomputation",
+        *imbalance_notes(found.job, plan.layout),
+        "MFU counts causal attention and no recomputation",
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from datahall.answer import Cell, Column, Table
 from datahall.planner.train import DeadlinePlan, TrainingPlan, chips_against_time
-from datahall.training.execution import PART_NAMES
+from datahall.training.execution import OF_WHICH, PART_NAMES
 from datahall.training.search import front, loss, machine_sensitivity, pareto, sensitivity
 from datahall.units import fmt
 
@@ -60,7 +60,7 @@ def _why(plan: TrainingPlan, place: int) -> str:
     more = {
         name: getattr(mine.parts, name) - getattr(best.parts, name)
         for name in PART_NAMES
-        if name != "redone_s"
+        if name not in OF_WHICH
     }
     part = max(more, key=lambda name: more[name])
     slower = fmt(mine.step_s / best.step_s - 1.0, "fraction")

@@ -8,6 +8,7 @@ from datahall.answer import Answer, Cell
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.events import perfetto
+from datahall.show.imbalance_option import imbalance_notes
 from datahall.show.offload_table import offload_table
 from datahall.simulate.train_run import simulated
 from datahall.simulate.train_tables import (
@@ -20,7 +21,7 @@ from datahall.simulate.train_tables import (
 )
 from datahall.training.bookkeeping import bookkeeping_of
 from datahall.training.compression import CAVEAT
-from datahall.training.execution import PART_NAMES, Execution
+from datahall.training.execution import OF_WHICH, PART_NAMES, Execution
 from datahall.training.pipeline import KIND_NAMES, timeline, track_names
 from datahall.training.remedy import layout_offload
 from datahall.training.step import step_band
@@ -53,6 +54,7 @@ def simulate_train(
     split: str | None = None,
     offload: str | None = None,
     compress: str | None = None,
+    imbalance: float | str | None = None,
     precision: str = "bf16",
     framework: str = FRAMEWORK,
     domain: int | str = 0,
@@ -70,7 +72,7 @@ def simulate_train(
             zero=zero, micro_batch=micro_batch, schedule=schedule, recompute=recompute, precision=precision,
             framework=framework, domain=domain, nic=nic, slow_hosts=slow_hosts, slow_by=slow_by, jitter=jitter,
             seed=seed, etp=etp, shard=shard, modules=modules, context=context, split=split, offload=offload,
-            compress=compress, catalog=catalog,
+            compress=compress, imbalance=imbalance, catalog=catalog,
         )
     )  # fmt: skip
 
@@ -114,7 +116,7 @@ def _inputs(run: Execution) -> dict[str, Cell]:
         "micro_batch": layout.micro_batch, "schedule": run.plan.name, "recompute": layout.recompute,
         "etp": layout.etp, "shard": layout.shard, "context": layout.context, "modules": " ".join(layout.modules),
         "split": " ".join(map(str, layout.split)), "offload": " ".join(layout.offload),
-        "compression": layout.compression, "framework": run.framework.name,
+        "compression": layout.compression, "framework": run.framework.name, "imbalance_ratio": run.job.imbalance,
         "slow_hosts_fraction": who.slow_hosts_fraction,
         "slow_by_fraction": who.slow_by_fraction, "jitter_fraction": who.jitter_fraction,
     }  # fmt: skip
@@ -135,7 +137,7 @@ def _binding(run: Execution) -> str:
     lost = {
         label: getattr(parts, name)
         for name, label in PART_NAMES.items()
-        if name not in ("kernels_s", "redone_s")
+        if name not in ("kernels_s", *OF_WHICH)
     }
     label, most_s = max(lost.items(), key=lambda pair: pair[1])
     closed_s = run.closed_parts.step_s
@@ -161,6 +163,7 @@ def _results(run: Execution) -> dict[str, Cell]:
         "exposed_s": exposed_s,
         "hidden_s": sum(hidden.values()),
         "slowest_s": parts.slowest_s,
+        "uneven_s": parts.uneven_s,
         "closed_form_s": run.closed_parts.step_s,
         "difference_fraction": run.closed_parts.step_s / run.step_s - 1.0,
         "num_micro": run.plan.num_micro,
@@ -174,7 +177,7 @@ def _figure(run: Execution) -> Breakdown:
     parts = tuple(
         Breakdown(name=label, value=getattr(run.parts, name), unit="s")
         for name, label in PART_NAMES.items()
-        if name != "redone_s" and getattr(run.parts, name)
+        if name not in OF_WHICH and getattr(run.parts, name)
     )
     return Breakdown(
         name="step",
@@ -206,6 +209,7 @@ def _notes(run: Execution, *, fits: bool) -> tuple[str, ...]:
         )
     if run.layout.compression != "none":
         lines.append(f"gradients {run.layout.compression}: {CAVEAT}")
+    lines += imbalance_notes(run.job, run.layout)
     if not fits:
         lines.append(
             "the step is played as if it fitted; --recompute, more --pp, --tp or --zero 2 take less memory"
@@ -230,6 +234,7 @@ def _next(run: Execution) -> tuple[str, ...]:
     ask += f" --modules {','.join(layout.modules)}" if layout.modules else ""
     ask += f" --offload {','.join(layout.offload)}" if layout.offload else ""
     ask += f" --compress {layout.compression}" if layout.compression != "none" else ""
+    ask += f" --imbalance {job.imbalance:g}" if job.imbalance is not None else ""
     other = f"{ask} --schedule zb" if layout.vpp == 1 and run.plan.name != "zb" and layout.pp > 1 else ""
     slow = "" if run.stragglers.any else f'{ask} --slow-hosts "0.5 %" --jitter "1 %"'
     return tuple(

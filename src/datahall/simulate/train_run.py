@@ -7,6 +7,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
 from datahall.show.bounds import find_model, opened, whole
+from datahall.show.imbalance_option import read_imbalance
 from datahall.show.layout_option import named_layout
 from datahall.training.cluster import cluster_of
 from datahall.training.execution import Execution, simulate_step
@@ -52,6 +53,7 @@ def simulated(
     split: str | None = None,
     offload: str | None = None,
     compress: str | None = None,
+    imbalance: float | str | None = None,
     catalog: Catalog | None,
 ) -> Execution:
     """Play a step of what was asked; without `dp` the chips left over are replicas."""
@@ -77,6 +79,7 @@ def simulated(
         seq=whole("seq", seq),
         global_batch=whole("batch", batch),
         precision=Precision.named(precision),
+        imbalance=read_imbalance(imbalance),
     )
     layout.check(job.model, num_chips, job.global_batch)
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)

@@ -7,7 +7,7 @@ import numpy as np
 
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.execution import PART_NAMES, Execution
+from datahall.training.execution import OF_WHICH, PART_NAMES, Execution
 from datahall.training.memory import stage_memories
 from datahall.training.orders import FULL, B, F, W
 from datahall.units import fmt
@@ -21,7 +21,7 @@ def difference_table(run: Execution) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, label in PART_NAMES.items():
         played_s, closed_s = float(getattr(mine, name)), float(getattr(closed, name))
-        if name == "redone_s":
+        if name in OF_WHICH:
             if played_s:
                 rows.append((label, played_s, played_s / run.step_s, None, None))
         elif max(abs(played_s), abs(closed_s)) > 1e-9 * run.step_s:

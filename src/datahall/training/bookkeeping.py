@@ -82,6 +82,13 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             placeholders=False,
             pads_vocab=False,
         ),
+        # the same compiled: what kernels between the products need is computed again, and so is the loss
+        "compiled": Bookkeeping(
+            recipe=RECIPES["pure-bf16"],
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+        ),
     }
 )
 

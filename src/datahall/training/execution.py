@@ -29,10 +29,12 @@ Floats = NDArray[np.float64]
 NUM_STEPS = 8  # drawn where chips jitter
 
 
+OF_WHICH = ("redone_s", "uneven_s")  # inside other parts
 # part of a step -> what a person calls it
 PART_NAMES = {
     "kernels_s": "kernels",
     "redone_s": "of which recomputed",
+    "uneven_s": "of which waiting for the busiest experts",
     "exchange_s": "tensor and expert exchange",
     "beside_s": "slowed by what runs beside",
     "messages_s": "messages between stages",
@@ -59,6 +61,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     fixed_s: float
     slowest_s: float  # waiting for the slowest rank
     offload_s: float = 0.0  # traffic to host or NVMe that nothing hides
+    uneven_s: float = 0.0  # of kernels and exchange: waiting for the rank with the most routed tokens
 
     @property
     def step_s(self) -> float:
@@ -132,6 +135,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return Parts(
             kernels_s=kernels_s,
             redone_s=layers * stages.layer.redone_s,
+            uneven_s=layers * stages.layer.uneven_s,
             exchange_s=exchange_s,
             beside_s=_clean(busy_s - kernels_s - exchange_s, busy_s),
             messages_s=messages_s,

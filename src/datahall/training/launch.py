@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from datahall.training.choices import RECOMPUTES, module_names
+from datahall.training.experts import moe_share
 from datahall.training.layout import Column, Space, unique_rows
 from datahall.training.micro_batch import ExpertSharding, micro_batch_operators
 
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
 OUTSIDE = ("embedding", "final_norm", "head", "loss")
 # what graphs of attention and router leave to the host: their shapes follow the routing, or they are another module
 UNCAPTURED = ("dispatch", "combine", "expert", "shared", "gate_up", "up", "activation", "down", *OUTSIDE)
+
+
+def sync_time(job: Job, framework: Framework) -> float:
+    """What a layer waits for the host, as a mean over all layers [s].
+
+    Experts that drop no token have shapes that follow the routing: once in each forward the host reads how many rows
+    each expert got, so that it has launched nothing ahead, and the chip idles while the next operator is launched.
+    Graphs of a whole step need no such reading.  Reference: Megatron-Core, MoE token dispatchers (tokens per expert
+    copied to the host); the cost of an operator is the framework's own.
+    """
+    if job.model.moe is None or framework.captured == "step":
+        return 0.0
+    return moe_share(job) * framework.host_s
 
 
 def launch_times(job: Job, space: Space, framework: Framework, per_stage: Column) -> Column:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
+from datahall.catalog.chip import Chip
 from datahall.catalog.model import Model
 from datahall.workload.activation import Recompute
 from datahall.workload.backward import Gradients, training_pass
@@ -60,6 +61,9 @@ class Module(NamedTuple):
     tensors: tuple[str, ...]
     needs: str = ""  # part of a model without which it means nothing
 
+
+EITHER_WAY = {"blackwell", "rubin"}  # multiply FP8 whichever way the operands lie
+TENSOR_SCALED = {"fp8", "int8"}
 
 _SHARED = ("shared_gate", "shared_up", "shared_product", "shared_activated")
 _SHARED_KERNELS = ("shared_gate_up", "shared_up", "shared_activation", "shared_down")
@@ -115,8 +119,10 @@ def micro_batch_operators(
     batch: Number,
     recompute: Recompute,
     modules: tuple[str, ...] = (),
+    chip: Chip | None = None,
 ) -> tuple[Operator, ...]:
     """Forward and backward of one micro-batch on one chip, recomputed kernels included."""
+    either_way = chip is not None and chip.family in EITHER_WAY and job.precision.activations in TENSOR_SCALED
     operators = training_pass(
         job.model,
         batch=batch,
@@ -124,9 +130,13 @@ def micro_batch_operators(
         sharding=sharding,
         precision=job.precision,
         recompute="none" if modules else recompute,
-        gradients=Gradients(flash=framework.flash_attention),
+        gradients=Gradients(
+            flash=framework.flash_attention, transposes=not (either_way or job.adapters_only)
+        ),
         fusion=framework.fusion,
     )
+    if job.narrow_head:
+        operators = tuple(_narrowed(one, job) if one.name.startswith("head") else one for one in operators)
     names = {name for module in modules for name in PARTS[module].kernels}
     again = tuple(
         msgspec.structs.replace(one, name=f"{one.name}_recompute", backward=True)
@@ -135,3 +145,10 @@ def micro_batch_operators(
         and (one.name in names or ("core_attn" in modules and isinstance(one.shape, Attention)))
     )
     return (*operators, *again)
+
+
+def _narrowed(head: Operator, job: Job) -> Operator:
+    """A product of the head in the format of the other products."""
+    return msgspec.structs.replace(
+        head, precision=job.precision.compute, weight_precision=job.precision.weights
+    )

@@ -43,6 +43,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     kernels_s: tuple[float, float, float]
     exchange_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
     redone_s: float = 0.0  # forward kernels run again, inside the backward for input
+    uneven_s: float = 0.0  # of kernels and exchange: waiting for the rank with the most routed tokens
 
     @property
     def total_s(self) -> Floats:
@@ -118,7 +119,13 @@ def _layers(
 ) -> tuple[Layer, Layer, Layer]:
     """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
     operators = micro_batch_operators(
-        job, framework, sharding_of(layout), float(layout.micro_batch), layout.recompute, layout.modules
+        job,
+        framework,
+        sharding_of(layout),
+        float(layout.micro_batch),
+        layout.recompute,
+        layout.modules,
+        cluster.chip,
     )
     found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
     redone_s = 0.0
@@ -140,10 +147,24 @@ def _layers(
     exchange_s = (forward_s, tensor_s + expert_s - forward_s, 0.0)
     rows = [(float(row[0]), float(row[1]), float(row[2])) for row in found]
     return (
-        Layer(kernels_s=rows[0], exchange_s=exchange_s, redone_s=redone_s),
+        Layer(
+            kernels_s=rows[0],
+            exchange_s=exchange_s,
+            redone_s=redone_s,
+            uneven_s=_uneven(job, cluster, framework, space, layer_s + expert_s),
+        ),
         Layer(kernels_s=rows[1]),
         Layer(kernels_s=rows[2]),
     )
+
+
+def _uneven(job: Job, cluster: Cluster, framework: Framework, space: Space, layer_s: float) -> float:
+    """What a layer and its exchange of tokens would be faster by with as many tokens on every rank [s]."""
+    if job.model.moe is None or space.ep[0] == 1:
+        return 0.0
+    even = msgspec.structs.replace(job, imbalance=1.0)
+    kernels_s = kernel_times(even, cluster, space, framework)[0][0]
+    return max(0.0, layer_s - float(kernels_s + expert_exchange(even, cluster, space, framework)[0]))
 
 
 def _hidden_exchange(

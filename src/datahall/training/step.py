@@ -20,14 +20,23 @@ from datahall.fabric.collectives.bus import Collective
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
+from datahall.training.attention import attention_time, score_traffic
 from datahall.training.bookkeeping import bookkeeping_of
 from datahall.training.choices import CONTEXTS, RECOMPUTES, module_names
 from datahall.training.cluster import Cluster
 from datahall.training.communication import group_times
 from datahall.training.compression import kernel_column, wire_column
-from datahall.training.experts import apart_by_expert, bias_traffic, expert_exchange, moe_share, permuted_time
-from datahall.training.framework import Framework, attention_factor, band_of
-from datahall.training.launch import OUTSIDE, launch_times
+from datahall.training.experts import (
+    apart_by_expert,
+    bias_traffic,
+    busiest_load,
+    expert_exchange,
+    is_routed,
+    moe_share,
+    permuted_time,
+)
+from datahall.training.framework import Framework, band_of
+from datahall.training.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.layout import Column, Space, unique_rows
 from datahall.training.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.offload import exposed_times, traffic_of
@@ -50,6 +59,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     global_batch: int
     precision: Precision = Precision()
     adapters_only: bool = False  # low-rank adapters: weights are frozen and have no gradients
+    imbalance: float | None = (
+        None  # copies on the busiest of an expert group's ranks over the mean; None: chance alone
+    )
+    narrow_head: bool = False  # logits are multiplied in the format of the other products
+    num_ahead: int = (
+        0  # layers of the model that predict tokens further ahead, each with the head and the loss again
+    )
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,19 +154,21 @@ def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework)
         tp, cp, ep, batch, etp = (distinct[here, column] for column in (0, 1, 2, 3, 6))
         recompute, modules = RECOMPUTES[int(level)], module_names(int(bits))
         sharding = ExpertSharding(tp=tp, cp=cp, ep=ep, etp=etp, sequence_parallel=bool(parallel))
-        operators = micro_batch_operators(job, framework, sharding, batch, recompute, modules)
+        operators = micro_batch_operators(job, framework, sharding, batch, recompute, modules, cluster.chip)
+        load = busiest_load(job, sharding, batch)
         for one, total in operator_times(job, cluster, operators, framework):
             if one.name.startswith(OUTSIDE):
-                outside_s[here] += total
+                outside_s[here] += total * (1.0 if one.name.startswith("embedding") else 1.0 + job.num_ahead)
             else:
-                layer_s[here] += total / job.model.num_layers
+                layer_s[here] += total * (load if is_routed(one) else 1.0) / job.model.num_layers
         if not framework.flash_attention:
             again = "none" if modules and "core_attn" not in modules else recompute
             scores_s = score_traffic(job, cluster, tp, cp, batch, again)
             layer_s[here] += scores_s * framework.compute_factor
         if not framework.fused_experts:
-            layer_s[here] += bias_traffic(job, cluster, tp, cp, batch) * framework.compute_factor
-    return layer_s[index] + accumulation_time(job, cluster, space, framework), outside_s[index]
+            layer_s[here] += load * bias_traffic(job, cluster, tp, cp, batch) * framework.compute_factor
+    once_s = accumulation_time(job, cluster, space, framework) + sync_time(job, framework)
+    return layer_s[index] + once_s, outside_s[index]
 
 
 def operator_times(
@@ -162,13 +180,11 @@ def operator_times(
     apart, num_products = apart_by_expert(operators)
     for kernel, num in zip(time_operators(cluster.chip, apart).kernels, num_products, strict=True):
         one = kernel.operator
-        once_s = np.asarray(permuted_time(kernel, cluster.chip.memory_bytes_per_s))
-        total = one.count * num * once_s * framework.compute_factor
         if kernel.kind == "attention":
-            undone = one.backward and not one.name.endswith("_recompute")
-            total = total * attention_factor(framework, cluster.chip.family)
-            total = total * (BACKWARD_ATTENTION[framework.flash_attention] if undone else 1.0)
-        yield one, total
+            once_s = np.asarray(attention_time(kernel, cluster.chip, framework))
+        else:
+            once_s = np.asarray(permuted_time(kernel, cluster.chip.memory_bytes_per_s))
+        yield one, one.count * num * once_s * framework.compute_factor
 
 
 def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
@@ -184,32 +200,6 @@ def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Frame
     moved = 2.0 * framework.gradient_bytes * held
     apart = (space.zero >= 3) | job.adapters_only
     return np.where(apart, 0.0, moved / (0.9 * cluster.chip.memory_bytes_per_s))
-
-
-# Fused attention's backward pass over its forward pass: cuDNN and FlashAttention on one H200 take 2.5 to 3.7 times as
-# long for 2.5 times the arithmetic (19 shapes of 64 to 192 wide heads, 2 k to 32 k tokens; median 3.0); on a B200 the
-# rate per FLOP falls by 1.2 and, with latent attention's wide heads, by 1.3 (SimuMax v1.2, configs/system).
-BACKWARD_ATTENTION = {
-    True: 3.0,
-    False: 2.0,
-}  # fused, which forms the scores again; four products where two were
-
-
-# times each score is moved where attention is not fused: written, softmax, dropout with its mask, read again
-SCORE_PASSES = {"forward": 6.5, "backward": 10.0}
-
-
-def score_traffic(
-    job: Job, cluster: Cluster, tp: Column, cp: Column, batch: Column, recompute: str
-) -> Column:
-    """Scores that unfused attention writes to memory and reads back, per layer and micro-batch [s].
-
-    Reference: Korthikanti et al. (2022), section 4.1, for the tensors; Dao et al. (2022) for why it is slow.
-    """
-    moved = 2.0 * batch * job.model.num_heads / tp * job.seq**2 / cp
-    forwards = 1.0 if recompute == "none" else 2.0
-    passes = forwards * SCORE_PASSES["forward"] + SCORE_PASSES["backward"]
-    return passes * moved / (0.8 * cluster.chip.memory_bytes_per_s)
 
 
 # Share of the keys and values passed round a context-parallel ring that attention on the blocks at hand does not

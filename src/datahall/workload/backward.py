@@ -25,6 +25,7 @@ from datahall.workload.operator import (
     gemm_flop,
 )
 from datahall.workload.precision import BF16, Precision, bytes_per_value
+from datahall.workload.scan import ChunkedScan, scan_gradient
 from datahall.workload.sharding import ONE_CHIP, Sharding
 
 
@@ -35,6 +36,7 @@ class Gradients(msgspec.Struct, frozen=True, kw_only=True):
     accumulate: bool = True  # added to what is already there, so read and written
     flash: bool = True  # attention recomputes its scores inside backward
     quantise: bool = True  # casts of gradients to a narrow format are kernels of their own
+    transposes: bool = True  # a weight gradient needs narrow copies of its operands the other way round
 
 
 FP32_GRADIENTS = Gradients()
@@ -168,31 +170,31 @@ def _gemm_gradients(
         weight_bytes=0.0,
         backward=True,
     )
-    return (*_gradient_cast(forward, m, n, k, narrow and gradients.quantise, precision), into, weight)
+    if not (narrow and gradients.quantise):
+        return into, weight
+    return _gradient_cast(forward, m, n, k, gradients.transposes, precision), into, weight
 
 
 def _gradient_cast(
-    forward: Operator, m: Number, n: Number, k: Number, needed: bool, precision: Precision
-) -> tuple[Operator, ...]:
-    """The narrow copy of dY for dX, and the transposed narrow copies of dY and X for dW.
+    forward: Operator, m: Number, n: Number, k: Number, transposes: bool, precision: Precision
+) -> Operator:
+    """The narrow copy of dY for dX, and where needed the transposed narrow copies of dY and X for dW.
 
-    Hopper's FP8 units read both operands along k, so the weight gradient needs transposes.
+    Hopper's FP8 units read both operands along k, so the weight gradient needs transposes; so do formats whose scales
+    run along k.  Blackwell multiplies FP8 with one scale per tensor either way round.
     """
-    if not needed:
-        return ()
     narrow_bytes = precision.activation_bytes_per_value
-    return (
-        Operator(
-            name=f"{forward.name}_gradient_quantise",
-            shape=Stream(2.0),
-            precision=precision.wide,
-            weight_precision=precision.wide,
-            flop=0.0,
-            read_bytes=m * n * precision.wide_bytes_per_value + m * k * narrow_bytes,
-            write_bytes=m * (2 * n + k) * narrow_bytes,
-            count=forward.count,
-            backward=True,
-        ),
+    copies = m * (n + k) * narrow_bytes if transposes else 0.0
+    return Operator(
+        name=f"{forward.name}_gradient_quantise",
+        shape=Stream(2.0 if transposes else 1.0),
+        precision=precision.wide,
+        weight_precision=precision.wide,
+        flop=0.0,
+        read_bytes=m * n * precision.wide_bytes_per_value + (m * k * narrow_bytes if transposes else 0.0),
+        write_bytes=m * n * narrow_bytes + copies,
+        count=forward.count,
+        backward=True,
     )
 
 
@@ -219,6 +221,8 @@ def _stream_gradient(
     """Element-wise backward: a style's own for norms, the mirror image where nothing was saved."""
     if forward.name.endswith("_quantise"):
         return ()
+    if isinstance(shape, ChunkedScan):
+        return (scan_gradient(forward, shape),)
     if forward.name == "embedding":
         return (_embedding_gradient(forward, gradients),)
     if forward.name in ("mixer_norm", "mlp_norm"):

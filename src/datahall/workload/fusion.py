@@ -42,7 +42,7 @@ class Fusion(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def named(cls, name: str) -> Fusion:
-        """Return the kernels of a style of engine: "fused", "lean" or "eager".
+        """Return the kernels of a style of engine: "fused", "reduced", "lean" or "eager".
 
         >>> Fusion.named("lean").gated
         Passes(num_kernels=2, reads=3, writes=2, pattern='strided')
@@ -56,21 +56,25 @@ _ADD = Passes(1, 2, 1)
 _ONCE = Passes(1, 1, 1)
 _NORM = Passes(1, 1, 1, "rows")
 
+# vLLM, SGLang, TensorRT-LLM: one kernel for addition and norm, one for SiLU and product.
+_FUSED = Fusion(
+    norm=_NORM,
+    add=_ADD,
+    add_norm=Passes(1, 2, 2, "rows"),
+    rope=_ONCE,
+    gated=Passes(1, 2, 1),
+    plain=_ONCE,
+    loss=_ONCE,  # cross-entropy that leaves its gradient in place of the logits
+    norm_backward=Passes(1, 2, 1),
+    add_norm_backward=Passes(1, 3, 1),
+    loss_backward=Passes(0, 0, 0),
+)
+
 STYLES: Mapping[str, Fusion] = MappingProxyType(
     {
-        # vLLM, SGLang, TensorRT-LLM: one kernel for addition and norm, one for SiLU and product.
-        "fused": Fusion(
-            norm=_NORM,
-            add=_ADD,
-            add_norm=Passes(1, 2, 2, "rows"),
-            rope=_ONCE,
-            gated=Passes(1, 2, 1),
-            plain=_ONCE,
-            loss=_ONCE,  # cross-entropy that leaves its gradient in place of the logits
-            norm_backward=Passes(1, 2, 1),
-            add_norm_backward=Passes(1, 3, 1),
-            loss_backward=Passes(0, 0, 0),
-        ),
+        "fused": _FUSED,
+        # The same where the all-reduce before a norm also adds and normalises: its rows, no kernel of their own.
+        "reduced": msgspec.structs.replace(_FUSED, add_norm=Passes(0, 2, 2, "rows")),
         # One kernel per named operation, as in a small engine of library calls.
         "lean": Fusion(
             norm=_NORM,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.catalog.model import Layer, Mla, Recurrent
+from datahall.workload.fusion import Passes
 from datahall.workload.operator import Attention, GroupedGemm, Number, Operator, Stream
 from datahall.workload.precision import bytes_per_value
+from datahall.workload.scan import chunked_scan
 from datahall.workload.step import (
     Chunk,
     Step,
@@ -42,11 +44,12 @@ def self_attention(step: Step, window: int, count: float) -> tuple[Operator, ...
     kv_heads = step.sharding.local_kv_heads(model)
     queries, keys = heads * model.head_dim, kv_heads * model.head_dim
     gated = queries if model.attention_gate else 0.0
-    operators = [*linear(step, "qkv", tokens, queries + gated + 2 * keys, model.hidden, count)]
+    width = queries + gated + 2 * keys
+    operators = [*linear(step, "qkv", tokens, width, model.hidden, count, gathered=True)]
     if model.qk_norm != "none":
-        width = model.head_dim if model.qk_norm == "head" else queries
+        row = model.head_dim if model.qk_norm == "head" else queries
         operators.append(
-            stream(step, "qk_norm", tokens * (queries + keys), step.fusion.norm, count, row_width=width)
+            stream(step, "qk_norm", tokens * (queries + keys), step.fusion.norm, count, row_width=row)
         )
     operators += _position_and_cache(step, tokens * (queries + keys), tokens * 2 * keys, count)
     for chunk in step.chunks:
@@ -132,6 +135,11 @@ def recurrence(step: Step, recurrent: Recurrent, delta: bool, count: float) -> t
     heads, values, convolved, state = recurrent_widths(recurrent, step.sharding.attention_tp)
     gates = (2 if delta else 1) * heads
     scan_flop = tokens * ((7 if delta else 5) * state + 2 * recurrent.conv_width * convolved)
+    width = values + convolved + gates
+    into = linear(step, "recurrent_in", tokens, width, model.hidden, count, gathered=True)
+    out_of = linear(step, "recurrent_out", tokens, model.hidden, values, count)
+    if not step.cached:
+        return (*into, *_whole_sequences(step, recurrent, values, convolved, scan_flop, count), *out_of)
     sequences = sum((chunk.batch for chunk in step.chunks), 0.0) / step.sharding.attention_dp
     kept_bytes = sequences * (
         state * bytes_per_value(STATE_FORMAT) + (recurrent.conv_width - 1) * convolved * step.wide_bytes
@@ -145,10 +153,19 @@ def recurrence(step: Step, recurrent: Recurrent, delta: bool, count: float) -> t
         flop=scan_flop,
         shape=Stream(3.0),  # convolution, scan, gated norm
     )
+    return (*into, scan, *out_of)
+
+
+def _whole_sequences(
+    step: Step, recurrent: Recurrent, values: Number, convolved: Number, scan_flop: Number, count: float
+) -> tuple[Operator, ...]:
+    """Convolution, scan by chunks and gated norm of sequences whose states nobody keeps."""
+    tokens = step.attention_tokens
+    reads, writes, shape = chunked_scan(values, (convolved - values) / 2, recurrent.key_dim, tokens)
     return (
-        *linear(step, "recurrent_in", tokens, values + convolved + gates, model.hidden, count),
-        scan,
-        *linear(step, "recurrent_out", tokens, model.hidden, values, count),
+        stream(step, "convolution", tokens * convolved, Passes(1, 1, 1), count),
+        moved(step, "scan", reads, writes, count, flop=scan_flop, shape=shape),
+        stream(step, "scan_gate", tokens * values, Passes(1, 2, 1), count),
     )
 
 

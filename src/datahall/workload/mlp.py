@@ -25,8 +25,9 @@ def dense_mlp(step: Step, ffn: int, prefix: str, count: float) -> tuple[Operator
     """Up (with its gate in one GEMM), activation, down; the width is split over the group."""
     model, tokens, width = step.model, step.tokens, ffn / step.sharding.tp
     up = "gate_up" if model.gated_mlp else "up"
+    columns = (2 if model.gated_mlp else 1) * width
     return (
-        *linear(step, prefix + up, tokens, (2 if model.gated_mlp else 1) * width, model.hidden, count),
+        *linear(step, prefix + up, tokens, columns, model.hidden, count, gathered=True),
         _activation(step, prefix + "activation", tokens * width, count),
         *linear(step, prefix + "down", tokens, model.hidden, width, count),
     )

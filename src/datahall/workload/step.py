@@ -101,9 +101,16 @@ def moved(
     )
 
 
-def linear(step: Step, name: str, m: Number, n: Number, k: Number, count: float) -> tuple[Operator, ...]:
-    """A linear layer in the model's precision, with the cast of its input where that is a kernel."""
-    return (*cast(step, name, m * k, count), _product(step, name, Gemm(m, n, k), m, n * k, count))
+def linear(
+    step: Step, name: str, m: Number, n: Number, k: Number, count: float, *, gathered: bool = False
+) -> tuple[Operator, ...]:
+    """A linear layer in the model's precision, with the cast of its input where that is a kernel.
+
+    Under sequence parallelism the input of a layer split by columns is `gathered`: each chip casts its own tokens
+    and narrow ones are sent.
+    """
+    own = m * k / (step.sharding.stream_split if gathered else 1.0)
+    return (*cast(step, name, own, count), _product(step, name, Gemm(m, n, k), m, n * k, count))
 
 
 def wide_linear(step: Step, name: str, m: Number, n: Number, k: Number, count: float) -> Operator:

@@ -37,7 +37,8 @@ def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[
         zero=_zero(row.text("zero_stage"), source),
         micro_batch=count("micro_batch", 1),
         recompute=_recompute(row.text("recompute"), source),
-        split=_split(model.num_layers, pp) if row.text("tables_take_places") else (),
+        split=_stated_split(row) or (_split(model.num_layers, pp) if row.text("tables_take_places") else ()),
+        modules=tuple(row.text("modules").split()),
         sequence_parallel=(source.sequence_parallel or "sequence parallel" in words) and tp > 1,
     )
     lora = "lora" in (row.text("source") + row.text("model_name") + row.text("notes")).lower()
@@ -47,6 +48,8 @@ def laid_out(row: Row, source: Source, model: Model, cluster: Cluster) -> tuple[
         global_batch=count("global_batch_seqs", 1),
         precision=Precision.named(_precision(_said_precision(row) or source.precision, cluster.chip)),
         adapters_only=lora,
+        num_ahead=count("num_ahead", 0),
+        narrow_head=bool(row.text("narrow_head")),
     )
     return layout, job
 
@@ -61,6 +64,16 @@ def _split(num_layers: int, pp: int) -> tuple[int, ...]:
     if left or pp < 2:
         return ()
     return (places - 1, *(places,) * (pp - 2), places - 1)
+
+
+def _stated_split(row: Row) -> tuple[int, ...]:
+    """Layers of each stage as a document writes them, "4*15 2": fifteen stages of four, then one of two.
+
+    >>> _stated_split(Row("", {"split": "4*15 2"}))[-3:]
+    (4, 4, 2)
+    """
+    runs = (word.partition("*") for word in row.text("split").split())
+    return tuple(int(each) for each, _, times in runs for _ in range(int(times or 1)))
 
 
 def _said_precision(row: Row) -> str:

@@ -66,7 +66,16 @@ def described(row: Row) -> Model:
     """The model from the catalogue by its name, or from the row's own dimensions."""
     name = row.text("model_name")
     known = next((entry for pattern, entry in NAMES if re.search(pattern, name.lower())), None)
-    return _changed(load().model(known), row) if known is not None else _from_dimensions(row)
+    if known is None:
+        return _from_dimensions(row)
+    return _looking_ahead(_changed(load().model(known), row), row)
+
+
+def _looking_ahead(model: Model, row: Row) -> Model:
+    """With the layers that predict tokens further ahead, which are trained and not in the catalogue."""
+    ahead = int(row.positive("num_ahead")) if row.text("num_ahead") else 0
+    layers = (*model.layers, *(model.layers[-1],) * ahead)
+    return msgspec.structs.replace(model, layers=layers, num_layers=len(layers)) if ahead else model
 
 
 def _changed(model: Model, row: Row) -> Model:
