@@ -21,11 +21,21 @@ import pandas as pd
 import tomli_w
 from bench import GEMM0, Bench
 from card_without_ecc import rtx_4090
+from joined_rows import SETS as JOINED_SETS
+from joined_rows import empty_block_s
 from kernel_tables import SYSTEMS, attention_table, gemm_table, vllm_chip
 from layer_tables import fit_layers
 from our_h200 import our_h200
 from search import quarter
-from stack_fits import fit_attention, fit_eager, fit_experts, fit_gemm_levels, fit_latent, serving_set
+from stack_fits import (
+    fit_attention,
+    fit_eager,
+    fit_experts,
+    fit_gemm_levels,
+    fit_latent,
+    served_streams,
+    serving_set,
+)
 
 from datahall.silicon.calibration import constant_sets
 from datahall.validation.kernels import our_pass
@@ -186,6 +196,7 @@ def fit_stacks(sets: dict[str, dict], tables: Path, only: list[str]) -> None:
     """TensorRT-LLM and SGLang on every chip, and what vLLM's sets lack."""
     for system, chip_name in SYSTEMS.items():
         known = sets[f"{chip_name}-vllm"]
+        known["stream"] |= served_streams(system)
         if not only or known["name"] in only:
             known = sets[f"{chip_name}-vllm"] = with_serving_kernels(known, system, tables)
         for stack in ("trtllm", "sglang"):
@@ -255,6 +266,8 @@ def main(kernels: Path, measurements: Path, only: list[str], tables: Path | None
     _write(sets)
     if tables is not None:
         fit_stacks(sets, tables, only)
+    for name in JOINED_SETS:  # FlashAttention-2 under vLLM: decodes share the launch of prompts
+        sets[name]["prefill"]["empty_block_s"] = empty_block_s(kernels)
     if not only or "rtx-4090-vllm" in only:
         sets["rtx-4090-vllm"] = measured_only(rtx_4090(kernels))
         _write(sets)

@@ -1,10 +1,11 @@
 """Fit what an engine's host costs on a quarter of the public serving rows, and mark those rows.
 
-    PYTHONPATH=src python calibration/fit_inference.py [--mark]
+    PYTHONPATH=src python calibration/fit_inference.py [ENGINE …] [--mark | --bands]
 
-For each engine: host_step_s and host_sequence_s from TPOT, then first_token_s from TTFT, then the band from the rows that
-were not fitted.  Prints the values for inference/data/engines.toml; with --mark the column `fitted` of the shipped files is
-rewritten.  Rows are drawn by a hash of where they came from, so that the draw does not depend on their order.
+For each engine: host_step_s and host_sequence_s from TPOT, then first_token_s from TTFT.  Prints the values for
+inference/data/engines.toml.  With --mark the column `fitted` of the shipped files is rewritten; with --bands the bands
+of measured over predicted figures on the marked rows are printed, for validation/inference/bands.py.  Rows are drawn by
+a hash of where they came from, so that the draw does not depend on their order.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ import numpy as np
 from datahall.errors import DatahallError
 from datahall.inference.replica import Replica
 from datahall.validation.inference.energy import read_energy
+from datahall.validation.inference.predict import replayed
 from datahall.validation.inference.replay import Priced, Prices, replay
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run
 from datahall.validation.inference.sources import read_run
 from datahall.validation.measurement import Row, RowError, read_rows
+from datahall.validation.scorecard import Unsupported
 
 DATA = Path(__file__).parents[1] / "src/datahall/validation/data/inference"
 SHARE = 5  # one row in so many is fitted: under a quarter of every source
-ENOUGH = 30  # rows of dense models; an engine with fewer is fitted on all
+ENOUGH = 15  # rows of dense models; an engine with fewer is fitted on all
+BAND = (
+    0.08,
+    0.92,
+)  # of the marked rows: a little wider than P10–P90, since constants were fitted on some of them
 RATED = {"vllm-0-11": THROUGHPUT}  # engines whose rows state a rate and no TPOT
 MOST = 120  # rows of an engine that the search replays
 STEPS = np.array([0.0, 0.2, 0.4, 0.7, 1.0, 1.4, 1.8, 2.4, 3.2]) * 1e-3
@@ -130,6 +137,24 @@ def fit(engine: str, runs: list[Run]) -> None:
     print(f"  {metric} MAPE {np.mean(np.abs(ratio - 1)):.3f} measured/predicted P10 {low:.2f} P90 {high:.2f}")
 
 
+def bands() -> None:
+    """Where the marked rows lie, by engine and metric; all models, since the bands are used for all."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for path in sorted(DATA.glob("*.csv")):
+        _, rows = read_rows(path)
+        read = read_energy if path.stem == "ml_energy" else read_run
+        for one in replayed([row for row in rows if row.fitted], read):
+            if isinstance(one, Unsupported):
+                continue
+            run, found = one
+            for metric, was in run.measured.items():
+                key = (run.replica.engine.name, metric)
+                ratios.setdefault(key, []).append(was / found.predicted[metric])
+    for (engine, metric), values in sorted(ratios.items()):
+        low, high = np.nanquantile(values, BAND)
+        print(f"{engine} {metric}: ({low:.2f}, {high:.2f}) of {len(values)} rows")
+
+
 def mark() -> None:
     for path in sorted(DATA.glob("*.csv")):
         columns, rows = read_rows(path)
@@ -151,6 +176,9 @@ def _read(row: Row, path: Path) -> Run | None:
 def main() -> None:
     if "--mark" in sys.argv:
         mark()
+        return
+    if "--bands" in sys.argv:
+        bands()
         return
     runs = []
     for path in sorted(DATA.glob("*.csv")):

@@ -46,6 +46,7 @@ def fit(
     *,
     free: list[str] | None = None,
     pull: float = 0.02,
+    restarts: int = 4,
 ) -> dict[str, float]:
     """Move the `free` constants, held back by `pull`, to the least mean and P90 error."""
     names = free if free is not None else list(start)
@@ -63,7 +64,7 @@ def fit(
             np.minimum(error, 0.5).mean() + 0.3 * np.quantile(error, 0.9) + pull * np.abs(shift).mean()
         )
 
-    return at(simplex(loss, len(names)))
+    return at(simplex(loss, len(names), restarts=restarts))
 
 
 def quarter(frame: Frame, seed: int = 7) -> np.ndarray:

@@ -112,8 +112,8 @@ def latent_rows(tables: Path, system: str, stack: str, phase: str, cache: str) -
 def expert_rows(tables: Path, system: str, stack: str, form: str) -> Frame:
     """Layers of gated experts as an engine would place them: up to 32 ways by expert, 8 by width.
 
-    Of several kernels for one format the most frequent counts; of TensorRT-LLM's for NVFP4 min_latency, the
-    faster one up to thousands of tokens; that an engine picks it was not checked.
+    Of several kernels for one format the most frequent where one rank holds all experts counts; of TensorRT-LLM's for
+    NVFP4 min_latency, the faster one up to thousands of tokens; that an engine picks it was not checked.
     """
     rows = table(tables, system, "moe", stack, "moe_perf")
     if rows.empty:
@@ -125,7 +125,9 @@ def expert_rows(tables: Path, system: str, stack: str, form: str) -> Frame:
     if rows.empty:
         return rows
     picked = rows.kernel_source.str.contains("min_latency")
-    rows = rows[picked] if picked.any() else rows[rows.kernel_source == rows.kernel_source.mode()[0]]
+    whole = rows[rows.moe_ep_size == 1]
+    common = (whole if len(whole) else rows).kernel_source.mode()[0]
+    rows = rows[picked] if picked.any() else rows[rows.kernel_source == common]
     return routed(rows.reset_index(drop=True))
 
 

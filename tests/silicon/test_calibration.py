@@ -215,3 +215,16 @@ def test_the_file_holds_nothing_that_is_not_read() -> None:
             if isinstance(value, dict) and key not in {"paths", "bands"}:
                 assert value.keys() <= read[key].keys(), (name, key)
         assert table.keys() <= read.keys(), name
+
+
+def test_an_engines_streams_leave_a_measured_cast_and_product_their_sum() -> None:
+    """Tables hold both together: what a compiled cast saves stays with the product; training asks for no stack."""
+    chip = CATALOG.chip("h100-sxm")
+    plain, served = calibrate(chip).constants, calibrate(chip, stack="vllm").constants
+    assert plain.name == served.name
+    assert served.stream.kernel_s < plain.stream.kernel_s
+    assert served.stream.row_element_s < plain.stream.row_element_s
+    for form in ("fp8", "fp8-block"):
+        sums = [one.gemm_for(form).launch_s + one.stream.kernel_s for one in (plain, served)]
+        assert sums[0] == pytest.approx(sums[1])
+    assert plain.gemm_for("bf16") == served.gemm_for("bf16")

@@ -44,6 +44,8 @@ class PrefillConstants(msgspec.Struct, frozen=True, kw_only=True):
     num_query_rows: float = BLOCK  # queries in a block: chips with little shared memory take fewer
     narrow_launch_s: float = 0.0  # kernels that cast queries, keys and values where the cache is narrow
     narrow_element_s: float = 0.0  # and their time per element of the queries
+    # of a block without queries, where decodes share the launch of prompts (`joined_attention.py`); 0: they do not
+    empty_block_s: float = 0.0
 
 
 class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):

@@ -181,9 +181,10 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
     own = next((one for one in sets.values() if one.chip == chip.name), None)
     kin = next((one for one in sets.values() if one.chip and one.family == chip.family), None)
     if level in {None, "measured"} and own is not None:
-        return Calibration(own, "measured", stack is not None)
+        return Calibration(own if stack is None else _served(own), "measured", stack is not None)
     if level in {None, "family"} and kin is not None:
-        return Calibration(_scaled(kin, chip), "family-calibrated", stack is not None)
+        found = kin if stack is None else _served(kin)
+        return Calibration(_scaled(found, chip), "family-calibrated", stack is not None)
     if level == "datasheet" or (level is None and stack is None):
         generic = msgspec.structs.replace(_scaled(every["generic"], chip), bands=every["generic"].bands)
         return Calibration(_with_measured_peak(generic, chip), "datasheet only")
@@ -191,6 +192,33 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
     asked = " and ".join(f'{what} "{name}"' for what, name in (("level", level), ("stack", stack)) if name)
     raise ScenarioError(f"{chip.name} has no constants of {asked}", hint=f"it has {', '.join(have)}")
 
+
+@cache
+def _served_set(name: str) -> Constants:
+    return _with_served_streams(constant_sets()[name])
+
+
+def _served(constants: Constants) -> Constants:
+    """A set with the element-wise kernels of an engine."""
+    return _served_set(constants.name)
+
+
+def _with_served_streams(constants: Constants) -> Constants:
+    """Shorter casts leave more of a measured cast-and-multiply to the product: what was measured stays the sum."""
+    stream = constants.stream.served
+    longer = (constants.stream.kernel_s - stream.kernel_s) / constants.gemm.launch_s
+    if longer == 0.0:
+        return msgspec.structs.replace(constants, stream=stream)
+    paths = {
+        name: msgspec.structs.replace(path, launch_factor=path.launch_factor + longer)
+        if name in _CAST_INPUTS
+        else path
+        for name, path in constants.paths.items()
+    }
+    return msgspec.structs.replace(constants, stream=stream, paths=paths)
+
+
+_CAST_INPUTS = {"fp8", "fp8-block", "fp4", "int8"}  # whose tables hold the cast of the input too
 
 # What a relative's constants add to a band: H100 and H200 sets, swapped, move bf16 products by this much.
 KIN_LOW, KIN_HIGH = 0.9, 1.12

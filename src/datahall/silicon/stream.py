@@ -26,6 +26,17 @@ class StreamConstants(msgspec.Struct, frozen=True, kw_only=True):
     cast_bytes_per_s: float  # a scale found and applied: the input is read twice
     l2_bytes_per_s: float
     l2_keep_bytes: float
+    served_kernel_s: float = 0.0  # `kernel_s` of an engine's compiled kernels; 0: the same
+    served_row_element_s: float = 0.0  # `row_element_s` of its norms, vectorised over one row; 0: the same
+
+    @property
+    def served(self) -> StreamConstants:
+        """The constants under a serving engine."""
+        return msgspec.structs.replace(
+            self,
+            kernel_s=self.served_kernel_s or self.kernel_s,
+            row_element_s=self.served_row_element_s or self.row_element_s,
+        )
 
 
 def stream_times(
