@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from tests.inference.reference_scheduler import One, Outcome, Rules, play
 from tests.inference.serving_case import fleet, poisson, table
 
 from datahall.inference.serving_run import ServingRun
+from datahall.inference.serving_setup import uneven_contexts
 from datahall.inference.simulation import ALWAYS, simulate_serving
 from datahall.workload.traffic.requests import Requests
 
@@ -121,3 +123,39 @@ def test_compiled_and_plain_python_give_the_same_bits() -> None:
     for name in compiled.records.__struct_fields__:
         assert np.array_equal(getattr(compiled.records, name), getattr(plain.records, name)), name
     assert np.array_equal(compiled.histograms, plain.histograms)
+
+
+def test_ranks_cut_a_prompt_each_and_all_of_them_end() -> None:
+    lanes = fleet(token_budget=512, max_sequences=8)
+    pool = lanes.pools[0]
+    two = msgspec.structs.replace(pool, replica=msgspec.structs.replace(pool.replica, dp=2))
+    requests = Requests.of(np.zeros(6), np.full(6, 1300, np.int64), np.full(6, 20, np.int64))
+    done = simulate_serving(msgspec.structs.replace(lanes, pools=(two,)), requests, record=True)
+    assert done.records is not None
+    assert sorted(done.records.row) == list(range(6))
+    first_s = np.sort(done.records.ttft_s)
+    assert first_s[1] == first_s[0]  # both ranks worked on their own
+
+
+def test_a_cut_prompt_that_gives_way_comes_back() -> None:
+    lanes = fleet(token_budget=512, max_sequences=8, num_blocks=200)
+    pool = lanes.pools[0]
+    two = msgspec.structs.replace(pool, replica=msgspec.structs.replace(pool.replica, dp=2))
+    requests = Requests.of(np.zeros(6), np.full(6, 1300, np.int64), np.full(6, 400, np.int64))
+    done = simulate_serving(msgspec.structs.replace(lanes, pools=(two,)), requests, record=True)
+    assert done.records is not None
+    assert sorted(done.records.row) == list(range(6))
+    assert done.num_preempted > 0
+
+
+def test_the_rank_with_the_longest_contexts_is_waited_for() -> None:
+    even = Requests.of(np.zeros(512), np.full(512, 1000, np.int64), np.full(512, 50, np.int64))
+    prompts = np.where(np.arange(512) % 2, 1900, 100)
+    uneven = Requests.of(np.zeros(512), prompts, np.full(512, 50, np.int64))
+    for ranks in (2, 8):
+        low, high = (float(uneven_contexts(one, np.array([ranks]))[0]) for one in (even, uneven))
+        assert low < 0.03 * ranks
+        drawn = np.random.default_rng(0).permuted(np.tile(prompts, (400, 1)), axis=1).reshape(400, ranks, -1)
+        fullest = drawn.mean(axis=2).max(axis=1).mean() / 1025.0 - 1000.0 / 1025.0
+        assert high / (512 / ranks) ** 0.5 == pytest.approx(fullest, rel=0.15)
+    assert float(uneven_contexts(uneven, np.array([1]))[0]) == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import numpy as np
 import pytest
@@ -20,7 +22,9 @@ from datahall.inference.serving_run import ServingRun
 from datahall.inference.simulation import simulate_serving
 from datahall.inference.slo import Slo
 from datahall.inference.step_table import decode_step_time
+from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.requests import Requests
+from datahall.workload.traffic.traffic import generate
 
 ROUTINGS = ["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
 
@@ -90,12 +94,10 @@ def test_the_same_seed_gives_the_same_bits_and_chunks_change_nothing() -> None:
     assert not np.array_equal(one.records.replica, other.records.replica)
 
 
-def seeded(seed: int) -> Requests:
-    return poisson(500, 20.0, seed=seed, spread=0.5)
-
-
 def test_the_number_of_workers_changes_no_bit() -> None:
     served = fleet(2, routing="two-choices")
+    # a function of the package: a worker cannot import this file
+    seeded = partial(generate, traffic_from(rate=20, isl=200, osl=50, spread=0.5, num_requests=500))
     alone = replicate_serving(served, seeded, [1, 2, 3])
     several = replicate_serving(served, seeded, [1, 2, 3], workers=2)
     for left, right in zip(alone, several, strict=True):

@@ -26,11 +26,10 @@ from datahall.inference.step_table import (
     decode_time,
     head_time,
     host_time,
+    joined_time,
     prefill_time,
     tokens_time,
 )
-from datahall.silicon.kernel import time_operators
-from datahall.workload.forward import forward_pass
 
 Serve = Callable[..., Replica]
 MEASURED = Path(datahall.__file__).parent / "validation" / "data" / "kernels" / "h200_engine_infer.csv"
@@ -59,6 +58,11 @@ def step(table: StepTable, num_decodes: int, context: float, chunks: list[tuple[
     )
 
 
+def whole_s(passes: Passes, batch: float, query: float, past: float) -> float:
+    kernels = passes.timed(passes.operators(batch, query, past))
+    return float(np.ravel(sum(one.total_s for one in kernels))[0])
+
+
 @each_kind
 def test_a_decode_step_is_a_forward_pass_and_its_exchange(
     serve: Serve, model: str, options: dict[str, object]
@@ -66,11 +70,7 @@ def test_a_decode_step_is_a_forward_pass_and_its_exchange(
     replica = serve(model, **options)
     passes, table = Passes.of(replica), price_steps(replica).table
     for num, context in ((1, 511), (16, 2047), (100, 1023), (300, 4095)):
-        operators = forward_pass(
-            replica.model, batch=float(num), query=1.0, past=float(context), sharding=passes.sharding,
-            precision=replica.precision,
-        )  # fmt: skip
-        whole = float(np.ravel(time_operators(replica.chip, operators, stack="vllm").total_s)[0])
+        whole = whole_s(passes, float(num), 1.0, float(context))
         sent = float(exchange(replica, np.array([float(num)])).total_s[0])
         gathered = head_time(table, num) - float(
             np.ravel(sum(one.total_s for one in passes.head_kernels(np.array([float(num)]))))[0]
@@ -87,11 +87,9 @@ def test_a_prompt_is_a_forward_pass_and_its_exchange(
     replica = serve(model, **options)
     passes, table = Passes.of(replica), price_steps(replica).table
     for tokens in (1023, 4095, 8191):
-        operators = forward_pass(
-            replica.model, batch=1.0, query=float(tokens), sharding=passes.sharding, precision=replica.precision,
-            logits="none",
-        )  # fmt: skip
-        whole = float(np.ravel(time_operators(replica.chip, operators, stack="vllm").total_s)[0])
+        whole = whole_s(passes, 1.0, float(tokens), 0.0) - float(
+            np.ravel(sum(one.total_s for one in passes.head_kernels(np.array([1.0]))))[0]
+        )
         sent = float(exchange(replica, np.array([float(tokens)])).total_s[0])
         found = tokens_time(table, tokens) + prefill_time(table, float(tokens), 0.0) - sent
         assert found == pytest.approx(whole, rel=0.02)
@@ -292,3 +290,40 @@ def test_our_own_passes_on_an_h200(
         ratios.append(found / measured_s)
     assert len(rows) >= 12
     assert np.mean(np.abs(np.array(ratios) - 1)) < 0.08
+
+
+@pytest.mark.parametrize("peer_to_peer", [True, False])
+@pytest.mark.parametrize(
+    ("model", "options"), [("qwen3-32b", {"tp": 2}), ("qwen3-30b-a3b", {"dp": 2, "ep": 2})]
+)
+def test_one_more_decode_never_shortens_a_step_of_two_cards(
+    serve: Serve, model: str, options: dict[str, object], peer_to_peer: bool
+) -> None:
+    replica = msgspec.structs.replace(serve(model, chip="rtx-pro-6000", **options), peer_to_peer=peer_to_peer)
+    table = price_steps(replica).table
+    times_s = np.array([decode_step_time(table, n, 1200.0) for n in range(1, 257)])
+    assert np.all(times_s > 0.98 * np.maximum.accumulate(times_s))
+
+
+def test_cards_that_send_through_their_host_take_longer(serve: Serve) -> None:
+    replica = serve("qwen3-32b", chip="rtx-pro-6000", tp=2)
+    tokens = np.array([1.0, 64.0, 2048.0])
+    staged = exchange(msgspec.structs.replace(replica, peer_to_peer=False), tokens)
+    assert np.all(staged.total_s > exchange(replica, tokens).total_s)
+
+
+def test_decodes_beside_a_prompt_cost_more_where_the_kernel_does_not_pack_their_heads(serve: Serve) -> None:
+    card, server = (
+        price_steps(serve("llama-3.1-8b", chip=name)).table for name in ("rtx-pro-6000", "h100-sxm")
+    )
+    assert 1.5 < joined_time(card, 128, 1300.0, 1024.0) / decode_time(card, 128, 1300.0) < 2.2
+    assert joined_time(server, 128, 1300.0, 1024.0) == decode_time(server, 128, 1300.0)
+
+
+def test_the_breakdown_knows_decodes_beside_a_prompt(serve: Serve) -> None:
+    replica = serve("llama-3.1-8b", chip="rtx-pro-6000")
+    table = price_steps(replica).table
+    figure = step_breakdown(replica, num_decodes=64, mean_context=1500, chunks=[(1000, 500)])
+    extra_s = joined_time(table, 64, 1500.0, 1000.0) - decode_time(table, 64, 1500.0)
+    assert figure.value == pytest.approx(step(table, 64, 1500.0, [(1000, 500)]) + extra_s, rel=0.03)
+    assert extra_s > 0.06 * figure.value

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.compiled import Kernel
+from datahall.inference.step_column import joined_times
 from datahall.inference.step_table import (
     GRID_PER_OCTAVE,
     StepTable,
@@ -16,6 +17,7 @@ from datahall.inference.step_table import (
     grid_place,
     head_time,
     host_time,
+    joined_time,
     prefill_time,
     tokens_time,
 )
@@ -84,3 +86,14 @@ def test_the_compiled_reader_reads_the_same() -> None:
 
 def read_all(table: StepTable) -> float:
     return decode_step_time(table, 9, 33.0) + prefill_time(table, 17.0, 5.0)
+
+
+@given(st.integers(1, 32), st.floats(0, 3000), st.integers(1, 2048))
+def test_decodes_beside_a_chunk_pay_for_it(num: int, context: float, chunk: int) -> None:
+    plain = linear()
+    joined = plain._replace(joined_s=2.0 * plain.decode_s, empty_s=np.array([0.125]))
+    assert joined_time(plain, num, context, chunk) == decode_time(plain, num, context)
+    found = joined_time(joined, num, context, chunk)
+    assert found == pytest.approx(num * (2.0 * context + 0.125 * chunk), rel=1e-6)
+    column = joined_times(joined, np.array([float(num)]), context, np.array([float(chunk)]))
+    assert column[0] == pytest.approx(found, rel=1e-6)

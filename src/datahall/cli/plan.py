@@ -60,6 +60,11 @@ def command() -> None:
     metavar="LIST",
     help="What may also go to the host: optimizer, parameters, activations; to drives as optimizer:nvme.",
 )
+@click.option(
+    "--imbalance",
+    metavar="RATIO",
+    help="Load of the busiest rank that holds experts over the mean, e.g. 1.2 (default: chance alone).",
+)
 def train(
     model: str,
     tokens: str,
@@ -72,6 +77,7 @@ def train(
     framework: str,
     state: str,
     offload: str,
+    imbalance: str | None,
     catalog: Catalog,
 ) -> Answer:
     """The fastest layout that fits, or the fewest chips for a deadline.
@@ -82,7 +88,7 @@ def train(
 
     return plan_train(
         model, tokens=tokens, chips=chips, deadline=deadline, chip=chip, seq=seq, global_batch=global_batch,
-        precision=precision, framework=framework, state=state, offload=offload, catalog=catalog,
+        precision=precision, framework=framework, state=state, offload=offload, imbalance=imbalance, catalog=catalog,
     )  # fmt: skip
 
 

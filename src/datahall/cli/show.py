@@ -95,6 +95,8 @@ def model(
 @click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, fp8-kv8, w4a16, nvfp4, …")
 @click.option("--tp", metavar="N", help="Chips that share each layer (default: the fewest that do).")
 @click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, trtllm, …")
+@click.option("--adapters", metavar="N", help="LoRA adapters on the chips beside the model.")
+@click.option("--adapter-rank", default="16", show_default=True, metavar="N", help="Their rank.")
 def fit(catalog: Catalog, **asked: str | None) -> Answer:
     """Does it fit, how many sequences, and which precision makes it fit.
 

@@ -107,6 +107,11 @@ def fabric(file: str, level: str, check_with: str, catalog: Catalog) -> Traced:
 @click.option(
     "--nic", default="0", metavar="RATE", help='Network of a chip, e.g. "400 Gb/s" (default: its usual one).'
 )
+@click.option(
+    "--imbalance",
+    metavar="RATIO",
+    help="Load of the busiest rank that holds experts over the mean, e.g. 1.2 (default: chance alone).",
+)
 @click.option("--slow-hosts", default="0", metavar="SHARE", help='Hosts that are always slow, e.g. "0.5 %".')
 @click.option("--slow-by", default="10 %", show_default=True, metavar="SHARE", help="By how much.")
 @click.option("--jitter", default="0", metavar="SHARE", help="Standard deviation of a chip's time in a step.")
@@ -188,6 +193,16 @@ def train(model: str, catalog: Catalog, **asked: Any) -> Traced:
     "--acceptance", default="50 %", show_default=True, metavar="SHARE", help="Chance that one is kept."
 )
 @click.option("--nic", metavar="RATE", help='Network of a chip, e.g. "400 Gb/s" (default: its usual one).')
+@click.option("--adapters", metavar="N", help="LoRA adapters that requests ask for (popularity: Zipf, 1).")
+@click.option("--adapter-rank", default="16", show_default=True, metavar="N", help="Their rank.")
+@click.option("--resident-adapters", metavar="N", help="How many are on the chips at once (default: all).")
+@click.option(
+    "--host-cache", metavar="SIZE", help="Memory of a replica's hosts for blocks that leave the chips."
+)
+@click.option("--drive-cache", metavar="SIZE", help="And drives for blocks that leave that memory.")
+@click.option(
+    "--drive-rate", metavar="RATE", help="Of a chip's share of them (default: as servers are sold)."
+)
 @click.option("--autoscale", default="", metavar="MIN..MAX", help="Replicas by load, e.g. 1..16, or 0..8:24.")
 @click.option(
     "--cold-start", default="2min", show_default=True, metavar="TIME", help="Until a new replica serves."

@@ -31,10 +31,23 @@ def preempt(s: State, replica: int, slot: int, now: float) -> float:
         moved_s = pool["swap_token_s"] * one["done"]
     else:
         forget_computed(s, slot)
-    if rep["partial"] == slot:
-        rep["partial"] = NONE
+    resume_without(s, replica, slot)
     queue_first(s, replica, slot, now)
     return moved_s
+
+
+@inline
+def resume_without(s: State, replica: int, slot: int) -> None:
+    """A request leaves the chain of prompts that were cut, if it is in it."""
+    ahead, one = NONE, int(s.replicas[replica]["partial"])
+    while one != NONE and one != slot:
+        ahead, one = one, int(s.slots[one]["waits"])
+    if one == NONE:
+        return
+    if ahead == NONE:
+        s.replicas[replica]["partial"] = s.slots[slot]["waits"]
+    else:
+        s.slots[ahead]["waits"] = s.slots[slot]["waits"]
 
 
 @inline
@@ -62,13 +75,16 @@ def readmit(s: State, replica: int, now: float) -> float:
 
 @inline
 def next_blocks(s: State, replica: int, left: int) -> int:
-    """Blocks that the next piece of the prompt that was cut needs, with so many tokens of budget left."""
-    rep = s.replicas[replica]
-    if rep["partial"] == NONE or left <= 0:
-        return 0
-    one, pool = s.slots[rep["partial"]], s.pools[rep["pool"]]
-    chunk = min(one["todo"] - one["done"], left, pool["budget"])
-    return int(max(0, ceil_div(one["done"] + chunk, pool["block_tokens"]) + one["fixed"] - one["blocks"]))
+    """Blocks that the next pieces of prompts that were cut need, with so many tokens of budget left."""
+    rep, blocks = s.replicas[replica], 0
+    pool, slot = s.pools[rep["pool"]], int(rep["partial"])
+    while slot != NONE and left > 0:
+        one = s.slots[slot]
+        chunk = min(one["todo"] - one["done"], left, pool["budget"])
+        blocks += max(0, ceil_div(one["done"] + chunk, pool["block_tokens"]) + one["fixed"] - one["blocks"])
+        left -= chunk
+        slot = int(one["waits"])
+    return int(blocks)
 
 
 @inline
@@ -148,7 +164,8 @@ def take_prompts(s: State, replica: int, left: int, preempted: bool, now: float)
         if blocks > 0:
             rep["free"] -= blocks
             one["blocks"] += blocks
+        if resumed != NONE:
+            resumed = rep["partial"] = one["waits"]
         one["waits"], head = head, slot
         left -= chunk
-        resumed = rep["partial"] = NONE
     rep["step_head"] = head

@@ -22,6 +22,7 @@ from datahall.fabric.collectives.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.custom import ENGINES, AllReduceTimes, serving_all_reduce_times
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
+from datahall.fabric.collectives.staged import staged_link, staged_times
 from datahall.fabric.collectives.system import STRENGTH, System, system_of
 from datahall.inference.replica import Replica
 from datahall.inference.routing import imbalance
@@ -63,7 +64,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
     levels: list[Basis] = ["measured"]
     tensor_s = none
     if replica.tp > 1:
-        reduced = all_reduce(system, num_tokens * row_bytes, replica.tp, replica.engine.stack)
+        reduced = _reduced(replica, system, num_tokens * row_bytes)
         tensor_s = (num_reduced + 1) * reduced.time_s  # + 1: the embedding, cut by vocabulary
         levels.append(reduced.level)
     expert_s = num_expert * _experts(replica, system, num_tokens) if meets else none
@@ -82,7 +83,21 @@ def gather_logits(replica: Replica, num_rows: Column) -> Column:
         return np.zeros_like(num_rows)
     size = num_rows * replica.model.vocab * replica.precision.wide_bytes_per_value
     system = replica_system(replica)
-    return _group(system, "all-gather", size, replica.tp)
+    return _group(system, "all-gather", size, replica.tp, link=_staged_link(replica, system))
+
+
+def _staged_link(replica: Replica, system: System) -> float:
+    """What a card reaches through host memory; 0 where cards need not [B/s]."""
+    return 0.0 if replica.peer_to_peer else staged_link(system, replica.engine.stack).bytes_per_s
+
+
+def _reduced(replica: Replica, system: System, size_bytes: Column) -> AllReduceTimes:
+    if not replica.peer_to_peer:
+        link = staged_link(system, replica.engine.stack)
+        return AllReduceTimes(
+            staged_times("all-reduce", size_bytes, replica.tp, link.bytes_per_s), link.level
+        )
+    return all_reduce(system, size_bytes, replica.tp, replica.engine.stack)
 
 
 def all_reduce(system: System, size_bytes: Column, num_ranks: int, stack: str) -> AllReduceTimes:
@@ -140,7 +155,10 @@ def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:
         return _all_to_all(replica, system, num_tokens)
     size = num_tokens * replica.dp * replica.model.hidden * replica.precision.wide_bytes_per_value
     ranks = replica.dp * replica.tp
-    return _group(system, "all-gather", size, ranks) + _group(system, "reduce-scatter", size, ranks)
+    link = _staged_link(replica, system)
+    return _group(system, "all-gather", size, ranks, link=link) + _group(
+        system, "reduce-scatter", size, ranks, link=link
+    )
 
 
 def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
@@ -177,9 +195,19 @@ def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: flo
 
 
 def _group(
-    system: System, collective: Collective, size_bytes: Column, num_ranks: int, stride: int = 1
+    system: System,
+    collective: Collective,
+    size_bytes: Column,
+    num_ranks: int,
+    stride: int = 1,
+    link: float = 0.0,
 ) -> Column:
-    """Times of a collective of the library, found at a few sizes and read between them [s]."""
+    """Times of a collective of the library, found at a few sizes and read between them [s].
+
+    With a `link`, cards send through host memory at that rate [B/s].
+    """
+    if link:
+        return staged_times(collective, size_bytes, num_ranks, link)
     low, high = float(size_bytes.min()), float(size_bytes.max())
     doublings = np.log2(high / low) if low > 0 else 0.0
     sizes = size_bytes

@@ -20,6 +20,7 @@ import msgspec
 from datahall.catalog.chip import Chip
 from datahall.catalog.model import Layer, Model
 from datahall.inference.activation_peak import activation_peak_bytes
+from datahall.inference.adapters import resident_bytes
 from datahall.inference.replica import Replica
 from datahall.inference.speculation import draft_model, shares_tables
 from datahall.workload.kv_cache import kv_values_per_token, recurrent_state_bytes
@@ -47,6 +48,7 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
     activation_bytes: float
     reserved_bytes: float
     pool_bytes: float  # left for the cache
+    adapter_bytes: float = 0.0  # resident ones
 
     @property
     def tokens(self) -> int:
@@ -89,7 +91,8 @@ def divide_memory(replica: Replica) -> KvCapacity:
     inside = engine.activations_inside
     activations = activation_peak_bytes(replica) if inside else 0.0
     reserved = engine.reserved_bytes if inside else 0.0
-    rest = weights + activations + reserved
+    adapters = resident_bytes(replica)
+    rest = weights + adapters + activations + reserved
     free = (
         engine.memory_fraction * (memory - rest)
         if engine.fraction_of_free
@@ -113,6 +116,7 @@ def divide_memory(replica: Replica) -> KvCapacity:
         memory_bytes=memory,
         usable_bytes=engine.memory_fraction * memory,
         weight_bytes=weights,
+        adapter_bytes=adapters,
         activation_bytes=activations,
         reserved_bytes=reserved,
         pool_bytes=free,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.compiled import inline
 from datahall.inference.decode_clock import leap_time, steps_until
 from datahall.inference.histogram import add
+from datahall.inference.kv_tiers import lift_any
 from datahall.inference.prefix_cache import forget, unlink
 from datahall.inference.running import forget_computed, leave_queue, queue_last
 from datahall.inference.scheduler import DECODES, IDLE, WAITS
@@ -223,6 +224,10 @@ def clear_replica(s: State, replica: int) -> None:
         entry = rep["oldest"]
         unlink(s, replica, entry)
         forget(s, entry)
+    entry = lift_any(s, replica)
+    while entry != NONE:
+        forget(s, entry)
+        entry = lift_any(s, replica)
     rep["outstanding"], rep["free"] = 0, s.pools[rep["pool"]]["blocks"]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.compiled import inline
+from datahall.inference.kv_tiers import count_lifted, lift, sunk
 from datahall.inference.serving_state import ENTRY, NONE, Records, State
 
 LOW = (1 << 31) - 1
@@ -123,13 +124,16 @@ def link_newest(s: State, replica: int, entry: int) -> None:
 
 @inline
 def num_hits(s: State, replica: int, slot: int, block_tokens: int, most: int) -> tuple[int, int]:
-    """Leading blocks of a request that are known, up to `most`, and how many of these nobody uses."""
+    """Leading blocks of a request that are known, up to `most`, and how many of these nobody uses.
+
+    A block below the chip is one that nobody uses: like those it takes a free block when it is shared.
+    """
     unused = 0
     for block in range(most):
         entry = find(s, block_key(s, replica, slot, block, block_tokens))
         if entry == NONE:
             return block, unused
-        if s.entries[entry]["users"] == 0:
+        if s.entries[entry]["users"] <= 0:
             unused += 1
     return most, unused
 
@@ -148,6 +152,11 @@ def share_blocks(
         entry = find(s, key)
         if entry == NONE:
             entry = insert(s, key)
+        elif s.entries[entry]["users"] < 0:
+            if not computed:
+                count_lifted(s, replica, slot, entry)
+                rep["free"] -= 1
+            lift(s, replica, entry)
         elif s.entries[entry]["users"] == 0:
             unlink(s, replica, entry)
             rep["free"] -= 0 if computed else 1
@@ -172,6 +181,9 @@ def release_blocks(s: State, replica: int, slot: int, block_tokens: int, held: i
                 rep["free"] += 1
         elif entry == NONE:
             link_newest(s, replica, insert(s, key))
+        elif s.entries[entry]["users"] < 0:
+            lift(s, replica, entry)
+            link_newest(s, replica, entry)
         elif s.entries[entry]["users"] == 0:
             unlink(s, replica, entry)
             link_newest(s, replica, entry)
@@ -180,12 +192,14 @@ def release_blocks(s: State, replica: int, slot: int, block_tokens: int, held: i
 
 @inline
 def make_blocks(s: State, replica: int) -> None:
-    """Forget the oldest entries that stand on blocks which have been taken."""
+    """The oldest entries that stand on blocks which have been taken go down, or are forgotten."""
     rep = s.replicas[replica]
     while rep["cached"] > rep["free"]:
         entry = rep["oldest"]
         unlink(s, replica, entry)
-        forget(s, entry)
+        entry = sunk(s, replica, entry)
+        if entry != NONE:
+            forget(s, entry)
 
 
 def new_entries(num_blocks: int) -> Records:

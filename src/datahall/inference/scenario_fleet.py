@@ -14,7 +14,8 @@ from datahall.inference.disaggregation import handoff_of
 from datahall.inference.engine import Batching, Engine, ExpertExchange, Preemption, engine_on
 from datahall.inference.fleet import Outage, Pool, Role
 from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.replica import Replica, Speculation
+from datahall.inference.offload import drive_bytes_per_s, lower_tiers
+from datahall.inference.replica import Adapters, Replica, Speculation
 from datahall.inference.scenario_file import (
     Elsewhere,
     Place,
@@ -69,13 +70,25 @@ POOL: dict[str, Rule] = {
     "kv_blocks": Rule("count", 0.0),
     "domain": Rule("count", 0.0),
     "nic": Rule("bytes_per_s", 0.0),
+    "host_cache": Rule("bytes", 0.0),
+    "host_link": Rule("bytes_per_s", 0.0),
+    "drive_cache": Rule("bytes", 0.0),
+    "drive_rate": Rule("bytes_per_s", 0.0),
     "handoff": Rule("bytes_per_s", 0.0, above=True),
     "speculation": Elsewhere("text"),
+    "adapters": Elsewhere("text"),
 }
 SPECULATION = {
     "draft": Rule("text", "mtp", required=True),
     "num_draft": Rule("count", 3.0, least=1),
     "acceptance": Rule("fraction", 0.5),
+}
+ADAPTERS = {
+    "num": Rule("count", 1.0, least=1, required=True),
+    "rank": Rule("count", 16.0, least=1),
+    "resident": Rule("count", 0.0),
+    "zipf": Rule("ratio", 1.0),
+    "mlp": Rule("flag", True),
 }
 OUTAGE = {
     "replica": Elsewhere("text"),
@@ -140,6 +153,19 @@ def _speculation(reader: ServingReader, place: Place, raw: Raw) -> Speculation |
     )
 
 
+def _adapters(reader: ServingReader, place: Place, raw: Raw) -> Adapters | None:
+    if "adapters" not in raw:
+        return None
+    values = reader.table((*place, "adapters"), raw["adapters"], ADAPTERS)
+    return Adapters(
+        num=max(1, whole(values["num"])),
+        rank=max(1, whole(values["rank"])),
+        num_resident=whole(values["resident"]),
+        zipf_factor=number(values["zipf"]),
+        mlp=bool(values["mlp"]),
+    )
+
+
 def _replica(
     reader: ServingReader,
     place: Place,
@@ -168,11 +194,16 @@ def _replica(
         dp=whole(values["dp"]),
         ep=whole(values["ep"]),
         speculation=speculation,
+        adapters=_adapters(reader, place, raw),
         max_context=whole(values["max_context"]),
         routing_skew=number(values["routing_skew"]),
         kv_blocks=whole(values["kv_blocks"]),
         num_domain=whole(values["domain"]),
         nic_bytes_per_s=number(values["nic"]),
+        host_cache_bytes=number(values["host_cache"]),
+        host_bytes_per_s=number(values["host_link"]),
+        drive_cache_bytes=number(values["drive_cache"]),
+        drive_bytes_per_s=number(values["drive_rate"]) or drive_bytes_per_s(chip, catalog.servers()),
     )
 
 
@@ -188,6 +219,8 @@ def _changed(engine: Engine, values: dict[str, Read]) -> Engine:
 def _stands(reader: ServingReader, place: Place, replica: Replica) -> bool:
     """Whether the model divides as asked, its steps have a price, and the cache has room."""
     if reader.attempt(place, lambda: price_steps(replica)) is None:
+        return False
+    if reader.attempt(place, lambda: lower_tiers(replica)) is None:
         return False
     return reader.attempt(place, lambda: kv_capacity(replica)) is not None
 

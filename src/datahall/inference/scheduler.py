@@ -11,6 +11,7 @@ from datahall.events.trace import record
 from datahall.inference.admission import next_blocks, preempt, readmit, take_batch, take_prompts
 from datahall.inference.decode_clock import blocks_needed, leap_time, ticks_that_fit
 from datahall.inference.histogram import add
+from datahall.inference.kv_tiers import NUM_TIERS, shown_time
 from datahall.inference.prefix_cache import make_blocks
 from datahall.inference.serving_state import (
     CONTINUOUS,
@@ -23,7 +24,14 @@ from datahall.inference.serving_state import (
     post,
     step_table,
 )
-from datahall.inference.step_table import decode_time, head_time, host_time, prefill_time, ranks_time
+from datahall.inference.step_table import (
+    decode_time,
+    head_time,
+    host_time,
+    joined_time,
+    prefill_time,
+    ranks_time,
+)
 
 ITL = 2  # row of the histogram
 IDLE, DECODES, PROMPTS_ONLY, WAITS = range(4)  # what a replica has in flight
@@ -72,7 +80,8 @@ def price_step(
 ) -> None:
     """The time of the step that was decided on; it is leaped where nobody can join before the next one ends.
 
-    Data-parallel ranks (lanes) share decodes evenly and end their step together; a prompt is on one of them.
+    Data-parallel ranks (lanes) share decodes evenly and end their step together; a prompt is on one of them, and the
+    rank with the longest contexts is waited for (`uneven_contexts`).
     """
     rep = s.replicas[replica]
     pool = s.pools[rep["pool"]]
@@ -94,7 +103,11 @@ def price_step(
     num, context = ceil_div(decodes, lanes), 0.0
     if decodes > 0:
         context = rep["context"] / decodes + 1.0
+        if decodes > lanes:
+            context *= 1.0 + pool["uneven"] / num**0.5
     attention_s = decode_time(table, num, context)
+    if prompts > 0:
+        attention_s = joined_time(table, num, context, float(longest))
     step_s = (
         ranks_time(
             table,
@@ -107,6 +120,8 @@ def price_step(
         + host_time(table, ceil_div(decodes + prompts, lanes))
         + moved_s
     )
+    if s.fleet[0]["caching"] and s.tiers[NUM_TIERS * replica]["lifted_s"] > 0.0:
+        step_s += shown_time(s, replica, step_s - moved_s)
     leap, growth_s = 1, 0.0
     if prompts == 0:
         leap = s.heap[replica, 0] - rep["clock"]

@@ -85,7 +85,7 @@ def emit_first(s: State, replica: int, now: float) -> int:
         one["waits"] = NONE
         one["done"] += one["chunk"]
         if one["done"] < one["todo"]:
-            rep["partial"] = slot
+            one["waits"], rep["partial"] = rep["partial"], slot  # ranks cut one prompt each: in their order
         else:
             one["emitted"] += 1
             if one["first_s"] < 0.0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from datahall.inference.kv_tiers import NUM_TIERS
 from datahall.inference.serving_run import Records, ReplicaUse, ServingRun
 from datahall.inference.serving_state import OFF, State
 from datahall.inference.serving_state import Records as Rows
@@ -46,6 +47,8 @@ def summarise(state: State, ended: Rows) -> ServingRun:
         records=_records(ended) if whole["record"] else None,
         trace=state.trace if state.trace.kept.size > 1 else None,
         num_events=int(whole["num_events"]),
+        host_hit_tokens=int(state.tiers["hit_tokens"][0::NUM_TIERS].sum()),
+        drive_hit_tokens=int(state.tiers["hit_tokens"][1::NUM_TIERS].sum()),
     )
 
 
@@ -82,6 +85,8 @@ def _use(state: State, now_s: float) -> ReplicaUse:
         output_tokens=rows["output_tokens"].copy(),
         free_blocks=rows["free"].copy(),
         blocks=blocks.copy(),
+        host_blocks=state.tiers["held"][0::NUM_TIERS].copy(),
+        drive_blocks=state.tiers["held"][1::NUM_TIERS].copy(),
     )
 
 

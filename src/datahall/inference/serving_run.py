@@ -64,6 +64,8 @@ class ReplicaUse(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: Ints
     free_blocks: Ints  # at the end
     blocks: Ints
+    host_blocks: Ints  # known in the host's memory at the end
+    drive_blocks: Ints  # and on drives
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     num_rerouted: int
     prompt_tokens: int
     output_tokens: int
-    hit_tokens: int
+    hit_tokens: int  # found in a cache of prefixes, wherever
     measured_s: float
     queue_mean: float
     queue_peak: int
@@ -103,6 +105,8 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace | None = None
     num_events: int = 0
     scaling: Scaling | None = None  # where replicas are scaled
+    host_hit_tokens: int = 0  # of hit_tokens, lifted from the host's memory; counted when a prompt begins
+    drive_hit_tokens: int = 0  # and from drives
 
     @property
     def num_rejected(self) -> int:

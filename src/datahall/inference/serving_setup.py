@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.events.trace import new_trace
 from datahall.inference import histogram
+from datahall.inference.adapters import first_token_s
 from datahall.inference.balancing import FIRST_REGION, list_members
 from datahall.inference.disaggregation import handoff_of
 from datahall.inference.fleet import Fleet, Pool
 from datahall.inference.kv_capacity import KvCapacity, kv_capacity
+from datahall.inference.kv_tiers import NUM_TIERS
+from datahall.inference.offload import host_bytes_per_s, lower_tiers, token_bytes
 from datahall.inference.prefix_cache import new_entries
 from datahall.inference.replica import Speculation
 from datahall.inference.serving_loop import make_queue
@@ -27,6 +31,7 @@ from datahall.inference.serving_state import (
     REPLICA,
     ROW,
     SLOT,
+    TIER,
     Records,
     State,
     Tables,
@@ -34,8 +39,7 @@ from datahall.inference.serving_state import (
 from datahall.inference.speculation import tokens_per_step
 from datahall.inference.step_price import price_steps, round_token_budget
 from datahall.inference.step_table import GRID_PER_OCTAVE, StepTable, tokens_time
-from datahall.training.host import host_of
-from datahall.workload.kv_cache import kv_bytes_per_token
+from datahall.workload.traffic.requests import Requests
 
 ROLES = ("both", "prefill", "decode")
 BATCHINGS = ("continuous", "static", "dynamic")
@@ -60,7 +64,8 @@ def new_state(
         row["verified"] = table.num_verified
     replicas, most = new_replicas(fleet, pools), int((pools["sequences"] * pools["lanes"]).max())
     num_regions = len(fleet.distance_s)
-    num_blocks = int(pools["blocks"][replicas["pool"]].sum()) if caching else 0
+    tiers = new_tiers(fleet, replicas["pool"])
+    num_blocks = int(pools["blocks"][replicas["pool"]].sum() + tiers["blocks"].sum()) if caching else 0
     entries = new_entries(num_blocks)
     state = State(
         fleet=np.zeros(1, FLEET),
@@ -79,6 +84,7 @@ def new_state(
         trace=new_trace(trace_steps),
         entries=entries,
         keys=np.zeros(1, np.int64),
+        tiers=tiers,
     )
     state.slots["free"] = np.arange(num_slots - 1, -1, -1)
     whole = state.fleet[0]
@@ -113,12 +119,13 @@ def fill_pool(row: np.void, pool: Pool) -> None:
     row["swap"] = engine.preemption == "swap"
     row["max_context"] = replica.max_context or replica.model.max_context
     row["steps_per_block"] = max(1, round(engine.block_tokens / per_step))
-    row["wait_s"], row["first_token_s"] = engine.wait_s, engine.first_token_s
+    row["wait_s"], row["first_token_s"] = engine.wait_s, first_token_s(replica)
     row["tokens_per_step"] = per_step
     if replica.speculation is not None:
         row["excess_steps"], row["step_spread"] = renewal(replica.speculation, per_step)
     if row["swap"]:
-        row["swap_token_s"] = _swap_token_s(pool)
+        row["swap_token_s"] = token_bytes(replica) / host_bytes_per_s(replica)
+    row["layer_share"] = 1.0 / replica.model.num_layers
     if pool.role == "prefill":
         moved = pool.handoff or handoff_of(replica)
         row["handoff_setup_s"], row["handoff_token_s"] = moved.setup_s, moved.token_s
@@ -139,13 +146,15 @@ def renewal(speculation: Speculation, mean: float) -> tuple[float, float]:
     return (square - mean) / (2.0 * mean * mean), float(np.sqrt(max(0.0, square - mean * mean) / mean**3))
 
 
-def _swap_token_s(pool: Pool) -> float:
-    """Time to move the cache of one token between chip and host, all chips of a replica at once [s]."""
-    replica = pool.replica
-    rate = host_of(replica.chip).link_bytes_per_s
-    if not isfinite(rate):
-        raise ScenarioError(f"no host link is known for {replica.chip.name}", hint='preemption = "recompute"')
-    return float(kv_bytes_per_token(replica.model, replica.precision, float(replica.tp))) / replica.pp / rate
+def new_tiers(fleet: Fleet, pool_of: np.ndarray) -> Records:
+    """Host memory and drives of each replica, empty."""
+    tiers = np.zeros(NUM_TIERS * pool_of.size, TIER)
+    tiers["oldest"] = tiers["newest"] = tiers["lifting"] = NONE
+    sizes = [lower_tiers(pool.replica) for pool in fleet.pools]
+    for tier in range(NUM_TIERS):
+        tiers["blocks"][tier::NUM_TIERS] = np.array([size[tier].num_blocks for size in sizes])[pool_of]
+        tiers["block_s"][tier::NUM_TIERS] = np.array([size[tier].block_s for size in sizes])[pool_of]
+    return tiers
 
 
 def new_replicas(fleet: Fleet, pools: Records) -> Records:
@@ -175,6 +184,25 @@ def new_replicas(fleet: Fleet, pools: Records) -> Records:
     return replicas
 
 
+def uneven_contexts(requests: Requests, num_ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How far the rank with the longest contexts lies above the mean of all, for one sequence per rank.
+
+    Routers balance the number of requests, not their tokens.  A sequence is met with a chance in proportion to its
+    output, anywhere between its prompt and its end; the mean of n of them spreads by 1/√n of one, and of k normal
+    ranks the highest lies Φ⁻¹((k − 3/8)/(k + 1/4)) spreads above their mean.  Reference: Blom (1958).
+
+    >>> one = Requests.of(np.zeros(2), np.array([500, 1500]), np.array([1, 1]))
+    >>> uneven_contexts(one, np.array([1, 2])).round(2).tolist()
+    [0.0, 0.29]
+    """
+    prompt, output = requests.prompt.astype(np.float64), np.maximum(requests.output, 1).astype(np.float64)
+    mean = np.average(prompt + output / 2.0, weights=output)
+    square = np.average(prompt**2 + prompt * output + output**2 / 3.0, weights=output)
+    spread = np.sqrt(max(0.0, square / mean**2 - 1.0))
+    places = [NormalDist().inv_cdf((k - 0.375) / (k + 0.25)) if k > 1 else 0.0 for k in num_ranks.tolist()]
+    return np.asarray(spread * np.array(places), dtype=np.float64)
+
+
 def step_tables(fleet: Fleet) -> list[StepTable]:
     """The table of each pool."""
     return [pool.table or price_steps(pool.replica).table for pool in fleet.pools]
@@ -195,7 +223,17 @@ def stack(tables: list[StepTable]) -> Tables:
         ),
         np.stack([table.host for table in tables]),
         np.stack([_longer(table.met_s, max(one.met_s.size for one in tables)) for table in tables]),
+        _joined(tables),
+        np.stack([table.empty_s for table in tables]),
     )
+
+
+def _joined(tables: list[StepTable]) -> np.ndarray:
+    """Decodes beside prompts; a table without them reads its decodes where another of the fleet has them."""
+    if all(table.joined_s.size == 1 for table in tables):
+        return np.stack([table.joined_s for table in tables])
+    filled = [table.joined_s if table.joined_s.size > 1 else table.decode_s for table in tables]
+    return np.ascontiguousarray([_wider(one, filled, False) for one in filled])
 
 
 def _longer(values: np.ndarray, size: int) -> np.ndarray:

@@ -57,7 +57,7 @@ POOL = _record(
     "role lanes budget sequences block_tokens blocks chunked mixed whole reserve swap batching max_context"
     " steps_per_block caching region verified",
     "wait_s first_token_s swap_token_s tokens_per_step excess_steps step_spread handoff_setup_s handoff_token_s"
-    " handoff_shown state_blocks window_tokens window_token_blocks",
+    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven",
 )
 # One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
 REPLICA = _record(
@@ -75,7 +75,8 @@ ENDED = _record(
 # Numbers of the whole fleet.
 FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
-    " prompt_tokens output_tokens hit_tokens num_free_slots next_row last_rows users num_ended turn held num_spare"
+    " prompt_tokens output_tokens hit_tokens"
+    " num_free_slots next_row last_rows users num_ended turn held num_spare"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill",
     "now_s warmup_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s last_end_s"
     " sum_t sum_tt sum_q sum_tq last_arrival_s",
@@ -84,6 +85,11 @@ FLEET = _record(
 
 # One known block of a prefix cache; `at` and `spare` are the hash table and the list of spare entries beside them.
 ENTRY = _record("at key users older newer spare", "")
+# One tier below the chips of a replica, and its list of blocks; block_s: the way of one up.  The first one of a replica
+# also sums up what the prompts of a step have lifted: all of them, the last (`lifting`), and the one with the most.
+TIER = _record(
+    "oldest newest held blocks hit_tokens lifting", "block_s lifted_s own_lifted_s longest_lifted_s"
+)
 
 
 class Tables(NamedTuple):
@@ -95,6 +101,8 @@ class Tables(NamedTuple):
     prefill_s: Floats
     host: Floats
     met_s: Floats
+    joined_s: Floats
+    empty_s: Floats
 
 
 class State(NamedTuple):
@@ -118,6 +126,7 @@ class State(NamedTuple):
     trace: Trace
     entries: Records  # the prefix cache of all replicas
     keys: Ints  # of blocks, as a trace gives them
+    tiers: Records  # [2·replica + tier] below the chips: host memory, drives
 
 
 @inline
@@ -131,6 +140,8 @@ def step_table(tables: Tables, pool: int, num_verified: int) -> StepTable:
         tables.host[pool],
         num_verified,
         tables.met_s[pool],
+        tables.joined_s[pool],
+        tables.empty_s[pool],
     )
 
 

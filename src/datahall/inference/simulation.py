@@ -19,7 +19,7 @@ from datahall.inference.serving_feed import Feed, shares_prefixes
 from datahall.inference.serving_loop import advance, widen_queue
 from datahall.inference.serving_result import summarise
 from datahall.inference.serving_run import Scaling, ServingRun
-from datahall.inference.serving_setup import NUM_SLOTS, new_state, stack, step_tables
+from datahall.inference.serving_setup import NUM_SLOTS, new_state, stack, step_tables, uneven_contexts
 from datahall.inference.serving_state import (
     ACTIVE,
     DONE,
@@ -96,6 +96,7 @@ def simulate_serving(
         trace_steps=TRACE_STEPS if trace_s > 0 else 0,
         num_slots=max(NUM_SLOTS, 2 * users + 64),
     )
+    state.pools["uneven"] = uneven_contexts(first, state.pools["lanes"])
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     state.posts["kind"][:users] = NEXT

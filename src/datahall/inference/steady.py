@@ -21,9 +21,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.inference.adapters import first_token_s
 from datahall.inference.kv_capacity import KvCapacity
 from datahall.inference.replica import Replica
-from datahall.inference.step_column import Column, met_times, prefill_times, step_times
+from datahall.inference.step_column import (
+    Column,
+    decode_times,
+    joined_times,
+    met_times,
+    prefill_times,
+    step_times,
+)
 from datahall.inference.step_price import round_token_budget
 from datahall.inference.step_table import StepTable
 
@@ -182,6 +190,9 @@ def _steps(table: StepTable, replica: Replica, load: Load, n: Column, count: Col
     given = (decodes, own * load.computed / pieces, attention_s, own, count / lanes * load.computed / pieces)
     num, tokens, prompts_s, rows, mean = (np.ravel(np.broadcast_to(one, decodes.shape)) for one in given)
     step_s = step_times(table, num * load.verified + tokens, num, context, prompts_s, num + rows)
+    piece = np.ravel(np.broadcast_to(np.minimum(load.computed, room), decodes.shape))
+    beside_s = joined_times(table, num, context, piece) - decode_times(table, num, context)
+    step_s += np.where(tokens > 0.0, beside_s, 0.0)
     if lanes > 1:
         step_s += met_times(table, num * load.verified + mean) - met_times(
             table, num * load.verified + tokens
@@ -246,8 +257,9 @@ def _first_tokens(
     queue_s = (
         busy / (1.0 - busy) * (1.0 + load.spread**2) / 2.0 * load.computed / room * steps.step_s[:, fill]
     )
-    extra_s = replica.engine.first_token_s + queue_s
-    return mean_s + extra_s, high_s + replica.engine.first_token_s - np.log1p(-percentile) * queue_s
+    waited_s = first_token_s(replica)
+    extra_s = waited_s + queue_s
+    return mean_s + extra_s, high_s + waited_s - np.log1p(-percentile) * queue_s
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,14 +37,21 @@ def met_times(table: StepTable, tokens: Column) -> Column:
 
 def decode_times(table: StepTable, decodes: Column, context: float) -> Column:
     """`decode_time` over a column of sequences, all of one mean context."""
-    axis = _axis(table.decode_s.shape[1])
-    by_rows = np.array([np.interp(context, axis, row) for row in _rows_needed(table, decodes)])
-    places = np.arange(by_rows.size)
-    return np.asarray(np.interp(decodes, places, by_rows))
+    return _by_context(table.decode_s, decodes, context)
 
 
-def _rows_needed(table: StepTable, decodes: Column) -> NDArray[np.float64]:
-    return table.decode_s[: int(np.ceil(decodes.max(initial=1.0))) + 1]
+def joined_times(table: StepTable, decodes: Column, context: float, chunk: Column) -> Column:
+    """`joined_time` over columns of sequences and of the longest chunk beside them."""
+    if table.joined_s.size == 1:
+        return decode_times(table, decodes, context)
+    return np.asarray(_by_context(table.joined_s, decodes, context) + table.empty_s[0] * decodes * chunk)
+
+
+def _by_context(times: NDArray[np.float64], decodes: Column, context: float) -> Column:
+    axis = _axis(times.shape[1])
+    needed = times[: int(np.ceil(decodes.max(initial=1.0))) + 1]
+    by_rows = np.array([np.interp(context, axis, row) for row in needed])
+    return np.asarray(np.interp(decodes, np.arange(by_rows.size), by_rows))
 
 
 def prefill_times(table: StepTable, chunk: Column, past: Column) -> Column:

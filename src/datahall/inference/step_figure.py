@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.breakdown import Band, Breakdown
+from datahall.inference.adapters import products_s, reads_s
 from datahall.inference.exchange import exchange, gather_logits
 from datahall.inference.passes import Passes
 from datahall.inference.replica import Replica
@@ -42,6 +44,8 @@ def step_breakdown(
     uneven = uneven_stages(replica)
     parts = _by_kind(passes.token_kernels(per_batch), uneven)
     parts.append(_attention(passes, num_decodes / pp, mean_context, verified, chunks, uneven))
+    if replica.adapters is not None:
+        parts.append(_adapters(passes, per_batch, num_decodes / pp, uneven))
     if replica.num_chips > 1:
         parts.append(
             _exchange(replica, float(sent.tensor_s[0]), float(sent.expert_s[0]), float(sent.stage_s[0]))
@@ -99,7 +103,7 @@ def _attention(
 ) -> Breakdown:
     parts = []
     if num_decodes:
-        found = passes.decode_s(np.array([max(num_decodes, 1.0)]), np.array([context]), verified)
+        found = _decodes(passes, max(num_decodes, 1.0), context, verified, chunks)
         parts.append(
             _leaf(
                 "decodes", uneven * float(found[0, 0]), f"{num_decodes:g} sequences of {context:,.0f} tokens"
@@ -110,6 +114,28 @@ def _attention(
         time_s = uneven * float(found[0, 0]) / passes.replica.pp
         parts.append(_leaf("chunk of a prompt", time_s, f"{chunk:,.0f} tokens after {past:,.0f}"))
     return _sum(WORDS["attention"], tuple(parts))
+
+
+def _decodes(
+    passes: Passes, num: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
+) -> NDArray[np.float64]:
+    """Attention of decodes, which share the launch of chunks on some chips [s]."""
+    joined_s, empty_s = passes.joined_s(np.array([num]), np.array([context])) if chunks else (None, 0.0)
+    if joined_s is None:
+        return passes.decode_s(np.array([num]), np.array([context]), verified)
+    return joined_s + empty_s * num * max(chunk for chunk, _ in chunks)
+
+
+def _adapters(passes: Passes, tokens: NDArray[np.float64], num_decodes: float, uneven: float) -> Breakdown:
+    sequences = np.array([max(num_decodes, 1.0)])
+    thin_s, read_s = (float(one[0]) for one in (products_s(passes, tokens), reads_s(passes, sequences)))
+    return _sum(
+        "adapters",
+        (
+            _leaf("thin products", uneven * thin_s, "two beside each projection"),
+            _leaf("further adapters", uneven * read_s, f"of {sequences[0]:g} sequences, read from memory"),
+        ),
+    )
 
 
 def _exchange(replica: Replica, tensor_s: float, expert_s: float, stage_s: float) -> Breakdown:

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
 from datahall.fabric.collectives.system import STRENGTH
+from datahall.inference.adapters import products_s, reads_s
 from datahall.inference.exchange import exchange, gather_logits
 from datahall.inference.passes import Passes
 from datahall.inference.replica import Replica
 from datahall.inference.speculation import draft_model, num_verified, tokens_per_step
-from datahall.inference.step_table import GRID_PER_OCTAVE, NOT_MET, StepTable
+from datahall.inference.step_table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
 
 Column = NDArray[np.float64]
 Grid = NDArray[np.float64]
@@ -59,16 +60,21 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
     tokens = token_points(most / replica.pp)
     sent = exchange(replica, tokens)
     own_s, experts_s = passes.tokens_s(tokens)
-    pass_s = layers * own_s + sent.total_s + replica.pp * sent.stage_s
+    pass_s = layers * (own_s + products_s(passes, tokens)) + sent.total_s + replica.pp * sent.stage_s
     rows = token_points(max(1, num_sequences // replica.pp) * verified)
     rows_s = replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
     head_s = dense(rows, rows_s, num_sequences, replica.pp)
     contexts = grid_tokens(longest)
     sequences = sequence_points(num_sequences // replica.pp)
-    decode_s = layers * passes.decode_s(sequences, contexts, verified)
+    read_s = layers * reads_s(passes, sequences)[:, None]
+    decode_s = layers * passes.decode_s(sequences, contexts, verified) + read_s
+    joined_s, empty_s = passes.joined_s(sequences, contexts)
+    joined_s = NOT_JOINED if joined_s is None else layers * joined_s + read_s
     if replica.speculation is not None:
         wide_s = np.interp(sequences * verified, rows, rows_s) - np.interp(sequences, rows, rows_s)
-        decode_s = decode_s + (wide_s + draft_times(replica, sequences))[:, None]
+        more_s = (wide_s + draft_times(replica, sequences))[:, None]
+        decode_s = decode_s + more_s
+        joined_s = NOT_JOINED if joined_s is NOT_JOINED else joined_s + more_s
     chunks = grid_tokens(min(most, longest))
     table = StepTable(
         tokens_s=dense(tokens, pass_s, most, replica.pp),
@@ -80,6 +86,10 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         met_s=dense(tokens, layers * experts_s + sent.expert_s, most, replica.pp)
         if replica.dp > 1
         else NOT_MET,
+        joined_s=NOT_JOINED
+        if joined_s is NOT_JOINED
+        else dense(sequences, joined_s, num_sequences, replica.pp),
+        empty_s=np.array([layers * empty_s / replica.pp]),
     )
     levels = [passes.calibration.level] + ([sent.level] if replica.num_chips > 1 else [])
     low, high = passes.calibration.constants.bands["pass"]
@@ -98,7 +108,7 @@ def draft_times(replica: Replica, num_sequences: Column) -> Column:
     if model is None or speculation is None:
         return np.zeros_like(num_sequences)
     ep = replica.ep if model.moe is not None else 1
-    drafter = msgspec.structs.replace(replica, model=model, speculation=None, pp=1, ep=ep)
+    drafter = msgspec.structs.replace(replica, model=model, speculation=None, adapters=None, pp=1, ep=ep)
     table = price_steps(drafter, max_tokens=int(num_sequences[-1]), max_context=DRAFT_CONTEXT).table
     count = num_sequences.astype(np.int64)
     at = GRID_PER_OCTAVE * int(np.log2(DRAFT_CONTEXT))

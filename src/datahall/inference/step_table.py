@@ -2,6 +2,8 @@
 
     step = tokens(m) + decode(n, c̄) + Σ prefill(chunk, past) + head(rows) + host + host_sequence · sequences
 
+Where a kernel does not pack the heads of decodes beside a prompt, decode(n, c̄) is `joined_time` in a step with chunks.
+
 m new tokens of the step (`num_verified` of each decode, and the chunks: GEMMs, norms, exchange), n decoding sequences
 with a mean context of c̄ tokens, chunks of prompts after what is already cached, and sequences that get a token.  All
 per data-parallel rank.  The table is filled from silicon kernels and fabric collectives (`step_price.py`) and read by
@@ -23,6 +25,7 @@ GRID_PER_OCTAVE = 4  # points per doubling of a context, chunk or past
 
 
 NOT_MET = np.zeros(1)
+NOT_JOINED = np.zeros((1, 1))
 
 
 class StepTable(NamedTuple):
@@ -37,6 +40,8 @@ class StepTable(NamedTuple):
     met_s: Column = (
         NOT_MET  # [m], the part of tokens_s where data-parallel ranks meet: experts and their exchange
     )
+    joined_s: NDArray[np.float64] = NOT_JOINED  # as decode_s, in a step with prompts, where that differs
+    empty_s: Column = NOT_MET  # and what each decode adds there per token of the longest chunk
 
 
 @inline
@@ -91,6 +96,17 @@ def decode_time(table: StepTable, num_decodes: int, mean_context: float) -> floa
     return float(
         table.decode_s[row, point] + share * (table.decode_s[row, point + 1] - table.decode_s[row, point])
     )
+
+
+@inline
+def joined_time(table: StepTable, num_decodes: int, mean_context: float, longest_chunk: float) -> float:
+    """Attention of decodes in a step that carries chunks of prompts, of which the longest has so many tokens [s]."""
+    if num_decodes == 0 or table.joined_s.shape[1] < 2:
+        return decode_time(table, num_decodes, mean_context)
+    row = min(num_decodes, table.joined_s.shape[0] - 1)
+    point, share = grid_place(mean_context, table.joined_s.shape[1])
+    low, high = table.joined_s[row, point], table.joined_s[row, point + 1]
+    return float(low + share * (high - low) + table.empty_s[0] * num_decodes * longest_chunk)
 
 
 @inline

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from datahall.errors import DatahallError
+from datahall.inference.adapters import first_token_s
 from datahall.inference.capacity import BISECTIONS, Carried, carried
 from datahall.inference.checkpoint import block_scaled
 from datahall.inference.disaggregation import handoff_of
@@ -163,7 +164,7 @@ def _apart(name: str, setting: Setting, slo: Slo, rate_per_s: float) -> Effect:
     return Effect(
         name=name,
         carried_per_s=1.0 / chips_per_rate,
-        ttft_s=prompt_s + queue_s + handed_s + replica.engine.first_token_s,
+        ttft_s=prompt_s + queue_s + handed_s + first_token_s(replica),
         tpot_s=state.tpot_s if state.stable else np.nan,
         note=f"{answers.rate_per_s / prompts_per_s:.2g} replicas for prompts to one for answers"
         if prompts_per_s > 0

@@ -14,7 +14,7 @@ from datahall.catalog.model import Model
 from datahall.errors import ScenarioError
 from datahall.inference.engine import engine, engine_on
 from datahall.inference.kv_pool import KvCapacity, divide_memory, runtime_bytes
-from datahall.inference.replica import Replica
+from datahall.inference.replica import Adapters, Replica
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
@@ -128,7 +128,13 @@ def legal_groups(model: Model) -> list[int]:
 
 
 def on_group(
-    model: Model, chip: Chip, tp: int, seq: int, precision: Precision, engine_name: str = ENGINE
+    model: Model,
+    chip: Chip,
+    tp: int,
+    seq: int,
+    precision: Precision,
+    engine_name: str = ENGINE,
+    adapters: Adapters | None = None,
 ) -> Fit:
     """A model on `tp` chips as an engine divides their memory."""
     replica = Replica(
@@ -138,5 +144,6 @@ def on_group(
         precision=precision,
         tp=tp,
         max_context=seq,
+        adapters=adapters,
     )
     return Fit(chip=chip, tp=tp, capacity=divide_memory(replica), seq=seq)

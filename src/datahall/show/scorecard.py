@@ -27,6 +27,7 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
         ("hardware", card.by_hardware),
         ("source", card.by_source),
         ("model", card.by_model),
+        ("basis", card.by_basis),
     )
     tables = [_groups(f"error by {name}", name, scores) for name, scores in groups if scores]
     return Answer(
@@ -36,11 +37,16 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
         binding=_coverage(card),
         verdict="yes" if card.scored else "no",
         results=_results(card),
-        tables=(*tables, *_regret(card), *_worst(card), *_unsupported(card)),
+        tables=(*tables, *_noise(card), *_regret(card), *_worst(card), *_unsupported(card)),
         notes=(
             "error: predicted / measured − 1; median, mean and P90 are of its size, bias is signed",
             "rows that a constant was fitted on are counted and never scored",
             *(("a row that states several figures is counted once for each",) if metrics else ()),
+            *(
+                ("repeated measurements: distance of runs of one configuration from their median",)
+                if card.noise
+                else ()
+            ),
             *(
                 ("regret: measured time of the way predicted fastest / best measured − 1",)
                 if card.regret
@@ -91,6 +97,15 @@ def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
 def _cells(score: Score) -> tuple[Cell, ...]:
     percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
     return (score.rows, *(None if math.isnan(percent) else percent / 100 for percent in percents))
+
+
+def _noise(card: Scorecard) -> tuple[Table, ...]:
+    rows = tuple(
+        (metric, one.groups, one.rows, one.median_ape / 100, one.mean_ape / 100, one.p90_ape / 100)
+        for metric, one in card.noise.items()
+    )
+    columns = (Column("metric"), Column("groups", "count", "num_groups"), *COLUMNS[:4])
+    return (Table(title="repeated measurements", columns=columns, rows=rows),) if rows else ()
 
 
 def _regret(card: Scorecard) -> tuple[Table, ...]:

@@ -11,9 +11,10 @@ from datahall.catalog.chip import Chip
 from datahall.catalog.model import Model
 from datahall.inference.engine import engine_on
 from datahall.inference.kv_remedy import remedies
-from datahall.inference.replica import Replica
+from datahall.inference.replica import Adapters, Replica
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import Fit, legal_groups, on_group, why_not
+from datahall.show.serving_words import adapters_from
 from datahall.units import fmt
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
@@ -33,9 +34,12 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
     precision: str
     groups: tuple[int, ...]
     tp: int  # 0: the smallest that does
+    adapters: Adapters | None = None
 
     def on(self, tp: int, precision: str) -> Fit:
-        return on_group(self.model, self.chip, tp, self.context, Precision.named(precision), self.engine)
+        return on_group(
+            self.model, self.chip, tp, self.context, Precision.named(precision), self.engine, self.adapters
+        )
 
     def smallest(self, precision: str) -> Fit | None:
         """The asked group, or the smallest one, where it holds what was asked."""
@@ -57,6 +61,8 @@ def show_fit(
     precision: str = "bf16",
     tp: int | str | None = None,
     engine: str = "vllm",
+    adapters: int | str | None = None,
+    adapter_rank: int | str = 16,
     catalog: Catalog | None = None,
 ) -> Answer:
     """How many sequences each precision and each group of chips holds; "no" where the asked one holds too few."""
@@ -72,6 +78,7 @@ def show_fit(
         precision=precision,
         groups=tuple(legal_groups(known)),
         tp=whole("tp", tp) if tp is not None else 0,
+        adapters=adapters_from(adapters, adapter_rank),
     )
     if asked.tp:
         Sharding(tp=float(asked.tp)).check(known)
@@ -99,6 +106,7 @@ def show_fit(
             "weight_bytes": shown.weight_bytes,
             "cache_bytes": shown.free_bytes,
             "sequence_bytes": shown.sequence_bytes,
+            **({"adapter_bytes": shown.capacity.adapter_bytes} if asked.adapters else {}),
         },
         tables=(_by_precision(asked), _by_part(shown)),
         figure=_figure(shown),
@@ -144,6 +152,7 @@ def _binding(asked: _Asked, found: Fit | None, shown: Fit) -> str:
         replica = Replica(
             model=asked.model, chip=asked.chip, engine=engine_on(asked.engine, asked.chip),
             precision=Precision.named(asked.precision), tp=shown.tp, max_context=asked.context,
+            adapters=asked.adapters,
         )  # fmt: skip
         return remedies(replica, asked.context, asked.sequences).capitalize() + "."
     better = next(
@@ -161,6 +170,8 @@ def _binding(asked: _Asked, found: Fit | None, shown: Fit) -> str:
         if better
         else ""
     )
+    if asked.adapters is not None:
+        more = f" Adapters take {fmt(found.capacity.adapter_bytes, 'bytes')} of each chip.{more}"
     return f"Weights take {share:.0%} of what the engine hands out on each chip, the cache the rest.{more}"
 
 
@@ -196,6 +207,7 @@ def _parts(shown: Fit) -> dict[str, float]:
     kept = capacity.memory_bytes - capacity.usable_bytes
     return {
         "weights": capacity.weight_bytes,
+        **({"adapters": capacity.adapter_bytes} if capacity.adapter_bytes else {}),
         "activations": capacity.activation_bytes,
         "context, graphs and buffers": capacity.reserved_bytes,
         "cache": max(capacity.pool_bytes, 0.0),
@@ -221,13 +233,15 @@ def _figure(shown: Fit) -> Breakdown:
         for name, value in (
             ("the engine's share of the memory", capacity.usable_bytes),
             ("weights", capacity.weight_bytes),
+            *((("adapters", capacity.adapter_bytes),) if capacity.adapter_bytes else ()),
             ("activations", capacity.activation_bytes),
             ("reserved", capacity.reserved_bytes),
         )
     )
+    formula = " − ".join(("the engine's share", *(part.name for part in rest[1:])))
     pool = Breakdown(
         name="memory for the cache", value=capacity.pool_bytes, unit="bytes",
-        formula="the engine's share − weights − activations − reserved", parts=rest,
+        formula=formula, parts=rest,
     )  # fmt: skip
     each = Breakdown(
         name=f"cache of a sequence of {shown.seq:,} tokens", value=shown.sequence_bytes, unit="bytes",
@@ -261,6 +275,11 @@ def _notes(asked: _Asked) -> tuple[str, ...]:
         f"divided as {engine.title} does it at start: {engine.memory_fraction:.0%} of {share}, {inside}",
         "activations and buffers vary by 1 to 2 GB between versions; near the edge, start the engine and read its log",
     ]
+    if asked.adapters is not None:
+        lines.append(
+            f"{asked.adapters.num:,} adapters of rank {asked.adapters.rank}, beside attention and dense MLPs, are "
+            "all on the chips"
+        )
     if asked.context > asked.model.max_context:
         lines.append(
             f"{asked.context:,} tokens is beyond the {asked.model.max_context:,} the model was made for"

@@ -6,11 +6,13 @@ import numpy as np
 
 from datahall.errors import ScenarioError
 from datahall.inference.engine import engine
-from datahall.inference.replica import Replica
+from datahall.inference.replica import Adapters, Replica
 from datahall.inference.steady import Load
+from datahall.show.bounds import whole
 from datahall.workload.traffic.lengths import Lengths, quantile_tokens
 from datahall.workload.traffic.traffic import Traffic, expected_tokens
 
+MOST_ADAPTERS, MOST_RANK = 1_000_000, 4096
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 
 # what ends a replica's load, for a person
@@ -64,6 +66,19 @@ def layout_words(replica: Replica, precision: str) -> str:
 def described(replica: Replica, precision: str) -> str:
     """A replica in a sentence."""
     return f"{replica.num_chips} × {replica.chip.title} ({layout_words(replica, precision)}, {replica.engine.name})"
+
+
+def adapters_from(
+    num: str | int | None, rank: str | int = 16, num_resident: str | int | None = None
+) -> Adapters | None:
+    """Adapters as flags say them; none where there is no number."""
+    if num is None:
+        return None
+    return Adapters(
+        num=whole("adapters", num, at_most=MOST_ADAPTERS),
+        rank=whole("adapter-rank", rank, at_most=MOST_RANK),
+        num_resident=whole("resident-adapters", num_resident) if num_resident is not None else 0,
+    )
 
 
 def load_of(traffic: Traffic) -> Load:

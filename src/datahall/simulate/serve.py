@@ -9,9 +9,11 @@ from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
+from datahall.inference.adapters import miss_fraction, resident_bytes
 from datahall.inference.bottleneck import mean_step
 from datahall.inference.fleet import Fleet, Pool
 from datahall.inference.lifecycle import TPOT, TTFT
+from datahall.inference.replica import Adapters, Replica
 from datahall.inference.serving_run import ServingRun
 from datahall.show.serving_words import counted, described, load_of
 from datahall.simulate.serve_run import Service, simulated
@@ -158,6 +160,11 @@ def _results(service: Service) -> dict[str, Cell]:
         "num_unfinished": run.num_unfinished,
         "num_preempted": run.num_preempted,
         "prefix_hit_tokens": run.hit_tokens,
+        **(
+            {"host_hit_tokens": run.host_hit_tokens, "drive_hit_tokens": run.drive_hit_tokens}
+            if _below(service)
+            else {}
+        ),
         "cache_peak_fraction": float(run.replicas.cache_peak_fraction.max()),
         "queue_mean": run.queue_mean,
         "queue_peak": run.queue_peak,
@@ -203,9 +210,44 @@ def _notes(service: Service) -> tuple[str, ...]:
     ]
     if run.num_rejected:
         lines.append(_refused(run).rstrip("."))
+    if service.replica.adapters is not None:
+        lines.append(_adapted(service.replica, service.replica.adapters))
+    if _below(service):
+        lines.append(_found(run))
     if run.num_unfinished:
         lines.append(f"{run.num_unfinished:,} requests had not ended when the run did")
     return tuple(lines)
+
+
+def _adapted(replica: Replica, adapters: Adapters) -> str:
+    """What adapters take, and that nobody has one of his own."""
+    missed = miss_fraction(adapters)
+    fetched = f", {missed:.1%} of requests wait for theirs to be fetched" if missed else ""
+    return (
+        f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank} take "
+        f"{fmt(resident_bytes(replica), 'bytes')} of each chip{fetched}; requests share them by popularity, "
+        "expected values"
+    )
+
+
+def _below(service: Service) -> bool:
+    """Whether some replica has a cache below its chips."""
+    return any(
+        pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in service.fleet.pools
+    )
+
+
+def _found(run: ServingRun) -> str:
+    """Where prompts found their prefixes."""
+    if not run.hit_tokens:
+        return "no prompt found a prefix in any cache: the caches below the chips had nothing to do"
+    on_chip = run.hit_tokens - run.host_hit_tokens - run.drive_hit_tokens
+    tiers = {"on the chip": on_chip, "on the host": run.host_hit_tokens, "on drives": run.drive_hit_tokens}
+    shares = ", ".join(
+        f"{tokens / run.prompt_tokens:.1%} {where}" for where, tokens in tiers.items() if tokens
+    )
+    found = run.hit_tokens / run.prompt_tokens
+    return f"of {run.prompt_tokens:,} prompt tokens {found:.1%} were found in caches: {shares}"
 
 
 def _shape(traffic: Traffic) -> str:

@@ -16,6 +16,7 @@ from datahall.inference.checkpoint import block_scaled
 from datahall.inference.engine import engine_on
 from datahall.inference.fleet import Fleet, Pool, Role, Routing
 from datahall.inference.kv_capacity import kv_capacity
+from datahall.inference.offload import drive_bytes_per_s
 from datahall.inference.replica import Replica, Speculation
 from datahall.inference.scenario import WARMUP, expected_s
 from datahall.inference.serving_run import ServingRun
@@ -25,7 +26,7 @@ from datahall.inference.steady import State, at_concurrency, at_rate, curve
 from datahall.inference.step_price import StepPrice, price_steps
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.serving_plan import positive, share_of
-from datahall.show.serving_words import MOST_DRAFTED, load_of
+from datahall.show.serving_words import MOST_DRAFTED, adapters_from, load_of
 from datahall.workload.precision import Precision
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.traffic import Traffic, generate
@@ -89,6 +90,12 @@ def simulated(
     cold_start: str | float = "2min",
     seed: int = 0,
     nic: str | float | None = None,
+    adapters: str | int | None = None,
+    adapter_rank: str | int = 16,
+    resident_adapters: str | int | None = None,
+    host_cache: str | float | None = None,
+    drive_cache: str | float | None = None,
+    drive_rate: str | float | None = None,
     catalog: Catalog | None = None,
 ) -> Service:
     """Play the traffic on the fleet that was asked for."""
@@ -113,6 +120,12 @@ def simulated(
             pp=whole("pp", pp), dp=whole("dp", dp), ep=whole("ep", ep), speculation=drafted,
             block_scaled=block_scaled(known, formats.weights),
             nic_bytes_per_s=positive("nic", nic, "bytes_per_s") if nic else 0.0,
+            adapters=adapters_from(adapters, adapter_rank, resident_adapters),
+            host_cache_bytes=positive("host-cache", host_cache or 0.0, "bytes", zero=True),
+            drive_cache_bytes=positive("drive-cache", drive_cache or 0.0, "bytes", zero=True),
+            drive_bytes_per_s=positive("drive-rate", drive_rate, "bytes_per_s")
+            if drive_rate
+            else drive_bytes_per_s(part, shelf.servers()),
         )  # fmt: skip
 
     if disaggregated:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.inference.fleet import Fleet
+from datahall.inference.fleet import Fleet, Pool
 from datahall.inference.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
-from datahall.inference.serving_run import ServingRun
+from datahall.inference.offload import lower_tiers
+from datahall.inference.serving_run import ReplicaUse, ServingRun
 from datahall.inference.slo import Slo
 from datahall.inference.steady import State
 
@@ -72,6 +74,7 @@ def _known(value: float) -> float | None:
 def replica_table(fleet: Fleet, run: ServingRun, names: tuple[str, ...] = ()) -> Table:
     """Each pool, by its role or a name: the mean replica and the busiest."""
     use = run.replicas
+    below = any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in fleet.pools)
     rows: list[tuple[Cell, ...]] = []
     for place, pool in enumerate(fleet.pools):
         own = use.pool == place
@@ -87,6 +90,7 @@ def replica_table(fleet: Fleet, run: ServingRun, names: tuple[str, ...] = ()) ->
                 float(use.cache_peak_fraction[used].max()),
                 float(use.queue_mean[used].mean()),
                 int(use.num_preempted[own].sum()),
+                *(_held_below(pool, use, used) if below else ()),
             )
         )
     return Table(
@@ -99,9 +103,25 @@ def replica_table(fleet: Fleet, run: ServingRun, names: tuple[str, ...] = ()) ->
             Column("at most", "fraction", key="cache_peak_fraction"),
             Column("waiting", "count"),
             Column("preemptions", "count"),
+            *BELOW[: 2 if below else 0],
         ),
         rows=tuple(rows),
         note="means over the run; waiting: requests in front of one replica",
+    )
+
+
+BELOW = (
+    Column("host full", "fraction", key="host_cache_fraction"),
+    Column("drives full", "fraction", key="drive_cache_fraction"),
+)
+
+
+def _held_below(pool: Pool, use: ReplicaUse, used: NDArray[np.bool_]) -> tuple[Cell, Cell]:
+    """How full the tiers below the chips are at the end; nothing where there is none."""
+    host, drives = lower_tiers(pool.replica)
+    return (
+        float(use.host_blocks[used].mean()) / host.num_blocks if host.num_blocks else None,
+        float(use.drive_blocks[used].mean()) / drives.num_blocks if drives.num_blocks else None,
     )
 
 
