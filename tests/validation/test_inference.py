@@ -6,12 +6,17 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from datahall.catalog import load
+from datahall.inference.serving_run import Records
+from datahall.inference.slo import Slo
+from datahall.show.scorecard import scorecard_answer
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy
+from datahall.validation.inference.figures import figures_of
 from datahall.validation.inference.names import chip_of, engine_of, model_of
 from datahall.validation.inference.predict import predict_rows
 from datahall.validation.inference.repeats import repeats
@@ -21,7 +26,7 @@ from datahall.validation.inference.silicon_sample import Split, machine_of
 from datahall.validation.inference.sources import read_run
 from datahall.validation.ledger import outcomes, shipped_files
 from datahall.validation.measurement import Row, RowError, read_rows
-from datahall.validation.scorecard import Prediction, Unsupported, score
+from datahall.validation.scorecard import Noise, Prediction, Unsupported, score, scorecard
 
 SHIPPED = shipped_files("inference")
 LOG = Path(__file__).parents[3] / "shared/kernels/llmservingsim_vllm019_requests.csv"
@@ -76,8 +81,8 @@ def test_dense_models_at_a_fixed_concurrency(judged: list[Prediction]) -> None:
     tpot = score(of(judged, "AIConfigurator", "TPOT", moe=False))
     ttft = score(of(judged, "AIConfigurator", "TTFT", moe=False))
     assert tpot.rows > 480
-    assert tpot.mean_ape <= 13.5
-    assert ttft.mean_ape <= 29.0
+    assert tpot.mean_ape <= 10.5
+    assert ttft.mean_ape <= 25.5
     assert ttft.median_ape <= 22.0
 
 
@@ -89,16 +94,33 @@ def test_mixtures_of_experts_at_a_fixed_concurrency(judged: list[Prediction]) ->
     assert score(of(judged, "AIConfigurator", "TTFT", moe=True)).mean_ape <= 40.0
 
 
+def test_pools_for_prefill_and_decode(judged: list[Prediction]) -> None:
+    """The same tool: TPOT 35 %, TTFT 72 %, on the seven rows of 136 that it answers."""
+    tpot = score(of(judged, "AIConfigurator", "TPOT", pools=True))
+    assert tpot.rows > 120
+    assert tpot.mean_ape <= 28.0
+    assert score(of(judged, "AIConfigurator", "TTFT", pools=True)).mean_ape <= 48.0
+
+
 def test_tables_of_greatest_throughput(judged: list[Prediction]) -> None:
     found = score(of(judged, "TensorRT-LLM", "throughput"))
     assert found.rows > 550
-    assert found.median_ape <= 12.0
+    assert found.median_ape <= 11.0
+    assert score(of(judged, "TensorRT-LLM perf docs v1.0", "throughput")).median_ape <= 14.0
+
+
+def test_greatest_rate_under_the_limits_of_mlperf(judged: list[Prediction]) -> None:
+    found = score(
+        [one for one in judged if one.source.startswith("MLPerf") and one.source.endswith("server")]
+    )
+    assert found.rows > 30
+    assert found.median_ape <= 13.0
 
 
 def test_steady_serving_points(judged: list[Prediction]) -> None:
     found = score(of(judged, "ML.ENERGY", "throughput"))
     assert found.rows > 280
-    assert found.median_ape <= 18.0
+    assert found.median_ape <= 15.0
     assert score(of(judged, "ML.ENERGY", "throughput", moe=False)).median_ape <= 12.0
 
 
@@ -110,7 +132,7 @@ def test_bands_hold_what_they_say(judged: list[Prediction]) -> None:
 
 @pytest.mark.parametrize(
     ("model", "width", "most", "gain"),
-    [("meta-llama/Llama-3.1-8B-Instruct", 1, 512, 9.2), ("meta-llama/Llama-3.3-70B-Instruct", 4, 1024, 14.5)],
+    [("meta-llama/Llama-3.1-8B-Instruct", 1, 512, 9.2), ("meta-llama/Llama-3.3-70B-Instruct", 4, 512, 12.6)],
 )
 def test_what_batching_gains_on_h100(model: str, width: int, most: int, gain: float) -> None:
     """Measured by ML.ENERGY from 8 sequences at once to many."""
@@ -124,6 +146,90 @@ def test_what_batching_gains_on_h100(model: str, width: int, most: int, gain: fl
         return replay(read_energy(Row("there:2", cells)), prices).predicted["throughput"]
 
     assert tokens_per_s(most) / tokens_per_s(8) == pytest.approx(gain, rel=0.15)
+
+
+def mlperf(**cells: str) -> Row:
+    usual = {
+        "source": "MLPerf Inference v4.1 (closed, NVIDIA)", "hardware": "NVIDIA H100-SXM-80GB", "n_gpus": "8",
+        "tp": "2", "model": "llama2-70b-99.9", "engine": "TensorRT 10.2.0, CUDA 12.4",
+        "workload": "MLPerf llama2-70b-99.9 Server (Poisson)", "concurrency_or_qps": "75.1 req/s scheduled",
+        "throughput_tok_s_total": "21605.79", "ttft_ms": "275.9", "tpot_ms": "154.96",
+        "notes": "system=DGX-H100_H100-SXM-80GBx8_TRT; samples/s=74.42; means for ttft/tpot",
+    }  # fmt: skip
+    return Row("there:2", usual | cells)
+
+
+def test_a_server_run_is_judged_by_the_rate_it_holds_under_its_limits() -> None:
+    run, prices = read_run(mlperf()), Prices()
+    assert run.measured == {"throughput": 21605.79}
+    assert run.num_replicas == 4
+    assert run.traffic.limits == Slo(ttft_s=2.0, tpot_s=0.2, percentile=0.99)
+
+    def held(limits: Slo) -> float:
+        traffic = msgspec.structs.replace(run.traffic, limits=limits)
+        return replay(msgspec.structs.replace(run, traffic=traffic), prices).predicted["throughput"]
+
+    usual = held(run.traffic.limits)
+    assert usual == pytest.approx(21605.79, rel=0.25)
+    assert held(Slo(ttft_s=2.0, tpot_s=0.04, percentile=0.99)) < 0.95 * usual
+
+
+def test_replicas_that_share_nothing_add_up() -> None:
+    one, four = (read_run(mlperf(n_gpus=num)) for num in ("2", "8"))
+    prices = Prices()
+    assert replay(four, prices).predicted["throughput"] == pytest.approx(
+        4 * replay(one, prices).predicted["throughput"]
+    )
+
+
+def test_what_an_mlperf_row_leaves_out_is_said() -> None:
+    with pytest.raises(RowError, match="power cap"):
+        read_run(mlperf(notes="system=H100-SXM-80GBx8_TRT_MaxQ; samples/s=49.22"))
+    with pytest.raises(RowError, match="split"):
+        read_run(mlperf(hardware="NVIDIA L40S", tp=""))
+    with pytest.raises(RowError, match="beams"):
+        read_run(mlperf(model="gptj-99"))
+
+
+def test_experts_of_the_latest_tables_run_with_attention_data_parallelism() -> None:
+    cells = {
+        "hardware": "B200", "tp": "8", "pp": "1", "model": "Qwen3-235B-A22B", "precision": "FP4",
+        "engine": "TensorRT-LLM 1.0", "workload": "isl=1000 osl=1000 synthetic fixed",
+        "concurrency_or_qps": "offline max load (infinite rate)", "throughput_tok_s_total": "1",
+    }  # fmt: skip
+    new, old = (
+        read_run(Row("there:2", cells | {"source": f"TensorRT-LLM perf docs {one}"}))
+        for one in ("v1.0", "v0.21")
+    )
+    assert (new.replica.tp, new.replica.dp, new.replica.ep) == (1, 8, 8)
+    assert (old.replica.tp, old.replica.dp, old.replica.ep) == (8, 1, 1)
+    assert new.replica.engine.expert_exchange == "gather"
+    assert new.traffic.num_requests == 3000
+
+
+def test_a_list_of_requests_is_measured_while_it_lasts() -> None:
+    """Two places, three requests of ten tokens: the third begins when the first ends, and nobody waits after it."""
+    first_s, end_s = np.array([1.0, 1.0, 11.0]), np.array([10.0, 19.0, 20.0])
+    zeros, tokens = np.zeros(3, np.int64), np.full(3, 9)
+    records = Records(
+        row=np.arange(3), status=zeros, replica=zeros, prompt=tokens, output=tokens, hit=zeros, preempted=zeros,
+        arrival_s=np.array([0.0, 0.0, 10.0]), scheduled_s=np.array([0.0, 0.0, 10.0]), first_s=first_s, end_s=end_s,
+    )  # fmt: skip
+    traffic = Traffic(kind="closed", prompt_tokens=9, output_tokens=9, users=2, num_requests=3)
+    found = figures_of(traffic, records)
+    assert found["throughput"] == pytest.approx((9 + 4.5) / 9)
+    assert found["TPOT"] == pytest.approx((9 + 9) / (9 + 4.5))
+
+
+def test_the_scorecard_shows_how_far_the_same_run_lies_apart() -> None:
+    card = scorecard("inference", [], noise={"TPOT": Noise(3, 8, 4.0, 5.0, 12.0)})
+    table = next(one for one in scorecard_answer(card).tables if one.title == "repeated measurements")
+    assert table.rows == (("TPOT", 3, 8, 0.04, 0.05, 0.12),)
+
+
+def test_every_prediction_says_what_its_kernels_rest_on(judged: list[Prediction]) -> None:
+    assert {one.basis for one in judged} <= {"measured", "family-calibrated", "datasheet only"}
+    assert sum(one.basis == "measured" for one in judged) > 0.9 * len(judged)
 
 
 def test_the_same_run_twice_lies_apart() -> None:
@@ -142,8 +248,9 @@ def test_requests_of_a_log_one_by_one() -> None:
         f"{name} {kind}" for name in ("TPOT", "TTFT") for kind in ("mean", "P50", "P99")
     }
     assert sum(one.fitted for one in found) == 6
-    tpot = [one for one in found if one.metric == "TPOT mean"]
-    assert np.mean([abs(one.error_percent) for one in tpot]) < 30.0
+    most = {"TPOT mean": 2.0, "TPOT P99": 2.5, "TTFT mean": 8.0}
+    for one in found:
+        assert abs(one.error_percent) < most.get(one.metric, 10.0), one.label
 
 
 def test_a_closed_loop_keeps_its_users_and_its_lengths() -> None:

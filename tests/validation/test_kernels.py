@@ -120,7 +120,15 @@ def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
     agreed = {
         "domain", "rows", "scored", "unsupported", "overall", "by_source", "by_hardware", "by_model", "worst",
     }  # fmt: skip
-    assert shown.keys() == agreed | {"schema", "version", "fitted", "by_metric", "regret"}
+    assert shown.keys() == agreed | {
+        "schema",
+        "version",
+        "fitted",
+        "by_metric",
+        "by_basis",
+        "regret",
+        "noise",
+    }
     assert shown["domain"] == "kernels"
     assert list(shown["overall"]) == GROUP
     for groups in ("by_source", "by_hardware", "by_model"):

@@ -10,7 +10,6 @@ from datahall.training.bookkeeping import BOOKS
 from datahall.training.layout import Space
 from datahall.training.memory import peak_memory
 from datahall.validation.measurement import Row
-from datahall.validation.scorecard import Unsupported
 from datahall.validation.training.single_chip import predict_rows, shaped, task
 
 CELLS = {

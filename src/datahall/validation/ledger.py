@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
 from datahall.errors import UnknownNameError
 from datahall.validation.collectives import FORMATS as COLLECTIVES
 from datahall.validation.inference import FORMATS as INFERENCE
+from datahall.validation.inference.repeats import repeats
 from datahall.validation.kernels import FORMATS as KERNELS
-from datahall.validation.measurement import Format, Outcome, format_of, read_rows
-from datahall.validation.scorecard import Scorecard, scorecard
+from datahall.validation.measurement import Format, Outcome, Row, format_of, read_rows
+from datahall.validation.scorecard import Noise, Scorecard, scorecard
 from datahall.validation.training import FORMATS as TRAINING
 
 DOMAINS: dict[str, tuple[Format, ...]] = {
@@ -20,6 +21,9 @@ DOMAINS: dict[str, tuple[Format, ...]] = {
     "training": TRAINING,
     "inference": INFERENCE,
 }
+
+# domains whose measurements were repeated often enough to say how far the same run lies from itself
+NOISE: dict[str, Callable[[Sequence[Row]], dict[str, Noise]]] = {"inference": repeats}
 
 
 def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None) -> Scorecard:
@@ -32,7 +36,11 @@ def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None)
         raise UnknownNameError("domain", domain, DOMAINS, hint=f"domains: {', '.join(DOMAINS)}")
     formats = DOMAINS[domain]
     files = shipped_files(domain) if data is None else _paths(data)
-    return scorecard(domain, (one for path in files for one in outcomes(path, formats)))
+    found = (one for path in files for one in outcomes(path, formats))
+    if domain not in NOISE:
+        return scorecard(domain, found)
+    rows = [row for path in files for row in read_rows(path)[1]]
+    return scorecard(domain, found, noise=NOISE[domain](rows))
 
 
 def shipped_files(domain: str) -> tuple[Path, ...]:

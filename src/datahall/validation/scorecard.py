@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -25,6 +25,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "s"
     metric: str = ""  # what was measured, where a domain has several: "step time", "peak memory"
     choice: str = ""  # rows of one source with the same words here are ways to do the same job
+    basis: str = ""  # on what its kernels rest: measured, a family's constants, a data sheet
     fitted: bool = False  # constants were fitted on this row: shown, never scored
 
     @property
@@ -66,6 +67,16 @@ class Regret(msgspec.Struct, frozen=True):
     worst_percent: float
 
 
+class Noise(msgspec.Struct, frozen=True):
+    """How far runs of one configuration lie from the median of their group, in percent: nothing predicts better."""
+
+    groups: int
+    rows: int
+    median_ape: float
+    mean_ape: float
+    p90_ape: float
+
+
 class Worst(msgspec.Struct, frozen=True):
     """One of the rows furthest from its prediction."""
 
@@ -93,8 +104,10 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     by_source: dict[str, Score]
     by_hardware: dict[str, Score]
     by_model: dict[str, Score]
+    by_basis: dict[str, Score]  # where a domain says on what its predictions rest
     regret: dict[str, Regret]  # by source
     worst: tuple[Worst, ...]
+    noise: dict[str, Noise] = {}  # of repeated measurements, by metric
 
 
 EMPTY = Score(0, math.nan, math.nan, math.nan, math.nan, math.nan)
@@ -123,7 +136,12 @@ def score(predictions: Sequence[Prediction]) -> Score:
     )
 
 
-def scorecard(domain: str, outcomes: Iterable[Prediction | Unsupported], num_worst: int = 10) -> Scorecard:
+def scorecard(
+    domain: str,
+    outcomes: Iterable[Prediction | Unsupported],
+    num_worst: int = 10,
+    noise: Mapping[str, Noise] | None = None,
+) -> Scorecard:
     """Sum up the outcomes of a domain; every row is counted somewhere."""
     outcomes = list(outcomes)
     predictions = [one for one in outcomes if isinstance(one, Prediction)]
@@ -153,8 +171,10 @@ def scorecard(domain: str, outcomes: Iterable[Prediction | Unsupported], num_wor
         by_source=_grouped(judged, named(lambda one: one.source)),
         by_hardware=_grouped(judged, named(lambda one: one.hardware)),
         by_model=_grouped(judged, named(lambda one: one.model)),
+        by_basis=_grouped([one for one in judged if one.basis], named(lambda one: one.basis)),
         regret=regrets(judged),
         worst=tuple(_worst(one) for one in worst),
+        noise=dict(noise or {}),
     )
 
 

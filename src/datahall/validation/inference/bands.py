@@ -1,4 +1,4 @@
-"""P10–P90 of measured over predicted figures by engine: from the rows that constants were fitted on."""
+"""Bands of measured over predicted figures by engine: from the marked rows, `calibration/fit_inference.py --bands`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT
 
 USUAL = (0.7, 1.4)
 BANDS: dict[str, dict[str, tuple[float, float]]] = {
-    "vllm": {TPOT: (0.77, 1.10), TTFT: (0.78, 1.91)},
-    "vllm-0-11": {TPOT: (0.60, 1.33), TTFT: (0.41, 1.48), THROUGHPUT: (0.63, 1.25)},
-    "sglang": {TPOT: (0.75, 1.14), TTFT: (0.59, 2.35)},
-    "trtllm": {TPOT: (0.69, 1.36), TTFT: (0.76, 3.22), THROUGHPUT: (0.85, 1.41)},
+    "vllm": {TPOT: (0.76, 1.18), TTFT: (0.65, 1.80)},
+    "vllm-0-11": {TPOT: (0.77, 1.54), TTFT: (0.75, 1.87), THROUGHPUT: (0.55, 1.13)},
+    "sglang": {TPOT: (0.82, 1.44), TTFT: (0.58, 3.32)},
+    "trtllm": {TPOT: (0.72, 1.17), TTFT: (0.73, 3.05), THROUGHPUT: (0.84, 1.34)},
 }
 
 

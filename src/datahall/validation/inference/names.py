@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import msgspec
+
 from datahall.catalog import load
 from datahall.catalog.chip import Chip
 from datahall.catalog.model import Model
@@ -91,6 +93,19 @@ def engine_of(words: str, *, told_asynchronous: bool = False) -> Engine:
         synchronous = version is not None and int(version[1]) < FIRST_ASYNCHRONOUS and not told_asynchronous
         return engine("vllm-0-11" if synchronous else "vllm")
     raise RowError(f'we have no preset for the engine: "{words}"')
+
+
+RACK = 8  # chips of a box; more of them in one domain are a rack of trays
+
+
+def engine_on(engine: Engine, chip: Chip) -> Engine:
+    """An engine as it runs on a chip: TensorRT-LLM sends tokens to their experts only where trays share memory.
+
+    Elsewhere its attention ranks gather all tokens on every chip and scatter what the experts return.
+    """
+    if engine.expert_exchange != "all-to-all" or chip.num_scale_up_domain > RACK:
+        return engine
+    return msgspec.structs.replace(engine, expert_exchange="gather")
 
 
 FORMATS = {

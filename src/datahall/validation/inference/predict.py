@@ -9,11 +9,12 @@ from datahall.errors import DatahallError
 from datahall.validation.inference.bands import band_of
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.replay import Prices, Replayed, replay, sized
-from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run
+from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, latencies, lengths
 from datahall.validation.inference.sources import read_run
 from datahall.validation.measurement import Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
 
+EDGE = "a latency at the greatest rate that keeps a limit: it follows from a few per cent of capacity"
 UNITS = {TPOT: "s", TTFT: "s", THROUGHPUT: "tokens/s"}
 
 
@@ -56,6 +57,8 @@ def _predicted(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[Outc
 
 
 def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
+    if run.traffic.limits is not None:
+        yield from (Unsupported(EDGE, run.row.where) for _ in latencies(run.row))
     for metric, was in run.measured.items():
         value = found.predicted[metric]
         if not isfinite(value) or value <= 0:
@@ -63,9 +66,9 @@ def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
             continue
         low, high = band_of(run.replica.engine.name, metric)
         yield Prediction(
-            source=_source(run), hardware=_hardware(run, found), model=run.replica.model.name, label=_label(run),
+            source=_source(run), hardware=run.replica.chip.name, model=run.replica.model.name, label=_label(run),
             where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,
-            unit=UNITS[metric], metric=metric, fitted=run.row.fitted,
+            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted,
         )  # fmt: skip
 
 
@@ -78,27 +81,19 @@ def _source(run: Run) -> str:
     return f"{name}, {kind}"
 
 
-def _hardware(run: Run, found: Replayed) -> str:
-    """The chip, and on what its kernels rest where they were not measured on it with this engine."""
-    name = run.replica.chip.name
-    return name if found.level == "measured" else f"{name}, {found.level}"
-
-
 def _label(run: Run) -> str:
     replica, traffic = run.replica, run.traffic
-    load = (
-        f"{traffic.users} users"
-        if traffic.users
-        else f"{traffic.rate_per_s:g}/s"
-        if traffic.rate_per_s
-        else "offline"
-    )
+    load = f"{traffic.users} users" if traffic.users else "greatest rate" if traffic.limits else "offline"
     split = f"TP {replica.tp}" + "".join(
         f" {name} {size}"
         for name, size in (("PP", replica.pp), ("DP", replica.dp), ("EP", replica.ep))
         if size > 1
     )
-    return f"{replica.engine.name} {split}, {traffic.prompt_tokens:.0f}/{traffic.output_tokens:.0f} tokens, {load}"
+    try:
+        prompt, output = (float(one) for one in lengths(run.row))
+    except RowError:
+        prompt, output = traffic.prompt_tokens, traffic.output_tokens
+    return f"{replica.engine.name} {split}, {prompt:.0f}/{output:.0f} tokens, {load}"
 
 
 def _machine(run: Run) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from datahall.validation.measurement import Row
+from datahall.validation.scorecard import Noise
 
 SAME = (
     "source",
@@ -25,19 +25,9 @@ SAME = (
 COLUMNS = {"TPOT": "tpot_ms", "TTFT": "ttft_ms", "throughput": "throughput_tok_s_total"}
 
 
-class Repeats(msgspec.Struct, frozen=True):
-    """Groups of rows that state the same run, and their distance from the median of their group, in percent."""
-
-    groups: int
-    rows: int
-    mean_ape: float
-    median_ape: float
-    p90_ape: float
-
-
-def repeats(rows: Sequence[Row]) -> dict[str, Repeats]:
+def repeats(rows: Sequence[Row]) -> dict[str, Noise]:
     """The spread of repeated runs by metric; the same figures exported twice count as one run."""
-    found: dict[str, Repeats] = {}
+    found: dict[str, Noise] = {}
     for metric, column in COLUMNS.items():
         groups: dict[tuple[str, ...], set[float]] = {}
         for row in rows:
@@ -48,7 +38,7 @@ def repeats(rows: Sequence[Row]) -> dict[str, Repeats]:
         several = [np.array(sorted(group)) for group in groups.values() if len(group) > 1]
         if several:
             apart = np.concatenate([np.abs(np.median(group) / group - 1.0) * 100.0 for group in several])
-            found[metric] = Repeats(
+            found[metric] = Noise(
                 groups=len(several), rows=int(apart.size), mean_ape=float(apart.mean()),
                 median_ape=float(np.median(apart)), p90_ape=float(np.quantile(apart, 0.9)),
             )  # fmt: skip

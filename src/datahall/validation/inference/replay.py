@@ -16,7 +16,9 @@ from datahall.inference.kv_capacity import kv_capacity
 from datahall.inference.replica import Replica
 from datahall.inference.simulation import simulate_serving
 from datahall.inference.step_price import StepPrice, price_steps
-from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, Traffic
+from datahall.validation.inference.figures import figures_of
+from datahall.validation.inference.run import THROUGHPUT, Run, Traffic
+from datahall.validation.inference.server import held_rate
 from datahall.workload.traffic import Requests
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -27,6 +29,7 @@ MOST_REQUESTS = 1000  # of a run, or four rounds of its users where those are mo
 LEAST_ROUNDS = 4
 LEAST_CONTEXT = 16384  # tokens that a table reaches at least, so that rows of different lengths share it
 OFFLINE_ROUNDS = 3  # fillings of the engine that an offline run is followed for
+MIXED_ROUNDS = 5  # the same where lengths vary and the first part is not counted
 LARGEST_OFFLINE = 6000
 LONGEST_OVER_MEAN = 4.0  # of lengths that vary as those of a chat do
 
@@ -93,6 +96,10 @@ def replica_key(replica: Replica) -> tuple[object, ...]:
 
 def replay(run: Run, prices: Prices) -> Replayed:
     """Simulate a run and take its figures as its benchmark does: means over requests."""
+    if run.traffic.kind != "closed" and run.num_replicas > 1:  # replicas share nothing: one is enough
+        alone = replay(msgspec.structs.replace(run, num_replicas=1), prices)
+        scaled = {THROUGHPUT: alone.predicted[THROUGHPUT] * run.num_replicas}
+        return msgspec.structs.replace(alone, predicted=scaled)
     replica = sized(run.replica, run.traffic, run.num_replicas)
     key = (*replica_key(replica), run.num_replicas, run.traffic, run.pools is None or run.row.text("notes"))
     if key not in prices.played:
@@ -107,15 +114,13 @@ def _played(run: Run, replica: Replica, prices: Prices) -> Replayed:
     fleet = Fleet(pools=(pool,)) if run.pools is None else _pools(run, pool, prices)
     users = traffic.users if traffic.kind == "closed" else 0
     done = simulate_serving(fleet, requests, users=users, record=True, seed=SEED)
-    records = done.records
-    assert records is not None
-    counted = records.row >= traffic.warm_rounds * users
-    tpot_s = float(np.nanmean(records.tpot_s[counted])) if np.any(records.output > 1) else float("nan")
-    figures = {
-        TTFT: float(np.mean(records.ttft_s[counted])) + traffic.unseen_tokens * tpot_s,
-        TPOT: tpot_s,
-        THROUGHPUT: _throughput(traffic, records.arrival_s, records.end_s, records.output),
-    }
+    assert done.records is not None
+    figures = figures_of(traffic, done.records)
+    if traffic.limits is not None:
+        most_per_s = figures[THROUGHPUT] / traffic.output_tokens
+        figures = {
+            THROUGHPUT: held_rate(pool, requests, most_per_s, traffic.limits, SEED) * traffic.output_tokens
+        }
     return Replayed(predicted=figures, level=priced.price.level)
 
 
@@ -142,7 +147,7 @@ def sized(replica: Replica, traffic: Traffic, num_replicas: int) -> Replica:
     if traffic.kind == "closed":
         most = min(most, -(-traffic.users // (num_replicas * replica.dp)) + 1)
     longest = traffic.prompt_tokens + traffic.output_tokens + 1
-    if traffic.spread:
+    if traffic.spread_ratio:
         longest *= LONGEST_OVER_MEAN
     engine = msgspec.structs.replace(replica.engine, max_sequences=most)
     return msgspec.structs.replace(replica, engine=engine, max_context=int(longest))
@@ -156,44 +161,29 @@ def requests_of(traffic: Traffic, replica: Replica, num_replicas: int, num_block
     """The requests of a run; seeded, so that a row always gives the same figures."""
     ranks = num_replicas * replica.dp
     if traffic.kind == "closed":
-        num = min(traffic.users * traffic.rounds, max(LEAST_ROUNDS * traffic.users, MOST_REQUESTS))
-    elif traffic.kind == "offline":
+        num = traffic.num_requests or min(
+            traffic.users * traffic.rounds, max(LEAST_ROUNDS * traffic.users, MOST_REQUESTS)
+        )
+    else:
         held = num_blocks * replica.engine.block_tokens / (traffic.prompt_tokens + traffic.output_tokens)
         at_once = max(1.0, min(held, replica.engine.max_sequences)) * ranks
-        num = int(min(LARGEST_OFFLINE, max(256, OFFLINE_ROUNDS * at_once)))
-    else:
-        num = 3000
+        rounds = MIXED_ROUNDS if traffic.spread_ratio else OFFLINE_ROUNDS
+        num = traffic.num_requests or int(min(LARGEST_OFFLINE, max(256, rounds * at_once)))
     prompt, output = (
         _lengths(mean, traffic, stream(SEED, name).random(num))
         for name, mean in (("prompt", traffic.prompt_tokens), ("output", traffic.output_tokens))
     )
-    arrival_s = np.zeros(num)
-    if traffic.kind == "poisson":
-        arrival_s = np.cumsum(-np.log1p(-stream(SEED, "arrival").random(num)) / traffic.rate_per_s)
-    return Requests.of(arrival_s, prompt, output)
+    return Requests.of(np.zeros(num), prompt, output)
 
 
 def _lengths(longest: float, traffic: Traffic, drawn: Floats) -> Ints:
-    if traffic.spread:
-        exponential = np.minimum(-np.log1p(-drawn), LONGEST_OVER_MEAN - 0.5)
-        scaled: Ints = np.maximum(1, exponential / exponential.mean() * longest).astype(np.int64)
+    if traffic.spread_ratio:
+        law = np.minimum((-np.log1p(-drawn)) ** traffic.spread_ratio, LONGEST_OVER_MEAN - 0.5)
+        scaled: Ints = np.maximum(1, law / law.mean() * longest).astype(np.int64)
         return scaled
     share = traffic.shortest_fraction + (1.0 - traffic.shortest_fraction) * drawn
     found: Ints = np.maximum(1, np.round(longest * share)).astype(np.int64)
     return found
-
-
-def _throughput(traffic: Traffic, arrival_s: Floats, end_s: Floats, output: Ints) -> float:
-    """Output tokens per second: of an offline run while the engine is full, of a closed loop by Little's law."""
-    if traffic.kind == "closed":
-        middle = slice(traffic.users, max(traffic.users + 1, arrival_s.size - traffic.users))
-        stay_s = (end_s - arrival_s)[middle]
-        return float(traffic.users * output[middle].sum() / stay_s.sum())
-    if traffic.spread:  # a run of many thousand requests: neither filling nor draining counts
-        order = np.argsort(end_s)
-        low, high = int(0.25 * end_s.size), int(0.6 * end_s.size)
-        return float(output[order[low:high]].sum() / (end_s[order[high]] - end_s[order[low]]))
-    return float(output.sum() / (end_s.max() - arrival_s.min()))
 
 
 def _pools(run: Run, pool: Pool, prices: Prices) -> Fleet:

@@ -8,23 +8,28 @@ from typing import Literal
 import msgspec
 
 from datahall.inference.replica import Replica
+from datahall.inference.slo import Slo
 from datahall.validation.measurement import Row, RowError
 
 TPOT, TTFT, THROUGHPUT = "TPOT", "TTFT", "throughput"
 MILLI = 1e-3
+# Users of a closed loop with fixed lengths do not keep step for long: something parts them, and lengths that vary
+# around the stated ones from this share of the longest do it as well (marked rows of NVIDIA's own runs).
+PARTED = 0.7
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """How the requests of a run came."""
 
-    kind: Literal["closed", "offline", "poisson", "batch"]
+    kind: Literal["closed", "offline", "server"]
     prompt_tokens: float  # , the longest where they vary
     output_tokens: float
-    users: int = 0  # closed: requests in flight; batch: its size
-    rate_per_s: float = 0.0  # poisson
+    users: int = 0  # closed: requests in flight
+    limits: Slo | None = None  # server: what 99 of 100 requests must keep at the greatest Poisson rate
     shortest_fraction: float = 1.0  # lengths are uniform between this share of the longest and the longest
-    spread: bool = False  # lengths vary as those of a chat do (exponential) around the mean
+    spread_ratio: float = 0.0  # lengths vary as a Weibull law of one over this shape; 1 is exponential
     rounds: int = 10  # requests of each user
+    num_requests: int = 0  # all there are; a closed loop is measured until the last has begun
     warm_rounds: int = 0  # requests of each user that are not counted
     unseen_tokens: float = (
         0.0  # decode steps that pass between the first token and the client's first sight of it

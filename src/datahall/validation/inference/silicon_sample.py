@@ -9,11 +9,12 @@ import msgspec
 from datahall.catalog.chip import Chip
 from datahall.inference.checkpoint import block_scaled
 from datahall.inference.replica import Replica
-from datahall.validation.inference.names import chip_of, engine_of, model_of, precision_of
-from datahall.validation.inference.run import Pools, Run, Traffic, latencies, lengths, whole
+from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
+from datahall.validation.inference.run import PARTED, Pools, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
 
 WIDEST = 16  # chips that tensor parallelism splits a layer over; exports that sum up two pools state 20 to 72
+INFERENCEX_SHORTEST = 0.8  # of the longest, as its scripts ask for
 SGLANG_BLACKWELL_STEPS, SGLANG_HOPPER_STEPS = 24.0, 5.0
 
 
@@ -31,10 +32,13 @@ def read_silicon(row: Row) -> Run:
         raise RowError("the row does not state its concurrency")
     chip = chip_of(row.text("hardware"))
     varied = _of_inferencex(notes)
+    shortest = INFERENCEX_SHORTEST if varied else _shortest(row.text("engine"), chip)
+    longest = 1.0 if varied else 2.0 / (1.0 + shortest)  # InferenceX states the longest, NVIDIA what all have
     traffic = Traffic(
-        kind="closed", prompt_tokens=prompt, output_tokens=output, users=users,
-        shortest_fraction=0.8 if varied else _shortest(row.text("engine"), chip),
+        kind="closed", prompt_tokens=prompt * longest, output_tokens=output * longest, users=users,
+        shortest_fraction=shortest,
         unseen_tokens=_unseen(row.text("engine"), chip) if varied else 0.0,
+        warm_rounds=0 if varied else _warm(row.text("engine"), chip),
     )  # fmt: skip
     if "disagg" in row.text("workload"):
         replica, pools = _silicon_pools(row, chip, users)
@@ -56,12 +60,20 @@ def _of_inferencex(notes: str) -> bool:
 
 
 def _shortest(engine: str, chip: Chip) -> float:
-    """How far lengths of NVIDIA's own runs vary.
+    """How far lengths of NVIDIA's own runs vary around the stated ones.
 
-    They are stated as fixed, but first tokens come too soon for users in lockstep: they spread as InferenceX's do,
-    save in the SGLang runs on H100.
+    They are stated as fixed, but first tokens of the marked rows come too soon for users in lockstep; SGLang's runs on
+    H100 do keep step.
     """
-    return 1.0 if engine.startswith("sglang") and chip.name == "h100-sxm" else 0.8
+    return 1.0 if engine.startswith("sglang") and chip.name == "h100-sxm" else PARTED
+
+
+def _warm(engine: str, chip: Chip) -> int:
+    """Rounds of each user that a run of NVIDIA's own leaves out.
+
+    In its vLLM runs on H200 first tokens of the marked rows come five times too soon for users who start together.
+    """
+    return 1 if engine.startswith("vllm") and chip.name == "h200-sxm" else 0
 
 
 def _unseen(engine: str, chip: Chip) -> float:
@@ -123,7 +135,7 @@ def _silicon_replica(row: Row, chip: Chip, stated: Split, users: int) -> Replica
     if split.tp > WIDEST:
         raise RowError(f"a tensor width of {split.tp}: pools recorded as one replica")
     notes = row.text("notes")
-    engine = engine_of(row.text("engine"), told_asynchronous=_of_inferencex(notes))
+    engine = engine_on(engine_of(row.text("engine"), told_asynchronous=_of_inferencex(notes)), chip)
     quant = found[1] if (found := re.search(r"gemm=([\w]*)", notes)) else ""
     experts = found[1] if (found := re.search(r" moe=([\w]*)", notes)) else ""
     linear = quant or row.text("precision")
