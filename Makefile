@@ -9,10 +9,10 @@ TEST_READY := $(VENV)/.test-ready
 .PHONY: run test check bench lock docs clean
 
 run: $(RUN_READY)
-	@$(BIN)/datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200
+	@$(BIN)/datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x
 	@echo
-	@echo "How far off such answers are:  $(BIN)/datahall validate training"
-	@echo "One step of serving, by operator:  $(BIN)/datahall show roofline h200 --model llama-3.1-70b --batch 32 --context 4096"
+	@echo "How far off such answers are:  $(BIN)/datahall validate inference"
+	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200"
 
 test: $(TEST_READY)
 	$(BIN)/ruff format --check src tests calibration benchmarks docs

@@ -179,7 +179,7 @@ SHAPES = {
     "width", "row_width", "tile_n", "tile_m", "tile_rows", "pad_rows", "split", "split_above_blocks", "waves",
     "tp", "ep", "cp", "most_chips", "reads", "writes", "dense", "expert",
 }  # fmt: skip
-UNIT_BESIDE = {"value", "low", "high", "measured", "predicted", "minimum", "at_least", "bands"}
+UNIT_BESIDE = {"value", "low", "high", "measured", "predicted", "minimum", "at_least", "band", "bands"}
 PER_PARAMETER = {"weight", "gradient", "master", "moments"}  # bytes of a state recipe, per parameter
 
 

@@ -24,6 +24,13 @@ LINES = {
     "hierarchy": "show hierarchy h100-sxm --working-set '120 GB' --offload host --prefetch",
     "hierarchy-md": "show hierarchy h200-sxm --format md",
     "roofline": "show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --format md",
+    "plan-serve": "plan serve llama-3.1-8b --users 500 --ttft 1s --tpot 50ms --chips h100-sxm,h200 --format md",
+    "simulate-serve": "simulate serve llama-3.1-8b --chip h200 --rate 4 --requests 2000 --format md",
+    "techniques": "show techniques llama-3.1-8b --chip h200 --rate 10 --format md",
+    "fit": "show fit llama-3.1-70b --chip h100-sxm --context 32k",
+    "fit-no": "show fit llama-3.1-70b --chip h100-sxm --tp 1",
+    "error-overload": "show techniques llama-3.1-8b --chip h200 --rate 1e9",
+    "error-no-room": "simulate serve llama-3.1-70b --chip h100-sxm --rate 1",
     "chips": "catalog chips --sort memory",
     "servers": "catalog servers",
     "search": "catalog search nvlink",
@@ -32,7 +39,13 @@ LINES = {
     "error-usage": "shw",
     "error-infeasible": "show hierarchy h100-sxm --working-set '160 GB'",
 }
-FITTED = {"roofline"}  # its numbers are the ledger's business, its shape is ours
+FITTED = {
+    "roofline",
+    "plan-serve",
+    "simulate-serve",
+    "techniques",
+    "error-overload",
+}  # its numbers are the ledger's business, its shape is ours
 
 
 @pytest.mark.golden
