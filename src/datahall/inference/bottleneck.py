@@ -18,7 +18,7 @@ def mean_step(replica: Replica, load: Load, state: State) -> Breakdown:
     return step_breakdown(
         replica,
         num_decodes=max(1, round(state.decoding)),
-        mean_context=load.prompt + load.output / 2.0,
+        mean_context=load.prompt + load.aged,
         chunks=((tokens, load.cached),) if tokens >= 1.0 else (),
     )
 

@@ -60,6 +60,16 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.output - 1.0, 0.5) / self.tokens_per_step
 
     @property
+    def longest(self) -> float:
+        """Mean tokens of an answer among those that are being written: long ones are met more often."""
+        return self.output * (1.0 + self.output_spread**2)
+
+    @property
+    def aged(self) -> float:
+        """Tokens that an answer met at some moment has on average: half of what it will have."""
+        return self.longest / 2.0
+
+    @property
     def computed(self) -> float:
         """Tokens of a prompt that are computed."""
         return max(1.0, self.prompt - self.cached)
@@ -160,7 +170,7 @@ def _excess(drift_s: Column, variance: Column, load: Load, percentile: float) ->
 def most_sequences(replica: Replica, load: Load, capacity: KvCapacity) -> tuple[float, str]:
     """Sequences that decode at once at most, and what says so."""
     engine = replica.engine
-    held = load.prompt + (load.output if engine.whole_output_blocks else load.output / 2.0)
+    held = load.prompt + (load.longest if engine.whole_output_blocks else load.aged)
     budget = float(round_token_budget(replica))
     by = {
         "cache": capacity.num_blocks / capacity.blocks(held),
@@ -186,7 +196,7 @@ def _steps(table: StepTable, replica: Replica, load: Load, n: Column, count: Col
     cuts = np.maximum(1.0, np.ceil(load.computed / room))
     past = load.cached + (cuts - 1.0) / 2.0 * load.computed / cuts
     attention_s = own * cuts * prefill_times(table, load.computed / cuts, past) / pieces
-    context = load.prompt + load.output / 2.0
+    context = load.prompt + load.aged
     given = (decodes, own * load.computed / pieces, attention_s, own, count / lanes * load.computed / pieces)
     num, tokens, prompts_s, rows, mean = (np.ravel(np.broadcast_to(one, decodes.shape)) for one in given)
     step_s = step_times(table, num * load.verified + tokens, num, context, prompts_s, num + rows)
