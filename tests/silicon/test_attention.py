@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.silicon.attention import AttentionTimes, decode_times, prefill_times, smooth_max
+from datahall.silicon.attention import decode_times, prefill_times, smooth_max
 from datahall.silicon.calibration import calibrate, num_sms
 from datahall.silicon.kernel import KernelTime, time_operators
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import Attention, Number, attention_flop, visible_tokens
 
@@ -40,7 +41,7 @@ def prefill(
     width: float = 128.0,
     window: float = 0.0,
     causal: bool = True,
-) -> AttentionTimes:
+) -> BoundTimes:
     machine = CATALOG.chip(chip)
     return prefill_times(
         Attention(batch, query, query + past, heads, kv, width, width, window, causal),
@@ -63,7 +64,7 @@ def decode(
     value: float | None = None,
     window: float = 0.0,
     kv_bytes: float = 2.0,
-) -> AttentionTimes:
+) -> BoundTimes:
     machine = CATALOG.chip(chip)
     return decode_times(
         Attention(batch, 1.0, cache, heads, kv, width, width if value is None else value, window),
@@ -234,7 +235,7 @@ def _attention_of(name: str, *, batch: float, past: float, latent: str = "auto")
     return time_operators(CATALOG.chip("h200-sxm"), cores).kernels[0]
 
 
-def _decode_columns(chip: str, batch: Number, query: Number, past: Number) -> AttentionTimes:
+def _decode_columns(chip: str, batch: Number, query: Number, past: Number) -> BoundTimes:
     del query
     return decode(chip, batch, past)
 

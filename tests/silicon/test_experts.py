@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.silicon.attention import AttentionTimes as Times
 from datahall.silicon.calibration import Constants, constant_sets, kernel_format
 from datahall.silicon.experts import expert_times
 from datahall.silicon.kernel import time_operators
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import GroupedGemm, Number
 from datahall.workload.precision import Precision
@@ -28,7 +28,7 @@ widths = st.integers(64, 20_000).map(float)
 
 def timed(
     constants: Constants, num_rows: Number, hit: Number, n: Number = 4096.0, k: Number = 2048.0
-) -> Times:
+) -> BoundTimes:
     chip = CATALOG.chip(constants.chip)
     return expert_times(
         GroupedGemm(num_rows, 256.0, n, k),

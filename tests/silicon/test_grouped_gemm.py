@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.silicon.attention import AttentionTimes as Times
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.kernel import time_operators
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import GroupedGemm, Number
 from datahall.workload.precision import Precision
@@ -34,7 +34,7 @@ def timed(
     k: Number,
     hit: Number,
     weight_bytes: float = 2.0,
-) -> Times:
+) -> BoundTimes:
     machine = CATALOG.chip(chip)
     return grouped_times(
         GroupedGemm(num_rows, num_experts, n, k),

@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import Attention, Number, keys_read, visible_tokens
 
 BLOCK = 128.0
@@ -65,14 +66,6 @@ class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
     narrow_rate_factor: float = 1.0  # and what that leaves of the rates
 
 
-class AttentionTimes(msgspec.Struct, frozen=True):
-    """Time and what it is made of, as columns."""
-
-    time_s: Number
-    compute_s: Number
-    memory_s: Number
-
-
 def prefill_times(
     shape: Attention,
     constants: PrefillConstants,
@@ -81,7 +74,7 @@ def prefill_times(
     peak_flop_per_s: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
-) -> AttentionTimes:
+) -> BoundTimes:
     """Times of attention over new tokens that see themselves and what was before them."""
     q, width = shape.q_len, (shape.head_dim + shape.value_dim) / 2.0
     pairs = visible_tokens(q, shape.kv_len - q, _scalar(shape.window)) if shape.causal else q * shape.kv_len
@@ -103,7 +96,7 @@ def prefill_times(
     launch_s: Number = constants.launch_s
     if kv_bytes < 2.0:
         launch_s = launch_s + constants.narrow_launch_s + heads * q * width * constants.narrow_element_s
-    return AttentionTimes(launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
+    return BoundTimes(launch_s + np.maximum(compute_s, memory_s), compute_s, memory_s)
 
 
 def decode_times(
@@ -115,7 +108,7 @@ def decode_times(
     kv_bytes: float,
     peak_flop_per_s: float = math.inf,
     warm_bytes: float = 0.0,
-) -> AttentionTimes:
+) -> BoundTimes:
     """Times of attention of one new token per sequence over its cache.
 
     A cache of up to `warm_bytes` is read from L2, where a run before left it; in service the weights of other layers
@@ -143,7 +136,7 @@ def decode_times(
     core_s = smooth_max(compute_s, memory_s, constants.sharpness)
     join_s = np.where(parts > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
     launch_s = constants.launch_s + (constants.narrow_launch_s if narrow else 0.0)
-    return AttentionTimes(launch_s + core_s + join_s, compute_s, dram_s)
+    return BoundTimes(launch_s + core_s + join_s, compute_s, dram_s)
 
 
 def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:

@@ -19,8 +19,8 @@ import math
 import msgspec
 import numpy as np
 
-from datahall.silicon.attention import AttentionTimes as Times
 from datahall.silicon.attention import smooth_max
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import GroupedGemm, Number
 
 HEIGHTS = (16.0, 32.0, 64.0, 128.0, 256.0)
@@ -50,7 +50,7 @@ def expert_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
-) -> Times:
+) -> BoundTimes:
     """Times of one product over the `experts_hit` experts that some row reaches."""
     hit = np.maximum(1.0, experts_hit)
     rows_each = np.asarray(shape.rows, dtype=np.float64) / hit
@@ -69,4 +69,4 @@ def expert_times(
         waves = np.maximum(blocks * across / num_sms, 1.0)
         compute_s = np.minimum(compute_s, waves * (shape.k * max(math_s, feed_s) + constants.tile_s))
     time_s = constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness)
-    return Times(time_s, compute_s, memory_s)
+    return BoundTimes(time_s, compute_s, memory_s)

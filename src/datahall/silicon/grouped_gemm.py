@@ -14,8 +14,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from datahall.silicon.attention import AttentionTimes as Times
 from datahall.silicon.attention import smooth_max
+from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import GroupedGemm, Number
 
 
@@ -40,7 +40,7 @@ def grouped_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
-) -> Times:
+) -> BoundTimes:
     """Times of a grouped GEMM whose rows reach `experts_hit` of its experts."""
     hit = np.maximum(1.0, experts_hit)
     rows_each = np.asarray(shape.rows) / hit
@@ -50,6 +50,6 @@ def grouped_times(
     moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (shape.k * activation_bytes + shape.n * 2.0)
     memory_s = moved / (memory_bytes_per_s * efficiency)
     compute_s = 2.0 * padded * shape.n * shape.k / (peak_flop_per_s * constants.power_efficiency)
-    return Times(
+    return BoundTimes(
         constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness), compute_s, memory_s
     )

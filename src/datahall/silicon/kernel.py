@@ -16,7 +16,7 @@ from datahall.silicon.calibration import Calibration, calibrate, kernel_format, 
 from datahall.silicon.experts import expert_times
 from datahall.silicon.gemm import gemm_times
 from datahall.silicon.grouped_gemm import grouped_times
-from datahall.silicon.roofline import roofline_time
+from datahall.silicon.roofline import BoundTimes, roofline_time
 from datahall.silicon.stream import stream_times
 from datahall.workload.operator import Attention, Gemm, GroupedGemm, Number, Operator, Stream
 from datahall.workload.precision import bytes_per_value
@@ -233,14 +233,7 @@ def _experts(
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
     )
-    return KernelTime(
-        operator=operator,
-        kind="grouped_gemm",
-        time_s=times.time_s,
-        compute_s=times.compute_s,
-        memory_s=times.memory_s,
-        roofline_s=_roofline(chip, operator),
-    )
+    return _grouped_kernel(chip, operator, times)
 
 
 def _grouped(
@@ -265,6 +258,10 @@ def _grouped(
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
     )
+    return _grouped_kernel(chip, operator, times)
+
+
+def _grouped_kernel(chip: Chip, operator: Operator, times: BoundTimes) -> KernelTime:
     return KernelTime(
         operator=operator,
         kind="grouped_gemm",

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from datahall.workload.operator import Number
+
+
+class BoundTimes(msgspec.Struct, frozen=True):
+    """The time of a kernel, and what its arithmetic and its traffic alone would take, as columns."""
+
+    time_s: Number
+    compute_s: Number
+    memory_s: Number
 
 
 def roofline_time(
