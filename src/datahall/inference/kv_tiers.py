@@ -8,6 +8,7 @@ tier only, so the tiers together remember what one cache of their size would.  A
 from __future__ import annotations
 
 from datahall.compiled import inline
+from datahall.inference.recency import append, remove
 from datahall.inference.serving_state import NONE, State
 
 NUM_TIERS = 2
@@ -18,12 +19,7 @@ def link_below(s: State, replica: int, tier: int, entry: int) -> None:
     """Put an entry behind all others of a tier."""
     shelf = s.tiers[NUM_TIERS * replica + tier]
     s.entries[entry]["users"] = -1 - tier
-    s.entries[entry]["older"], s.entries[entry]["newer"] = shelf["newest"], NONE
-    if shelf["newest"] == NONE:
-        shelf["oldest"] = entry
-    else:
-        s.entries[shelf["newest"]]["newer"] = entry
-    shelf["newest"] = entry
+    append(s.entries, shelf, entry)
     shelf["held"] += 1
 
 
@@ -31,15 +27,7 @@ def link_below(s: State, replica: int, tier: int, entry: int) -> None:
 def lift(s: State, replica: int, entry: int) -> None:
     """Take an entry out of its tier; nobody uses it yet."""
     shelf = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
-    older, newer = s.entries[entry]["older"], s.entries[entry]["newer"]
-    if older == NONE:
-        shelf["oldest"] = newer
-    else:
-        s.entries[older]["newer"] = newer
-    if newer == NONE:
-        shelf["newest"] = older
-    else:
-        s.entries[newer]["older"] = older
+    remove(s.entries, shelf, entry)
     shelf["held"] -= 1
     s.entries[entry]["users"] = 0
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from datahall.compiled import inline
 from datahall.inference.kv_tiers import count_lifted, lift, sunk
+from datahall.inference.recency import append, remove
 from datahall.inference.serving_state import ENTRY, NONE, Records, State
 
 LOW = (1 << 31) - 1
@@ -97,15 +98,7 @@ def forget(s: State, entry: int) -> None:
 def unlink(s: State, replica: int, entry: int) -> None:
     """Take an entry out of the list of those that nobody uses."""
     rep = s.replicas[replica]
-    older, newer = s.entries[entry]["older"], s.entries[entry]["newer"]
-    if older == NONE:
-        rep["oldest"] = newer
-    else:
-        s.entries[older]["newer"] = newer
-    if newer == NONE:
-        rep["newest"] = older
-    else:
-        s.entries[newer]["older"] = older
+    remove(s.entries, rep, entry)
     rep["cached"] -= 1
 
 
@@ -113,12 +106,7 @@ def unlink(s: State, replica: int, entry: int) -> None:
 def link_newest(s: State, replica: int, entry: int) -> None:
     """Put an entry that nobody uses any more behind all others."""
     rep = s.replicas[replica]
-    s.entries[entry]["older"], s.entries[entry]["newer"] = rep["newest"], NONE
-    if rep["newest"] == NONE:
-        rep["oldest"] = entry
-    else:
-        s.entries[rep["newest"]]["newer"] = entry
-    rep["newest"] = entry
+    append(s.entries, rep, entry)
     rep["cached"] += 1
 
 
