@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 from table import Line, printed
 
-from datahall.fabric.collectives.steps import phases
-from datahall.fabric.congestion import Transport
-from datahall.fabric.ecmp import permutation, sharing, spread
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.flows import Flows, Run, simulate
-from datahall.fabric.graph import Fabric, Paths, Wire
-from datahall.fabric.rates import max_min_rates
-from datahall.fabric.routing import route
-from datahall.fabric.symmetry import simulate_folded
-from datahall.fabric.traffic import Job, Net, Routing, traffic
+from datahall.fabric.collectives.algorithms.steps import phases
+from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
+from datahall.fabric.flows.rates import max_min_rates
+from datahall.fabric.flows.simulate import Flows, Run, simulate
+from datahall.fabric.flows.symmetry import simulate_folded
+from datahall.fabric.routing.ecmp import permutation, sharing, spread
+from datahall.fabric.routing.paths import route
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Fabric, Paths, Wire
 
 LINE = 50e9
 RING_BYTES = 256 * 2**20

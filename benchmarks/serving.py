@@ -17,10 +17,10 @@ import numpy as np
 from table import Line
 
 from datahall.catalog import load
-from datahall.inference.engine import engine
-from datahall.inference.fleet import Fleet
-from datahall.inference.replica import Replica
-from datahall.inference.simulation import simulate_serving
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.simulation.simulate import simulate_serving
 from datahall.show.serving_plan import plan_serve
 from datahall.workload.traffic.requests import Requests
 

@@ -8,15 +8,15 @@ from clock import median_s, process_cpu_s
 from table import Line
 
 from datahall.catalog import load
-from datahall.fabric.collectives.all_reduce import ring_all_reduce_time
+from datahall.fabric.collectives.algorithms.all_reduce import ring_all_reduce_time
 from datahall.planner.train import plan_on_chips
 from datahall.training.cluster import cluster_of
-from datahall.training.execution import simulate_step
-from datahall.training.framework import framework
-from datahall.training.layout import Layout
-from datahall.training.search import search
-from datahall.training.space import WIDE, layout_space
-from datahall.training.step import Job, step_times
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import search
+from datahall.training.layout.space import WIDE, layout_space
+from datahall.training.pipeline.execution import simulate_step
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
 
 
 def training_lines() -> list[Line]:

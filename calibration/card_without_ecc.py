@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from datahall.catalog import load
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.silicon.calibration import KIN_HIGH, KIN_LOW, Calibration, Constants, constant_sets
 from datahall.silicon.kernel import _kernel_time
 from datahall.workload.forward import forward_pass

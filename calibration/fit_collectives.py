@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from datahall.breakdown import Source
 from datahall.fabric.collectives import constants as shelf
 from datahall.fabric.collectives import nccl, rails, testbed, tuner
+from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import (
     Across,
     Experts,
@@ -35,7 +36,6 @@ from datahall.fabric.collectives.constants import (
     Wire,
 )
 from datahall.fabric.collectives.multicast import multicast_time
-from datahall.fabric.collectives.pipeline import overlapped
 from datahall.fabric.collectives.system import System
 
 ROOT = Path(__file__).parent.parent

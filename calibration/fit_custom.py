@@ -17,7 +17,7 @@ import tomli_w
 from kernel_tables import SYSTEMS
 from search import errors, fit
 
-from datahall.fabric.collectives.custom import ENGINES, CustomConstants, custom_time
+from datahall.fabric.collectives.engine_all_reduce import ENGINES, CustomConstants, custom_time
 
 OUT = Path(__file__).parent.parent / "src/datahall/fabric/collectives/data/custom.toml"
 START = {

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from datahall.errors import DatahallError
-from datahall.inference.replica import Replica
+from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.predict import replayed
 from datahall.validation.inference.replay import Priced, Prices, replay

@@ -25,9 +25,9 @@ from datahall.catalog import load
 from datahall.errors import DatahallError
 from datahall.silicon.attention import smooth_max
 from datahall.training.cluster import cluster_of
-from datahall.training.framework import WRITTEN_FOR, Framework
-from datahall.training.layout import Space
-from datahall.training.step import HIDING_SHARPNESS, step_band, step_times
+from datahall.training.layout.layout import Space
+from datahall.training.step.framework import WRITTEN_FOR, Framework
+from datahall.training.step.step import HIDING_SHARPNESS, step_band, step_times
 from datahall.validation import training as ledger
 from datahall.validation.measurement import Row, RowError, read_rows
 from datahall.validation.training import single_chip

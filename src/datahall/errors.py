@@ -12,34 +12,69 @@
 
 Each says what was wrong, where, what was seen, what is allowed and what to do next.
 Exit codes: 1 the answer is no, 2 bad input, 3 our bug.
+
+No room below the borders knows how an input is spelled.  An error names the input (`field="tp"`) and marks those that
+its text speaks of with `option("tp", 4)`; the border that shows it writes --tp 4, tp = 4 or tp=4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
+from typing import TypeAlias
+
+Speller: TypeAlias = Callable[[str, str | None], str]  # an input's name, and a value for it or None
+
+_MARKED = re.compile("⟦(\\w+)(?:=([^⟧]*))?⟧")
+
+
+def option(name: str, value: object = None) -> str:
+    """Mark an input in the text of an error; the border that shows the text spells it.
+
+    >>> spelled(f"at most {option('tp', 8)}, or a smaller {option('batch')}")
+    'at most tp=8, or a smaller batch'
+    """
+    return f"⟦{name}⟧" if value is None else f"⟦{name}={value}⟧"
+
+
+def keyword(name: str, value: str | None) -> str:
+    """An input as Python spells it."""
+    if value is None:
+        return name
+    return f"{name}={value}" if re.fullmatch(r"-?\d+(\.\d+)?|True|False", value) else f'{name}="{value}"'
+
+
+def spelled(text: str, spell: Speller = keyword) -> str:
+    """A text with the inputs that it speaks of spelled as a border does."""
+    return _MARKED.sub(lambda found: spell(found[1], found[2]), text)
 
 
 class DatahallError(Exception):
-    """Something a user can put right; printed without a traceback."""
+    """Something a user can put right; printed without a traceback.
+
+    `field` is the input that is at fault, where it is one; `where` any other place, e.g. a file and its line.
+    """
 
     code = "error"
     exit_code = 2
 
-    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, *, where: str = "", hint: str = "", field: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
+        self.field = field
 
-    def lines(self) -> list[str]:
-        """The error as the command line prints it: what, where, what to do."""
-        text = [f"error[{self.code}]: {self.message}"]
-        if self.where:
-            text.append(f"  --> {self.where}")
+    def lines(self, spell: Speller = keyword) -> list[str]:
+        """The error as a border prints it: what, where, what to do."""
+        text = [f"error[{self.code}]: {spelled(self.message, spell)}"]
+        where = self.where or (spell(self.field, None) if self.field else "")
+        if where:
+            text.append(f"  --> {spelled(where, spell)}")
         if self.hint:
-            text.append(f"  {self.hint}")
+            text.append(f"  {spelled(self.hint, spell)}")
         return text
 
     def __str__(self) -> str:
@@ -67,7 +102,7 @@ class UnknownNameError(CatalogError):
     code = "unknown-name"
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str], *, where: str = "", hint: str = ""
+        self, kind: str, name: str, known: Iterable[str], *, where: str = "", hint: str = "", field: str = ""
     ) -> None:
         self.kind = kind
         self.name = name
@@ -80,6 +115,7 @@ class UnknownNameError(CatalogError):
             f'"{name}" is not {article} {kind}{place}',
             where=where,
             hint="   ".join(part for part in (guess, listing) if part),
+            field=field,
         )
 
 
@@ -132,8 +168,8 @@ class DocumentError(DatahallError, ValueError):
         count = len(self.problems)
         super().__init__(f"{name}: {count} problem{'s' if count != 1 else ''}")
 
-    def lines(self) -> list[str]:
-        return [super().lines()[0], *(f"  {problem!r}" for problem in self.problems)]
+    def lines(self, spell: Speller = keyword) -> list[str]:
+        return [super().lines(spell)[0], *(f"  {spelled(repr(problem), spell)}" for problem in self.problems)]
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import PRECISIONS, canonical_precision
+from datahall.catalog.entries.chip import PRECISIONS, canonical_precision
 from datahall.errors import UnknownNameError, UnsupportedError
 
 # name: dense 16-bit TFLOP/s (None: not published), memory GB, memory GB/s

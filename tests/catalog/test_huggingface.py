@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from datahall.catalog import json_document
 from datahall.catalog.catalog import Catalog
+from datahall.catalog.entries.model import Model
 from datahall.catalog.huggingface import FAMILIES, from_config
-from datahall.catalog.model import Model
 from datahall.errors import DatahallError, DocumentError, UnknownNameError
 from datahall.workload.parameters import count_parameters
 

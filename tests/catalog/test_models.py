@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.catalog import document, layer_pattern
+from datahall.catalog import document
 from datahall.catalog.document import Value
+from datahall.catalog.entries import layer_pattern
+from datahall.catalog.entries.layer_pattern import LayerKeys
+from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.model_entry import read_model
 from datahall.catalog.fact import Entry
-from datahall.catalog.layer_pattern import LayerKeys
-from datahall.catalog.model import Model
-from datahall.catalog.model_entry import read_model
 from datahall.catalog.shelf import folded
 from datahall.units import parse
 from datahall.workload.parameters import count_parameters
 
-DATA = Path(layer_pattern.__file__).parent / "data" / "models"
+DATA = Path(document.__file__).parent / "data" / "models"
 
 
 @cache

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.catalog.api_price import api_price, api_prices
+from datahall.catalog.entries.api_price import api_price, api_prices
 from datahall.errors import UnknownNameError
 
 TODAY = date(2026, 11, 15)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.fabric.bill import bill, estimates
-from datahall.fabric.build import TOPOLOGIES, design, read_oversubscription
-from datahall.fabric.presets import preset
+from datahall.fabric.design.bill import bill, estimates
+from datahall.fabric.design.built import preset
+from datahall.fabric.design.design import TOPOLOGIES, design, read_oversubscription
 
 CATALOG = Catalog(user=False)
 

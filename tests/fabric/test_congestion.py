@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from datahall.errors import ScenarioError
-from datahall.fabric.collectives.steps import Phase
-from datahall.fabric.congestion import (
+from datahall.fabric.collectives.algorithms.steps import Phase
+from datahall.fabric.flows.congestion import (
     ECN_EFFICIENCY,
     Transport,
     buffer_cycle,
@@ -19,12 +19,12 @@ from datahall.fabric.congestion import (
     start_up_s,
     window_packets,
 )
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.flows import Flows, simulate
-from datahall.fabric.graph import Paths, Wire
-from datahall.fabric.routing import route
-from datahall.fabric.torus import torus
-from datahall.fabric.traffic import Job, Net, Routing, traffic
+from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
+from datahall.fabric.flows.simulate import Flows, simulate
+from datahall.fabric.routing.paths import route
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Paths, Wire
+from datahall.fabric.topology.torus import torus
 
 
 def paths_of(*routes: list[int]) -> Paths:

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from datahall.errors import ScenarioError
-from datahall.fabric.collisions import (
+from datahall.fabric.routing.collisions import (
     expected_most_loaded,
     no_collision_probability,
     permutation_mean_fraction,
     permutation_slowest_fraction,
     used_fraction,
 )
-from datahall.fabric.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.graph import Wire
+from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Wire
 
 LINE = 50e9
 TREE = fat_tree(8192, Wire(LINE))

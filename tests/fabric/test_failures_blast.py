@@ -8,11 +8,11 @@ from tests.fabric.topologies import FAST, SMALL, WIRE
 
 from datahall.errors import ScenarioError
 from datahall.fabric import route
-from datahall.fabric.failures import Outage, blast_radius, failed, links_of, shares
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.rail import rail_optimised
-from datahall.fabric.scale_up import with_scale_up
-from datahall.fabric.torus import torus
+from datahall.fabric.flows.failures import Outage, blast_radius, failed, links_of, shares
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.rail import rail_optimised
+from datahall.fabric.topology.scale_up import with_scale_up
+from datahall.fabric.topology.torus import torus
 
 
 def test_a_leaf_takes_its_chips_and_stops_their_jobs() -> None:

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.flows import NO_CHANGES, Changes, Flows, Run, merged, simulate
-from datahall.fabric.graph import Fabric, Paths, Wire
-from datahall.fabric.routing import route
-from datahall.fabric.symmetry import folded, simulate_folded
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, merged, simulate
+from datahall.fabric.flows.symmetry import folded, simulate_folded
+from datahall.fabric.routing.paths import route
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Fabric, Paths, Wire
 
 
 def paths_of(*routes: list[int]) -> Paths:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from datahall.errors import ScenarioError
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.graph import Floats, Paths, Wire
-from datahall.fabric.rates import fill, link_rates, max_min_rates
-from datahall.fabric.routing import route
+from datahall.fabric.flows.rates import fill, link_rates, max_min_rates
+from datahall.fabric.routing.paths import route
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Floats, Paths, Wire
 
 
 def paths_of(*routes: list[int]) -> Paths:

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.fabric.collectives.steps import DECOMPOSITIONS, Phase, algorithms, phases
-from datahall.fabric.congestion import Transport
-from datahall.fabric.crosscheck import FORMULAS, closed_form_s
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.flows import simulate
-from datahall.fabric.graph import Wire
-from datahall.fabric.rounds import alike_order, full_order
-from datahall.fabric.scale_up import with_scale_up
+from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, algorithms, phases
+from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.crosscheck import FORMULAS, closed_form_s
+from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
+from datahall.fabric.flows.rounds import alike_order, full_order
+from datahall.fabric.flows.simulate import simulate
+from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.scenario_traffic import Ask
-from datahall.fabric.symmetry import simulate_folded
-from datahall.fabric.traffic import Job, Net, Routing, traffic
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Wire
+from datahall.fabric.topology.scale_up import with_scale_up
 
 FABRIC = with_scale_up(fat_tree(128, Wire(50e9, 0.5e-6)), 8, Wire(450e9, 0.2e-6))
 NET = Net(fabric=FABRIC, routing=Routing("deterministic"), transport=Transport(virtual_lanes=2))

@@ -10,16 +10,16 @@ import pytest
 from tests.fabric.topologies import FAST, FORWARDING, ONE_GLOBAL_HOP, SMALL, WIRE, graph
 
 from datahall.fabric import Fabric, hops
-from datahall.fabric.clos import clos, most_chips
-from datahall.fabric.counts import counts
-from datahall.fabric.dragonfly import dragonfly, dragonfly_plus
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.hyperx import full_mesh, hyperx
-from datahall.fabric.rail import rail_only, rail_optimised
-from datahall.fabric.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.torus import torus
-from datahall.fabric.tpu_pod import TPU_V5P, tpu_pod
-from datahall.fabric.tree import tree
+from datahall.fabric.topology.clos import clos, most_chips
+from datahall.fabric.topology.counts import counts
+from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.rail import rail_only, rail_optimised
+from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.tpu_pod import TPU_V5P, tpu_pod
+from datahall.fabric.topology.tree import tree
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 16, 32, 48, 64, 74])

@@ -11,19 +11,19 @@ from tests.fabric.topologies import FAST, WIRE
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
 from datahall.fabric import Fabric, Wire, route
-from datahall.fabric.build import design
-from datahall.fabric.clos import clos
-from datahall.fabric.dragonfly import dragonfly, dragonfly_plus
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.graph import FABRIC
-from datahall.fabric.hyperx import hyperx, hyperx_for
-from datahall.fabric.rail import rail_only, rail_optimised
-from datahall.fabric.routing import CutOffError
-from datahall.fabric.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.sites import sites
-from datahall.fabric.torus import torus, torus_for
-from datahall.fabric.tpu_pod import TPU_V4, TPU_V5P, check_slice, place, slice_for, swap_cube
-from datahall.fabric.tree import tree
+from datahall.fabric.design.design import design
+from datahall.fabric.routing.paths import CutOffError
+from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import FABRIC
+from datahall.fabric.topology.hyperx import hyperx, hyperx_for
+from datahall.fabric.topology.rail import rail_only, rail_optimised
+from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.sites import sites
+from datahall.fabric.topology.torus import torus, torus_for
+from datahall.fabric.topology.tpu_pod import TPU_V4, TPU_V5P, check_slice, place, slice_for, swap_cube
+from datahall.fabric.topology.tree import tree
 
 CATALOG = Catalog(user=False)
 

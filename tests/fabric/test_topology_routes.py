@@ -22,13 +22,13 @@ from tests.fabric.topologies import (
 )  # fmt: skip
 
 from datahall.fabric import Fabric, hops, num_paths, route
-from datahall.fabric.clos import clos
-from datahall.fabric.dragonfly import dragonfly, dragonfly_plus
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.hyperx import hyperx
-from datahall.fabric.rail import rail_only, rail_optimised
-from datahall.fabric.torus import torus
-from datahall.fabric.tree import tree
+from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.hyperx import hyperx
+from datahall.fabric.topology.rail import rail_only, rail_optimised
+from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.tree import tree
 
 
 @pytest.mark.parametrize("name", SMALL)

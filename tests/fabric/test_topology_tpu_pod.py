@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fabric.topologies import WIRE
 
-from datahall.fabric.availability import at_least, implied, most_units, unit_availability
-from datahall.fabric.tpu_pod import (
+from datahall.fabric.design.availability import at_least, implied, most_units, unit_availability
+from datahall.fabric.topology.tpu_pod import (
     PODS,
     TPU_V4,
     TPU_V5P,

@@ -6,15 +6,15 @@ import networkx as nx
 import numpy as np
 
 from datahall.fabric import Fabric, Paths, Wire
-from datahall.fabric.clos import clos
-from datahall.fabric.dragonfly import dragonfly, dragonfly_plus
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.hyperx import full_mesh, hyperx
-from datahall.fabric.rail import rail_only, rail_optimised
-from datahall.fabric.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.sites import sites
-from datahall.fabric.torus import torus
-from datahall.fabric.tree import tree
+from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.rail import rail_only, rail_optimised
+from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.sites import sites
+from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.tree import tree
 
 WIRE = Wire(50e9, 1e-6)
 FAST = Wire(450e9, 3e-7)

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.inference.engine import engine
-from datahall.inference.replica import Replica
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
 from datahall.workload.precision import Precision
 
 

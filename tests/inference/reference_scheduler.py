@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from datahall.inference.step_table import (
+from datahall.inference.step.table import (
     StepTable,
     decode_time,
     head_time,

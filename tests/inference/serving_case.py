@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from datahall.catalog import load
-from datahall.inference.engine import engine
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.replica import Replica
-from datahall.inference.step_table import GRID_PER_OCTAVE, StepTable
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.step.table import GRID_PER_OCTAVE, StepTable
 from datahall.workload.traffic.requests import Requests
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
 from datahall.errors import ScenarioError
-from datahall.inference.adapters import (
+from datahall.inference.engine.adapters import (
     adapter_bytes,
     different,
     first_token_s,
@@ -20,17 +20,17 @@ from datahall.inference.adapters import (
     reads_s,
     resident_bytes,
 )
-from datahall.inference.engine import engine
-from datahall.inference.fleet import Fleet
-from datahall.inference.kv_pool import divide_memory
-from datahall.inference.lifecycle import TTFT
-from datahall.inference.passes import Passes
-from datahall.inference.replica import Adapters, Replica, Speculation
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Adapters, Replica, Speculation
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.scenario import serving_scenario_of
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.step_figure import step_breakdown
-from datahall.inference.step_price import price_steps
-from datahall.inference.step_table import decode_step_time
+from datahall.inference.simulation.lifecycle import TTFT
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.figure import step_breakdown
+from datahall.inference.step.kernels import Passes
+from datahall.inference.step.price import price_steps
+from datahall.inference.step.table import decode_step_time
 from datahall.training.host import host_of
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Requests

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from datahall.inference.balancing import jump_hash
-from datahall.inference.prefix_cache import mixed
+from datahall.inference.fleet.balancing import jump_hash
+from datahall.inference.memory.prefix_cache import mixed
 
 KEYS = [mixed(group * 2 + 1, 1) for group in range(4000)]
 

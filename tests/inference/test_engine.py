@@ -6,7 +6,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import UnknownNameError
-from datahall.inference.engine import engine, engine_on, engines
+from datahall.inference.engine.engine import engine, engine_on, engines
 
 
 def test_presets_carry_their_own_names_and_a_source() -> None:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.model import Layer, Model
+from datahall.catalog.entries.model import Layer, Model
 from datahall.errors import InfeasibleError
-from datahall.inference.engine import engine, engine_on
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.kv_pool import divide_memory
-from datahall.inference.kv_remedy import fits, longest_context
-from datahall.inference.replica import Replica
-from datahall.workload.kv_cache import kv_bytes
+from datahall.inference.engine.engine import engine, engine_on
+from datahall.inference.engine.replica import Replica
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.memory.kv_pool import divide_memory
+from datahall.inference.memory.remedy import fits, longest_context
+from datahall.workload.memory.kv_cache import kv_bytes
 
 Serve = Callable[..., Replica]
 GIB = 2**30

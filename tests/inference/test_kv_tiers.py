@@ -14,11 +14,11 @@ from tests.inference.serving_case import poisson, replica, table
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
 from datahall.errors import ScenarioError
-from datahall.inference.fleet import Fleet, Outage, Pool
-from datahall.inference.offload import lower_tiers
+from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.scenario import serving_scenario_of
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.simulation import simulate_serving
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
 from datahall.training.host import host_of
 from datahall.workload.traffic.requests import Requests
 

@@ -3,15 +3,15 @@
 import pytest
 
 from datahall.catalog import load as catalog
-from datahall.inference.engine import engine_on
-from datahall.inference.fleet import Fleet
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.lifecycle import TPOT
-from datahall.inference.replica import Replica
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.steady import Load, at_rate, curve
-from datahall.inference.step_price import price_steps
-from datahall.inference.techniques import prompt_time
+from datahall.inference.closed_form.steady_state import Load, at_rate, curve
+from datahall.inference.closed_form.techniques import prompt_time
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.simulation.lifecycle import TPOT
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.price import price_steps
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.traffic import generate
 

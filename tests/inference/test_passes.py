@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from datahall.inference.passes import Passes
-from datahall.inference.replica import Replica
+from datahall.inference.engine.replica import Replica
+from datahall.inference.step.kernels import Passes
 
 Serve = Callable[..., Replica]
 ONE = np.array([1.0])

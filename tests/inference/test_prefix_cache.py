@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import poisson, replica, table
 
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.simulation import simulate_serving
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.simulation.simulate import simulate_serving
 from datahall.workload.traffic.requests import Requests
 
 BLOCK = 16

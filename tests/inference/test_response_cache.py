@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
 from datahall.events import stream
-from datahall.inference.response_cache import (
+from datahall.inference.fleet.response_cache import (
     PUBLISHED_CACHED_PRICE,
     PUBLISHED_PREFIX,
     PUBLISHED_SEMANTIC,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
 from datahall.errors import DocumentError, ScenarioError
-from datahall.inference.engine import engine_on
-from datahall.inference.merged_traffic import merge
-from datahall.inference.replica import Speculation
-from datahall.inference.response_cache import hit_rates
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Speculation
+from datahall.inference.fleet.merged_traffic import merge
+from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.scenario import (
     ServingOutcome,
     expected_s,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.inference.reference_scheduler import One, Outcome, Rules, play
 from tests.inference.serving_case import fleet, poisson, table
 
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.serving_setup import uneven_contexts
-from datahall.inference.simulation import ALWAYS, simulate_serving
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.setup import uneven_contexts
+from datahall.inference.simulation.simulate import ALWAYS, simulate_serving
 from datahall.workload.traffic.requests import Requests
 
 CASES = {

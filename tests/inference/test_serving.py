@@ -13,15 +13,15 @@ from tests.inference.serving_case import fleet, poisson, replica, table
 
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.events.perfetto import perfetto
-from datahall.inference.autoscale import Autoscaling
-from datahall.inference.disaggregation import Handoff
-from datahall.inference.fleet import Fleet, Outage, Pool
-from datahall.inference.replica import Speculation
-from datahall.inference.replications import replicate_serving
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.slo import Slo
-from datahall.inference.step_table import decode_step_time
+from datahall.inference.engine.disaggregation import Handoff
+from datahall.inference.engine.replica import Speculation
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.simulation.replications import replicate_serving
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.table import decode_step_time
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import generate

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.replica import Replica, Speculation
-from datahall.inference.speculation import draft_model, expected_tokens, num_verified, tokens_per_step
-from datahall.inference.step_price import price_steps
-from datahall.inference.step_table import decode_step_time
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.engine.speculation import draft_model, expected_tokens, num_verified, tokens_per_step
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.step.price import price_steps
+from datahall.inference.step.table import decode_step_time
 
 Serve = Callable[..., Replica]
 

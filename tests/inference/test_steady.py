@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import load as catalogue
-from datahall.inference.capacity import carried, num_replicas
-from datahall.inference.engine import engine_on
-from datahall.inference.fleet import Fleet
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.lifecycle import TPOT, TTFT
-from datahall.inference.replica import Replica
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.slo import Slo
-from datahall.inference.steady import Curve, Load, at_concurrency, at_rate, curve
-from datahall.inference.step_price import price_steps
+from datahall.inference.closed_form.capacity import carried, num_replicas
+from datahall.inference.closed_form.steady_state import Curve, Load, at_concurrency, at_rate, curve
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.price import price_steps
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.traffic import generate
 

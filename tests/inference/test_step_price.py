@@ -13,14 +13,14 @@ import pytest
 import datahall
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.inference.engine import engine
-from datahall.inference.exchange import exchange, reduced_blocks, replica_system
-from datahall.inference.passes import Passes, calibration_of
-from datahall.inference.replica import Replica
-from datahall.inference.routing import busiest_rank, popularity
-from datahall.inference.step_figure import step_breakdown
-from datahall.inference.step_price import price_steps, round_token_budget
-from datahall.inference.step_table import (
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
+from datahall.inference.step.exchange import exchange, reduced_blocks, replica_system
+from datahall.inference.step.expert_load import busiest_rank, popularity
+from datahall.inference.step.figure import step_breakdown
+from datahall.inference.step.kernels import Passes, calibration_of
+from datahall.inference.step.price import price_steps, round_token_budget
+from datahall.inference.step.table import (
     StepTable,
     decode_step_time,
     decode_time,
@@ -272,12 +272,12 @@ def test_our_own_passes_on_an_h200(
     )
     silent = exchange(msgspec.structs.replace(replica, tp=1), np.ones(1))
     monkeypatch.setattr(
-        "datahall.inference.step_price.exchange",
+        "datahall.inference.step.price.exchange",
         lambda _, tokens: msgspec.structs.replace(
             silent, tensor_s=0 * tokens, expert_s=0 * tokens, stage_s=0 * tokens
         ),
     )
-    monkeypatch.setattr("datahall.inference.step_price.gather_logits", lambda _, rows: 0 * rows)
+    monkeypatch.setattr("datahall.inference.step.price.gather_logits", lambda _, rows: 0 * rows)
     table = price_steps(replica).table
     ratios = []
     for row in rows:

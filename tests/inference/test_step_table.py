@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.compiled import Kernel
-from datahall.inference.step_column import joined_times
-from datahall.inference.step_table import (
+from datahall.inference.step.column import joined_times
+from datahall.inference.step.table import (
     GRID_PER_OCTAVE,
     StepTable,
     decode_step_time,

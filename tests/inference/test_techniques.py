@@ -6,11 +6,8 @@ import msgspec
 import pytest
 
 from datahall.catalog import load as catalogue
-from datahall.inference.engine import engine_on
-from datahall.inference.replica import Replica, Speculation
-from datahall.inference.slo import Slo
-from datahall.inference.steady import Load
-from datahall.inference.techniques import (
+from datahall.inference.closed_form.steady_state import Load
+from datahall.inference.closed_form.techniques import (
     Setting,
     disaggregated,
     effect,
@@ -22,6 +19,9 @@ from datahall.inference.techniques import (
     speculative,
     speed_up,
 )
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.engine.slo import Slo
 
 SLO = Slo(ttft_s=1.0, tpot_s=0.05)
 

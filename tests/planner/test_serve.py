@@ -6,8 +6,8 @@ import pytest
 
 from datahall.catalog import load as catalogue
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.inference.slo import Slo
-from datahall.inference.steady import Load
+from datahall.inference.closed_form.steady_state import Load
+from datahall.inference.engine.slo import Slo
 from datahall.planner.serve import Demand, candidates, demand_of_users, plan_serving
 from datahall.workload.precision import BF16
 

@@ -9,9 +9,9 @@ import datahall as dh
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError, UnknownNameError, UnsupportedError
 from datahall.planner.train import chips_against_time, plan_by_deadline, plan_on_chips
-from datahall.training.framework import framework
-from datahall.training.space import Options
-from datahall.training.step import Job
+from datahall.training.layout.space import Options
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job
 from datahall.units import DAY_S
 
 SHELF = Catalog(user=False)

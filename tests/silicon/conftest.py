@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 
 
 @pytest.fixture(scope="session")

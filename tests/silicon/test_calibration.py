@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import FAMILIES, Chip
+from datahall.catalog.entries.chip import FAMILIES, Chip
 from datahall.errors import ScenarioError
 from datahall.silicon.calibration import LEVELS, calibrate, constant_sets, num_sms
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip, Level
+from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.silicon.hierarchy import POLICIES, Cliff, cliff, steps
 

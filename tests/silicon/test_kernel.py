@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.silicon.calibration import LEVELS, calibrate
 from datahall.silicon.kernel import PassTimes, time_operators

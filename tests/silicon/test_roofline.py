@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.roofline import ridge_intensity, roofline_time
 

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from datahall.training.orders import FULL, B, F, W
-from datahall.training.pipeline import Work
-from datahall.training.schedule import EMPTY, Schedule
+from datahall.training.pipeline.orders import FULL, B, F, W
+from datahall.training.pipeline.schedule import EMPTY, Schedule
+from datahall.training.pipeline.simulate import Work
 
 
 class LongestPath:

@@ -5,14 +5,14 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import UnknownNameError
-from datahall.training.bookkeeping import BOOKS
-from datahall.training.choices import COMPRESSIONS
 from datahall.training.cluster import cluster_of
-from datahall.training.compression import METHODS, compression, wire_bytes
-from datahall.training.framework import framework
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import peak_memory
-from datahall.training.step import Job, step_times
+from datahall.training.layout.choices import COMPRESSIONS
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory
+from datahall.training.step.compression import METHODS, compression, wire_bytes
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
 
 SHELF = Catalog(user=False)
 GPT, H100 = SHELF.model("gpt-3-175b"), SHELF.chip("h100-sxm")

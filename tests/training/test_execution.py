@@ -8,12 +8,12 @@ import pytest
 from datahall.catalog import load
 from datahall.errors import ScenarioError
 from datahall.training.cluster import Cluster, cluster_of
-from datahall.training.execution import Execution, simulate_step
-from datahall.training.framework import framework, frameworks
-from datahall.training.layout import Layout
-from datahall.training.stage import cut_layers
-from datahall.training.step import Job
-from datahall.training.straggler import Stragglers, expected_maximum
+from datahall.training.layout.layout import Layout
+from datahall.training.pipeline.execution import Execution, simulate_step
+from datahall.training.pipeline.straggler import Stragglers, expected_maximum
+from datahall.training.step.framework import framework, frameworks
+from datahall.training.step.stage import cut_layers
+from datahall.training.step.step import Job
 
 JOB = Job(model=load().model("llama-3.1-70b"), seq=8192, global_batch=256)
 LAYOUT = Layout(tp=8, pp=8, dp=8)
@@ -76,8 +76,8 @@ def test_one_slow_host_holds_up_everyone() -> None:
 
 
 def test_pruning_finds_the_slowest_of_all_replicas() -> None:
-    from datahall.training.pipeline import simulate
-    from datahall.training.straggler import stage_speeds
+    from datahall.training.pipeline.simulate import simulate
+    from datahall.training.pipeline.straggler import stage_speeds
 
     who = Stragglers(slow_hosts_fraction=0.1, jitter_fraction=0.05)
     found = run(who=who, seed=5)

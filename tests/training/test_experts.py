@@ -8,18 +8,18 @@ import pytest
 
 from datahall.catalog import load
 from datahall.training.cluster import cluster_of
-from datahall.training.experts import (
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.step.experts import (
     apart_by_expert,
     bias_traffic,
     busiest_load,
     expert_exchange,
     places_reached,
 )
-from datahall.training.framework import framework
-from datahall.training.launch import launch_times, sync_time
-from datahall.training.layout import Layout, Space
-from datahall.training.micro_batch import ExpertSharding
-from datahall.training.step import Job, step_times
+from datahall.training.step.framework import framework
+from datahall.training.step.launch import launch_times, sync_time
+from datahall.training.step.micro_batch import ExpertSharding
+from datahall.training.step.step import Job, step_times
 from datahall.workload.operator import Gemm, GroupedGemm, Operator
 
 QWEN = Job(model=load().model("qwen3-30b-a3b"), seq=4096, global_batch=512)

@@ -7,15 +7,15 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.silicon.kernel import time_operators
-from datahall.training.bookkeeping import BOOKS
 from datahall.training.cluster import cluster_of
-from datahall.training.execution import simulate_step
-from datahall.training.framework import framework
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import peak_memory, stage_memories
-from datahall.training.micro_batch import PARTS, micro_batch_operators, sharding_of
-from datahall.training.stage import cut_by_ends, stage_depths, stage_layers
-from datahall.training.step import (
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory, stage_memories
+from datahall.training.pipeline.execution import simulate_step
+from datahall.training.step.framework import framework
+from datahall.training.step.micro_batch import PARTS, micro_batch_operators, sharding_of
+from datahall.training.step.stage import cut_by_ends, stage_depths, stage_layers
+from datahall.training.step.step import (
     Job,
     chip_share,
     data_exchange,

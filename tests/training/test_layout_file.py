@@ -6,8 +6,8 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import DocumentError, ScenarioError
-from datahall.training.layout import Layout
-from datahall.training.layout_file import read_layout
+from datahall.training.layout.file import read_layout
+from datahall.training.layout.layout import Layout
 
 SHELF = Catalog(user=False)
 MEGATRON = """#!/bin/bash

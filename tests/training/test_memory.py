@@ -7,17 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
-from datahall.training.bookkeeping import BOOKS, bookkeeping_of
 from datahall.training.cluster import cluster_of
-from datahall.training.framework import framework, frameworks
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import PARTS, chip_memory_bytes, least_state_bytes, peak_memory, stage_memories
-from datahall.training.remedy import why_not
-from datahall.training.space import Options, layout_space
-from datahall.training.stage import in_flight, stage_layers, stage_runs
-from datahall.training.step import Job
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.space import Options, layout_space
+from datahall.training.memory.bookkeeping import BOOKS, bookkeeping_of
+from datahall.training.memory.peak import (
+    PARTS,
+    chip_memory_bytes,
+    least_state_bytes,
+    peak_memory,
+    stage_memories,
+)
+from datahall.training.memory.remedy import why_not
+from datahall.training.step.framework import framework, frameworks
+from datahall.training.step.stage import in_flight, stage_layers, stage_runs
+from datahall.training.step.step import Job
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)

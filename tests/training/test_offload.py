@@ -8,14 +8,14 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.training.bookkeeping import BOOKS
 from datahall.training.cluster import cluster_of
-from datahall.training.framework import framework
 from datahall.training.host import Host, host_of
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import peak_memory
-from datahall.training.remedy import host_holds, layout_offload, why_not
-from datahall.training.step import Job, chip_share, step_times
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory
+from datahall.training.memory.remedy import host_holds, layout_offload, why_not
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, chip_share, step_times
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

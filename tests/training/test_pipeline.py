@@ -9,10 +9,10 @@ from tests.training.longest_path import LongestPath
 from tests.training.test_schedule import plans
 
 from datahall.events import digest, perfetto, rows
-from datahall.training.bubble import bubble_fraction, bubble_time
-from datahall.training.orders import B, F, W
-from datahall.training.pipeline import KIND_NAMES, Work, play, simulate, timeline, track_names
-from datahall.training.schedule import EMPTY, Schedule, schedule
+from datahall.training.pipeline.bubble import bubble_fraction, bubble_time
+from datahall.training.pipeline.orders import B, F, W
+from datahall.training.pipeline.schedule import EMPTY, Schedule, schedule
+from datahall.training.pipeline.simulate import KIND_NAMES, Work, play, simulate, timeline, track_names
 
 TIMES = st.floats(0.01, 4.0)
 

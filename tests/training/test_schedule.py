@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, UnknownNameError
-from datahall.training.orders import FULL, B, F, W
-from datahall.training.schedule import EMPTY, NAMES, Schedule, problems, schedule
+from datahall.training.pipeline.orders import FULL, B, F, W
+from datahall.training.pipeline.schedule import EMPTY, NAMES, Schedule, problems, schedule
 
 
 @st.composite

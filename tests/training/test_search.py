@@ -6,12 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.training.bookkeeping import BOOKS
 from datahall.training.cluster import cluster_of
-from datahall.training.framework import framework
-from datahall.training.layout import Space
-from datahall.training.memory import peak_memory
-from datahall.training.search import (
+from datahall.training.layout.layout import Space
+from datahall.training.layout.search import (
     Search,
     front,
     loss,
@@ -21,8 +18,11 @@ from datahall.training.search import (
     sensitivity,
     step_parts,
 )
-from datahall.training.space import Options, layout_space
-from datahall.training.step import Job, step_times
+from datahall.training.layout.space import Options, layout_space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.training.choices import RECOMPUTES
-from datahall.training.layout import Layout, unique_rows
-from datahall.training.legality import nearest_legal
-from datahall.training.space import LEAST_CONTEXT, Options, divisors, layout_space
-from datahall.training.step import Job
+from datahall.training.layout.choices import RECOMPUTES
+from datahall.training.layout.layout import Layout, unique_rows
+from datahall.training.layout.legality import nearest_legal
+from datahall.training.layout.space import LEAST_CONTEXT, Options, divisors, layout_space
+from datahall.training.step.step import Job
 
 SHELF = Catalog(user=False)
 LLAMA = SHELF.model("llama-3.1-8b")

@@ -9,11 +9,11 @@ import pytest
 from datahall.catalog import load
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.training.cluster import Cluster, cluster_of
-from datahall.training.communication import group_times
-from datahall.training.framework import framework, frameworks
-from datahall.training.layout import Layout, Space
-from datahall.training.micro_batch import micro_batch_operators, sharding_of
-from datahall.training.step import Job, kernel_times, operator_times, step_times
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.step.communication import group_times
+from datahall.training.step.framework import framework, frameworks
+from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step.step import Job, kernel_times, operator_times, step_times
 from datahall.workload.precision import Precision
 
 GPT3 = Job(model=load().model("gpt-3-175b"), seq=2048, global_batch=1536)

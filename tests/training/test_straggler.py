@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
 from datahall.events import stream
-from datahall.training.straggler import (
+from datahall.training.pipeline.straggler import (
     Stragglers,
     expected_maximum,
     gaussian_excess,

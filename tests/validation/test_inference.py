@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from datahall.catalog import load
-from datahall.inference.serving_run import Records
-from datahall.inference.slo import Slo
+from datahall.inference.engine.slo import Slo
+from datahall.inference.simulation.run import Records
 from datahall.show.scorecard import scorecard_answer
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from datahall.catalog import load
-from datahall.training.bookkeeping import BOOKS
-from datahall.training.layout import Space
-from datahall.training.memory import peak_memory
+from datahall.training.layout.layout import Space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory
 from datahall.validation.measurement import Row
 from datahall.validation.training.single_chip import predict_rows, shaped, task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datahall.catalog.model import Layer, Mla, Model, Moe, Recurrent
+from datahall.catalog.entries.model import Layer, Mla, Model, Moe, Recurrent
 
 FULL = Layer(mixer="full", mlp="dense")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
-from datahall.workload.activation import (
+from datahall.workload.memory.activation import (
     Recompute,
     Saving,
     activation_bytes,

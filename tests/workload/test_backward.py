@@ -1,6 +1,6 @@
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.workload.backward import Gradients, backward_pass, training_pass
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import Attention, Gemm, GroupedGemm, Operator, total_flop

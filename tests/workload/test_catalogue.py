@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from datahall.catalog.catalog import load
-from datahall.workload.activation import activation_bytes
 from datahall.workload.backward import training_pass
 from datahall.workload.forward import forward_pass
-from datahall.workload.kv_cache import kv_bytes
+from datahall.workload.memory.activation import activation_bytes
+from datahall.workload.memory.kv_cache import kv_bytes
 from datahall.workload.operator import total_flop, total_weight_bytes
 from datahall.workload.parameters import count_parameters
 

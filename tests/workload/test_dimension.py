@@ -4,8 +4,8 @@ import pint
 import pytest
 
 from datahall.workload.flops import mfu_fraction
+from datahall.workload.memory.state import ChipParameters, StateRecipe, gathered_bytes, state_bytes
 from datahall.workload.operator import attention_flop, gemm_flop
-from datahall.workload.state import ChipParameters, StateRecipe, gathered_bytes, state_bytes
 
 
 @pytest.fixture(scope="module")

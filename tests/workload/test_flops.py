@@ -1,6 +1,6 @@
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.workload.flops import forward_flop_per_token, mfu_fraction, training_flop_per_token
 from datahall.workload.parameters import count_parameters
 

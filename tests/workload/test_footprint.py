@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from datahall.catalog.model import Layer, Model
-from datahall.workload.activation import Saving
-from datahall.workload.footprint import training_footprint
+from datahall.catalog.entries.model import Layer, Model
+from datahall.workload.memory.activation import Saving
+from datahall.workload.memory.footprint import training_footprint
+from datahall.workload.memory.state import StateRecipe, chip_parameters, state_bytes
 from datahall.workload.parameters import count_parameters
 from datahall.workload.sharding import Sharding
-from datahall.workload.state import StateRecipe, chip_parameters, state_bytes
 
 GIB = 2.0**30
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
 from datahall.workload.forward import forward_pass, mixed_pass
 from datahall.workload.operator import (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.workload.backward import training_pass
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import (

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.catalog.model import Model
-from datahall.workload.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
+from datahall.catalog.entries.model import Model
+from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
 from datahall.workload.precision import Precision
 
 PUBLISHED = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datahall.catalog.catalog import Catalog
-from datahall.catalog.model import Layer, Model
+from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.parameters import count_parameters, layer_parameters, outside_parameters
 
 CATALOG = Catalog(user=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from datahall.workload.routing import evenly_routed, largest_of
+from datahall.workload.expert_load import evenly_routed, largest_of
 
 
 @pytest.mark.parametrize(("num_ranks", "top_k"), [(8, 8), (16, 2), (64, 8)])

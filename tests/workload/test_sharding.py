@@ -2,7 +2,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
 from datahall.workload.sharding import Sharding
 

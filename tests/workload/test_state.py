@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
-from datahall.workload.parameters import count_parameters
-from datahall.workload.precision import Precision
-from datahall.workload.state import (
+from datahall.workload.memory.state import (
     ChipParameters,
     StateRecipe,
     chip_parameters,
@@ -13,6 +11,8 @@ from datahall.workload.state import (
     serving_weight_bytes,
     state_bytes,
 )
+from datahall.workload.parameters import count_parameters
+from datahall.workload.precision import Precision
 
 
 @pytest.mark.parametrize(

@@ -17,21 +17,21 @@ import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog import shelf
-from datahall.catalog.cable import Cable, read_cable
-from datahall.catalog.chip import Chip, read_chip
 from datahall.catalog.document import Document, Table
+from datahall.catalog.entries.cable import Cable, read_cable
+from datahall.catalog.entries.chip import Chip, read_chip
+from datahall.catalog.entries.known_fabric import KnownFabric, read_known_fabric
+from datahall.catalog.entries.link import Link, read_link
+from datahall.catalog.entries.offer import Offer, read_offer, read_offers
+from datahall.catalog.entries.reroute import Reroute, read_reroute
+from datahall.catalog.entries.server import Server, read_server
+from datahall.catalog.entries.switch import Switch, read_switch
 from datahall.catalog.fact import Entry
-from datahall.catalog.known_fabric import KnownFabric, read_known_fabric
-from datahall.catalog.link import Link, read_link
-from datahall.catalog.offer import Offer, read_offer, read_offers
-from datahall.catalog.reroute import Reroute, read_reroute
-from datahall.catalog.server import Server, read_server
 from datahall.catalog.shelf import Named, Reader, Shelf
-from datahall.catalog.switch import Switch, read_switch
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
-    from datahall.catalog.model import Model
+    from datahall.catalog.entries.model import Model
 
 SHIPPED = Path(__file__).parent / "data"
 _SHIPPED_FILES = {
@@ -250,7 +250,7 @@ class Catalog:
 
     @cached_property
     def _models(self) -> Shelf[Model]:
-        from datahall.catalog.model_entry import read_model
+        from datahall.catalog.entries.model_entry import read_model
 
         return self._shelf("model", read_model)
 
@@ -358,7 +358,7 @@ def _named_folders(extra: Iterable[Path | str], user: bool) -> Iterator[Path]:
 
 def _reader(kind: str) -> Reader[Named]:
     if kind == "model":
-        from datahall.catalog.model_entry import read_model
+        from datahall.catalog.entries.model_entry import read_model
 
         return read_model
     readers: dict[str, Reader[Named]] = {

@@ -15,12 +15,12 @@ from typing import Literal
 import msgspec
 
 from datahall.catalog.catalog import Catalog
-from datahall.catalog.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.link import Link
+from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
-from datahall.catalog.link import Link
-from datahall.catalog.model import Model
 from datahall.catalog.quantity import names, quantities, scale_up_total
-from datahall.catalog.server import Server
 from datahall.errors import UnknownNameError
 from datahall.units import fmt, parse
 

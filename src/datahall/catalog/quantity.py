@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datahall.breakdown import Source
-from datahall.catalog import chip as chips
-from datahall.catalog import link as links
-from datahall.catalog import server as servers
-from datahall.catalog.chip import PRECISIONS, Chip
+from datahall.catalog.entries import chip as chips
+from datahall.catalog.entries import link as links
+from datahall.catalog.entries import server as servers
+from datahall.catalog.entries.chip import PRECISIONS, Chip
+from datahall.catalog.entries.link import Link
+from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact, Field
-from datahall.catalog.link import Link
-from datahall.catalog.model import Model
-from datahall.catalog.server import Server
 
 
 def quantities(entry: Chip | Link | Server | Model) -> dict[str, Fact]:

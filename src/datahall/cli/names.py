@@ -29,7 +29,7 @@ def fabric_names(context: click.Context, parameter: click.Parameter, incomplete:
     """Topologies and published fabrics that begin with what is typed."""
     del context, parameter
     from datahall.catalog import load
-    from datahall.fabric.build import TOPOLOGIES
+    from datahall.fabric.design.design import TOPOLOGIES
 
     return _beginning(incomplete, lambda: (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics())))
 

@@ -11,9 +11,11 @@ from datahall.catalog import Catalog
 from datahall.catalog import document as documents
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, DocumentError
-from datahall.fabric.congestion import KINDS, Kind, Transport, pause_storm
-from datahall.fabric.ecmp import POLICIES, Policy
-from datahall.fabric.flows import NO_CHANGES, Changes, Run, merged, simulate
+from datahall.fabric.flows.congestion import KINDS, Kind, Transport, pause_storm
+from datahall.fabric.flows.jobs import Burst, Job, Level, Net, Routing, Traffic, traffic
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
+from datahall.fabric.flows.symmetry import simulate_folded
+from datahall.fabric.routing.ecmp import POLICIES, Policy
 from datahall.fabric.scenario_fabric import FABRIC, read_fabric
 from datahall.fabric.scenario_file import Read, Reader, Rule, number
 from datahall.fabric.scenario_traffic import (
@@ -28,8 +30,6 @@ from datahall.fabric.scenario_traffic import (
     read_job,
     read_stall,
 )
-from datahall.fabric.symmetry import simulate_folded
-from datahall.fabric.traffic import Burst, Job, Level, Net, Routing, Traffic, traffic
 
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
 GRAIN = 0.01

@@ -7,17 +7,17 @@ from math import prod
 
 from datahall.catalog import Catalog, load
 from datahall.errors import DatahallError, ScenarioError
-from datahall.fabric.build import TOPOLOGIES, design, read_oversubscription
-from datahall.fabric.clos import clos
-from datahall.fabric.dragonfly import dragonfly
-from datahall.fabric.fat_tree import fat_tree
-from datahall.fabric.graph import Fabric, Wire
-from datahall.fabric.hyperx import full_mesh
-from datahall.fabric.rail import rail_optimised
-from datahall.fabric.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.design.design import TOPOLOGIES, design, read_oversubscription
 from datahall.fabric.scenario_file import Read, Reader, Rule, number
-from datahall.fabric.torus import torus, torus_for
-from datahall.fabric.tree import tree
+from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.dragonfly import dragonfly
+from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.fabric.topology.hyperx import full_mesh
+from datahall.fabric.topology.rail import rail_optimised
+from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.torus import torus, torus_for
+from datahall.fabric.topology.tree import tree
 
 Build = Callable[[dict[str, Read], int, Wire], Fabric]
 

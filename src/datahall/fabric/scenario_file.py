@@ -9,7 +9,7 @@ import numpy as np
 
 from datahall.catalog.document import Document, Value
 from datahall.errors import Problem, UnitError, nearest
-from datahall.fabric.graph import Ints
+from datahall.fabric.topology.graph import Ints
 from datahall.units import example, parse
 
 Read: TypeAlias = "str | float | bool | list[int] | None"

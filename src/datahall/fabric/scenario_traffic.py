@@ -7,13 +7,13 @@ import numpy as np
 
 from datahall.errors import DatahallError
 from datahall.events import stream
-from datahall.fabric.collectives.steps import DECOMPOSITIONS, algorithms, phases
-from datahall.fabric.ecmp import permutation
-from datahall.fabric.failures import Outage, links_of
-from datahall.fabric.flows import NO_CHANGES, Changes, merged
-from datahall.fabric.graph import Fabric, Floats, Ints
+from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, algorithms, phases
+from datahall.fabric.flows.failures import Outage, links_of
+from datahall.fabric.flows.jobs import Burst, Job
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, merged
+from datahall.fabric.routing.ecmp import permutation
 from datahall.fabric.scenario_file import Read, Reader, Rule, endpoints, number
-from datahall.fabric.traffic import Burst, Job
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
 
 COLLECTIVES = tuple(dict.fromkeys(name for name, _ in DECOMPOSITIONS))
 PATTERNS = ("permutation", "incast", "random")

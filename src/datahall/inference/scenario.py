@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from datahall.catalog import Catalog, load
 from datahall.catalog import document as documents
 from datahall.catalog.document import Document
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import DocumentError, InfeasibleError
 from datahall.events import stream
-from datahall.inference.fleet import Fleet, Pool, Routing
-from datahall.inference.merged_traffic import merge, with_priority
-from datahall.inference.response_cache import ResponseCache, answer_times, draw_hits
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.fleet import Fleet, Pool, Routing
+from datahall.inference.fleet.merged_traffic import merge, with_priority
+from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
 from datahall.inference.scenario_cache import read_cache
 from datahall.inference.scenario_file import Rule, ServingReader, number, whole
 from datahall.inference.scenario_fleet import read_autoscaling, read_outages, read_pools
 from datahall.inference.scenario_regions import Regions, read_regions
 from datahall.inference.scenario_traffic import TRAFFIC, read_traffic
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.slo import Slo
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, generate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from datahall.inference.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
+from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
 from datahall.inference.scenario_file import Elsewhere, RateRule, Raw, Rule, ServingReader, number, whole
 from datahall.workload.traffic.traffic import Traffic
 

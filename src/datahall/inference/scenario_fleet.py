@@ -7,15 +7,15 @@ from typing import cast, get_args
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.fabric.scenario_file import numbers
-from datahall.inference.autoscale import Autoscaling
-from datahall.inference.disaggregation import handoff_of
-from datahall.inference.engine import Batching, Engine, ExpertExchange, Preemption, engine_on
-from datahall.inference.fleet import Outage, Pool, Role
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.offload import drive_bytes_per_s, lower_tiers
-from datahall.inference.replica import Adapters, Replica, Speculation
+from datahall.inference.engine.disaggregation import handoff_of
+from datahall.inference.engine.engine import Batching, Engine, ExpertExchange, Preemption, engine_on
+from datahall.inference.engine.replica import Adapters, Replica, Speculation
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.fleet import Outage, Pool, Role
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.memory.offload import drive_bytes_per_s, lower_tiers
 from datahall.inference.scenario_file import (
     Elsewhere,
     Place,
@@ -28,7 +28,7 @@ from datahall.inference.scenario_file import (
     whole,
 )
 from datahall.inference.scenario_regions import Regions
-from datahall.inference.step_price import price_steps
+from datahall.inference.step.price import price_steps
 from datahall.workload.precision import Precision
 
 MOST_REPLICAS = 100_000

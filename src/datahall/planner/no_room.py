@@ -7,11 +7,11 @@ import numpy as np
 
 from datahall.errors import InfeasibleError
 from datahall.training.cluster import cluster_of
-from datahall.training.layout import Layout
-from datahall.training.memory import least_state_bytes
-from datahall.training.remedy import least_bytes, why_not
-from datahall.training.search import Search, search
-from datahall.training.space import Options
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Search, search
+from datahall.training.layout.space import Options
+from datahall.training.memory.peak import least_state_bytes
+from datahall.training.memory.remedy import least_bytes, why_not
 from datahall.units import fmt
 
 MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all

@@ -11,19 +11,19 @@ from math import ceil
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
-from datahall.inference.capacity import HEADROOM, Carried, carried, num_replicas
-from datahall.inference.checkpoint import block_scaled
-from datahall.inference.engine import engine_on
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.kv_pool import divide_memory
-from datahall.inference.replica import Replica
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.slo import Slo
-from datahall.inference.steady import Load, State
+from datahall.inference.closed_form.capacity import HEADROOM, Carried, carried, num_replicas
+from datahall.inference.closed_form.steady_state import Load, State
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.memory.kv_pool import divide_memory
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 from datahall.workload.traffic.arrivals import Arrivals

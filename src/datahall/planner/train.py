@@ -12,18 +12,18 @@ from math import ceil
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.server import Server
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.server import Server
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.no_room import no_room
-from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.cluster import cluster_of
-from datahall.training.execution import Execution, simulate_step
-from datahall.training.framework import Framework
-from datahall.training.layout import Layout
-from datahall.training.search import Search, search
-from datahall.training.space import WIDE, Options, divisors
-from datahall.training.step import Job
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Search, search
+from datahall.training.layout.space import WIDE, Options, divisors
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.pipeline.execution import Execution, simulate_step
+from datahall.training.step.framework import Framework
+from datahall.training.step.step import Job
 from datahall.units import fmt
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from datahall.catalog import Catalog, load
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, UnitError
 from datahall.units import parse
 

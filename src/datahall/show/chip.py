@@ -8,8 +8,8 @@ from math import isfinite
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
-from datahall.catalog.chip import PRECISIONS, Chip, Level
 from datahall.catalog.claim import judge
+from datahall.catalog.entries.chip import PRECISIONS, Chip, Level
 from datahall.catalog.fact import Fact
 from datahall.errors import ScenarioError
 from datahall.show.bounds import opened

@@ -9,12 +9,12 @@ import numpy as np
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
-from datahall.fabric.build import DIRECT, DOMAINS, Design, design
-from datahall.fabric.collectives.bus import Collective
+from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.choice import Choice, band_name, choose_collective, collective_times, spoken
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.nccl import network
 from datahall.fabric.collectives.system import System, system_of
+from datahall.fabric.design.design import DIRECT, DOMAINS, Design, design
 from datahall.show.bounds import opened
 from datahall.show.collective_question import (
     Moe,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from datahall.errors import ScenarioError, UnitError, nearest
-from datahall.fabric.collectives.all_to_all import dispatch_bytes
-from datahall.fabric.collectives.bus import COLLECTIVES, Collective
+from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective
 from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.show.bounds import whole
 from datahall.units import parse

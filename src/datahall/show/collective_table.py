@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from datahall.answer import Cell, Column, Table
-from datahall.fabric.collectives import all_gather, all_reduce, all_to_all, rooted
-from datahall.fabric.collectives.bus import Collective, Number, bus_bandwidth
+from datahall.fabric.collectives.algorithms import all_gather, all_reduce, all_to_all, rooted
+from datahall.fabric.collectives.algorithms.bus import Collective, Number, bus_bandwidth
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.nccl import network
 from datahall.fabric.collectives.system import System

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.breakdown import Band, Breakdown
 from datahall.errors import UnsupportedError
-from datahall.fabric.build import Design
-from datahall.fabric.collectives.bus import Collective, bus_bandwidth
-from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.torus import (
+from datahall.fabric.collectives.algorithms.bus import Collective, bus_bandwidth
+from datahall.fabric.collectives.algorithms.torus import (
     bucket_all_gather_time,
     bucket_all_reduce_time,
     torus_all_to_all_time,
 )
+from datahall.fabric.collectives.constants import library
+from datahall.fabric.design.design import Design
 from datahall.units import fmt
 
 MODELS = {

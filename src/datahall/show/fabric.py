@@ -9,9 +9,9 @@ from math import prod
 from datahall.answer import Answer, Cell, Quantity, Table
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.fabric.bill import Bill, bill, estimates
-from datahall.fabric.build import TOPOLOGIES, Design, design, read_sides
-from datahall.fabric.presets import preset
+from datahall.fabric.design.bill import Bill, bill, estimates
+from datahall.fabric.design.built import preset
+from datahall.fabric.design.design import TOPOLOGIES, Design, design, read_sides
 from datahall.show.bounds import opened, whole
 from datahall.show.fabric_table import compared, made_of, reach, survives
 from datahall.units import fmt

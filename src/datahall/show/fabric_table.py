@@ -9,12 +9,12 @@ import numpy as np
 from datahall.answer import Cell, Column, Quantity, Table
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
-from datahall.fabric.availability import at_least, unit_availability
-from datahall.fabric.bill import Bill, has_circuit_switches
-from datahall.fabric.build import Design
-from datahall.fabric.failures import BlastRadius, Outage, blast_radius
-from datahall.fabric.graph import SCALE_UP_TIER
-from datahall.fabric.tpu_pod import CUBE_CHIPS, crosses_cubes
+from datahall.fabric.design.availability import at_least, unit_availability
+from datahall.fabric.design.bill import Bill, has_circuit_switches
+from datahall.fabric.design.design import Design
+from datahall.fabric.flows.failures import BlastRadius, Outage, blast_radius
+from datahall.fabric.topology.graph import SCALE_UP_TIER
+from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
 from datahall.units import fmt
 
 HOST_AVAILABILITY = 0.999

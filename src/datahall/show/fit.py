@@ -1,6 +1,6 @@
 """What fits on which chip: the smallest power-of-two group that holds a model and some sequences.
 
-The engine's own division of the memory decides: `datahall.inference.kv_pool`.
+The engine's own division of the memory decides: `datahall.inference.memory.kv_pool`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.inference.engine import engine, engine_on
-from datahall.inference.kv_pool import KvCapacity, divide_memory, runtime_bytes
-from datahall.inference.replica import Adapters, Replica
+from datahall.inference.engine.engine import engine, engine_on
+from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.memory.kv_pool import KvCapacity, divide_memory, runtime_bytes
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 

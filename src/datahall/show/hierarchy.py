@@ -10,7 +10,7 @@ import numpy as np
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Point, Series, Table
 from datahall.breakdown import Breakdown, Source
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, ScenarioError, UnitError
 from datahall.show.bounds import opened
 from datahall.show.citation import Citations

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.errors import ScenarioError, UnitError
-from datahall.training.experts import busiest_load
-from datahall.training.layout import Layout
-from datahall.training.micro_batch import sharding_of
-from datahall.training.step import Job
+from datahall.training.layout.layout import Layout
+from datahall.training.step.experts import busiest_load
+from datahall.training.step.micro_batch import sharding_of
+from datahall.training.step.step import Job
 from datahall.units import parse
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest
 from datahall.show.bounds import whole
-from datahall.training.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
-from datahall.training.layout import Layout
-from datahall.training.layout_file import LayoutFile, read_layout
+from datahall.training.layout.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
+from datahall.training.layout.file import LayoutFile, read_layout
+from datahall.training.layout.layout import Layout
 
 MOST = 2**20  # of any degree
 

@@ -7,7 +7,7 @@ from math import nan
 
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.catalog import Catalog
-from datahall.catalog.chip import PRECISIONS, Chip, canonical_precision
+from datahall.catalog.entries.chip import PRECISIONS, Chip, canonical_precision
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.show.bounds import opened
 from datahall.show.citation import known
@@ -65,7 +65,7 @@ def catalog_chips(
 
 def catalog_models(*, sort: str = "name", family: str = "", catalog: Catalog | None = None) -> Answer:
     """Every model, or those of one family; largest first."""
-    from datahall.workload.kv_cache import kv_bytes_per_token
+    from datahall.workload.memory.kv_cache import kv_bytes_per_token
     from datahall.workload.parameters import count_parameters
 
     shelf = opened(catalog)

@@ -12,18 +12,18 @@ from datahall.show.bounds import find_model, opened
 from datahall.show.layout_option import Asked, asked_layout
 from datahall.show.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.show.offload_table import offload_table
-from datahall.training.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.cluster import Cluster, cluster_of
-from datahall.training.compression import CAVEAT
-from datahall.training.framework import framework as framework_named
-from datahall.training.memory import PARTS, StageMemory, stage_memories
-from datahall.training.offload import Line
-from datahall.training.remedy import NAMES, Shortage, layout_offload, why_not
-from datahall.training.schedule import NAMES as SCHEDULES
-from datahall.training.step import Job
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.memory.offload import Line
+from datahall.training.memory.peak import PARTS, StageMemory, stage_memories
+from datahall.training.memory.remedy import NAMES, Shortage, layout_offload, why_not
+from datahall.training.pipeline.schedule import NAMES as SCHEDULES
+from datahall.training.step.compression import CAVEAT
+from datahall.training.step.framework import framework as framework_named
+from datahall.training.step.step import Job
 from datahall.units import fmt
+from datahall.workload.memory.state import StateRecipe
 from datahall.workload.precision import Precision
-from datahall.workload.state import StateRecipe
 
 
 def show_memory(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
 from datahall.show.layout_option import Asked
-from datahall.training.bookkeeping import Bookkeeping
-from datahall.training.memory import PARTS, StageMemory
-from datahall.training.micro_batch import sharding_of
-from datahall.training.remedy import NAMES, Shortage
-from datahall.training.shard import saved_tensors, tensor_bytes
-from datahall.training.step import Job
+from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.memory.peak import PARTS, StageMemory
+from datahall.training.memory.remedy import NAMES, Shortage
+from datahall.training.step.micro_batch import sharding_of
+from datahall.training.step.shard import saved_tensors, tensor_bytes
+from datahall.training.step.step import Job
 
 SHOWN = {**NAMES, "slack_bytes": "allocator slack", "outside_bytes": "communicators and context"}
 MOST_TENSORS = 16

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from datahall.answer import Answer, Cell
 from datahall.breakdown import Breakdown, Source
 from datahall.catalog import Catalog
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import COMMON, Fit, best, fit
 from datahall.show.model_table import SPREAD, charts, fit_table, parts_table, precision_table, token_table
 from datahall.units import fmt
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.forward import forward_pass
-from datahall.workload.kv_cache import kv_bytes, kv_bytes_per_token
+from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token
+from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.operator import total_bytes
 from datahall.workload.parameters import ParameterCount, count_parameters
 from datahall.workload.precision import Precision
-from datahall.workload.state import serving_weight_bytes
 
 
 def show_model(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datahall.answer import Cell, Column, StackChart, Table
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.show.fit import Fit, best
 from datahall.units import fmt
-from datahall.workload.kv_cache import kv_bytes, kv_bytes_per_token
+from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token
+from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import ParameterCount
 from datahall.workload.precision import Precision
-from datahall.workload.state import serving_weight_bytes
 
 SHOWN_PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")
 SPREAD = {

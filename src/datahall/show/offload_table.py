@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
 from datahall.training.host import Host
-from datahall.training.offload import Line
+from datahall.training.memory.offload import Line
 
 
 def offload_table(lines: tuple[Line, ...], host: Host) -> tuple[Table, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.breakdown import Breakdown
-from datahall.catalog.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.show.citation import figure
 from datahall.silicon.kernel import KernelTime, PassTimes
 from datahall.units import fmt

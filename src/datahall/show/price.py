@@ -9,7 +9,7 @@ from typing import get_args
 from datahall.answer import Answer, Cell, Column, Quantity, Table
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
-from datahall.catalog.offer import STALE_DAYS, Offer, OfferKind
+from datahall.catalog.entries.offer import STALE_DAYS, Offer, OfferKind
 from datahall.errors import ScenarioError
 from datahall.show.bounds import opened
 from datahall.show.citation import Citations, known
@@ -66,7 +66,7 @@ def catalog_api_prices(
     model: str = "", *, today: datetime.date | None = None, first_party: bool = False
 ) -> Answer:
     """List prices of hosted models whose name holds `model`, per million tokens, cheapest output first."""
-    from datahall.catalog.api_price import api_price, api_prices
+    from datahall.catalog.entries.api_price import api_price, api_prices
 
     day = today or datetime.date.today()
     words = model.lower().split()

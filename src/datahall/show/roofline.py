@@ -9,8 +9,8 @@ import msgspec
 
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip, canonical_precision
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import usable_bytes
@@ -18,11 +18,11 @@ from datahall.show.pass_figure import pass_figure, scalar
 from datahall.silicon.kernel import KernelTime, PassTimes, time_operators
 from datahall.units import fmt
 from datahall.workload.forward import forward_pass
-from datahall.workload.kv_cache import kv_bytes
+from datahall.workload.memory.kv_cache import kv_bytes
+from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
-from datahall.workload.state import serving_weight_bytes
 
 PHASES = ("prefill", "decode")
 LARGEST_TP = 1024

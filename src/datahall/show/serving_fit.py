@@ -7,11 +7,11 @@ import msgspec
 from datahall.answer import Answer, Cell, Column, StackChart, Table
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
-from datahall.inference.engine import engine_on
-from datahall.inference.kv_remedy import remedies
-from datahall.inference.replica import Adapters, Replica
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.memory.remedy import remedies
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import Fit, legal_groups, on_group, why_not
 from datahall.show.serving_words import adapters_from

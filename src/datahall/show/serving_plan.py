@@ -11,9 +11,9 @@ from datahall.answer import Answer, Cell
 from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
-from datahall.inference.bottleneck import mean_step, resource_shares
-from datahall.inference.capacity import HEADROOM
-from datahall.inference.slo import Slo
+from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
+from datahall.inference.closed_form.capacity import HEADROOM
+from datahall.inference.engine.slo import Slo
 from datahall.planner.serve import (
     Choice,
     Confirmed,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.inference.bottleneck import mean_step, resource_shares
-from datahall.inference.lifecycle import TPOT, TTFT
+from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
+from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serve import Choice, Confirmed, ServingPlan
 from datahall.show.serving_words import BINDS, layout_words
 from datahall.units import fmt

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.errors import ScenarioError
-from datahall.inference.engine import engine
-from datahall.inference.replica import Adapters, Replica
-from datahall.inference.steady import Load
+from datahall.inference.closed_form.steady_state import Load
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Adapters, Replica
 from datahall.show.bounds import whole
 from datahall.workload.traffic.lengths import Lengths, quantile_tokens
 from datahall.workload.traffic.traffic import Traffic, expected_tokens

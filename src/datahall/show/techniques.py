@@ -9,11 +9,7 @@ import msgspec
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
-from datahall.inference.engine import engine_on
-from datahall.inference.passes import sharding_of
-from datahall.inference.replica import Replica, Speculation
-from datahall.inference.slo import Slo
-from datahall.inference.techniques import (
+from datahall.inference.closed_form.techniques import (
     Effect,
     Setting,
     Technique,
@@ -29,6 +25,10 @@ from datahall.inference.techniques import (
     speed_up,
     unchunked,
 )
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.engine.slo import Slo
+from datahall.inference.step.kernels import sharding_of
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.fit import why_not
 from datahall.show.serving_plan import positive, share_of

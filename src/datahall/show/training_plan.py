@@ -22,13 +22,13 @@ from datahall.show.training_plan_table import (
     memory_front,
     sizes_table,
 )
-from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.execution import OF_WHICH, PART_NAMES
-from datahall.training.framework import framework as framework_named
-from datahall.training.remedy import layout_offload
-from datahall.training.search import PARTS
-from datahall.training.space import WIDE
-from datahall.training.step import Job, step_band
+from datahall.training.layout.search import PARTS
+from datahall.training.layout.space import WIDE
+from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.remedy import layout_offload
+from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES
+from datahall.training.step.framework import framework as framework_named
+from datahall.training.step.step import Job, step_band
 from datahall.units import fmt, parse
 from datahall.workload.precision import Precision
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from datahall.answer import Cell, Column, Table
 from datahall.planner.train import DeadlinePlan, TrainingPlan, chips_against_time
-from datahall.training.execution import OF_WHICH, PART_NAMES
-from datahall.training.search import front, loss, machine_sensitivity, pareto, sensitivity
+from datahall.training.layout.search import front, loss, machine_sensitivity, pareto, sensitivity
+from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES
 from datahall.units import fmt
 
 MOST_ROWS = 6

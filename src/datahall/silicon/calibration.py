@@ -17,7 +17,7 @@ from importlib import resources
 import msgspec
 
 from datahall.breakdown import Basis, Source
-from datahall.catalog.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.errors import ScenarioError
 from datahall.silicon.attention import DecodeConstants, PrefillConstants
 from datahall.silicon.experts import ExpertConstants

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.catalog.chip import Chip, Level
+from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.workload.operator import Number
 

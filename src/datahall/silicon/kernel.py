@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from datahall.breakdown import Band, Basis
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
 from datahall.silicon.calibration import Calibration, calibrate, kernel_format, num_sms

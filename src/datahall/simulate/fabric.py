@@ -11,10 +11,10 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, nearest
 from datahall.events import new_trace, perfetto
-from datahall.fabric.congestion import buffer_cycle
-from datahall.fabric.crosscheck import FIDELITIES, Crosscheck, Fidelity, crosscheck
+from datahall.fabric.flows.congestion import buffer_cycle
+from datahall.fabric.flows.crosscheck import FIDELITIES, Crosscheck, Fidelity, crosscheck
+from datahall.fabric.flows.jobs import Level
 from datahall.fabric.scenario import Outcome, play, read_scenario
-from datahall.fabric.traffic import Level
 from datahall.simulate.fabric_tables import (
     Sent,
     chart,

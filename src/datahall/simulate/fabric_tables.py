@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.fabric.collectives.bus import COLLECTIVES, bus_factor
-from datahall.fabric.crosscheck import Crosscheck
-from datahall.fabric.graph import SCALE_UP_TIER, Fabric, Floats
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
+from datahall.fabric.flows.crosscheck import Crosscheck
 from datahall.fabric.scenario import Outcome, Scenario
+from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Floats
 
 MOST_LINKS = 10
 MOST_STEPS = 16

@@ -9,12 +9,12 @@ from datahall.breakdown import Band, Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
-from datahall.inference.adapters import miss_fraction, resident_bytes
-from datahall.inference.bottleneck import mean_step
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.lifecycle import TPOT, TTFT
-from datahall.inference.replica import Adapters, Replica
-from datahall.inference.serving_run import ServingRun
+from datahall.inference.closed_form.bottleneck import mean_step
+from datahall.inference.engine.adapters import miss_fraction, resident_bytes
+from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.run import ServingRun
 from datahall.show.serving_words import counted, described, load_of
 from datahall.simulate.serve_run import Service, simulated
 from datahall.simulate.serve_tables import crosscheck_table, latency_chart, latency_table, replica_table

@@ -8,22 +8,22 @@ from math import isfinite
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.inference.autoscale import Autoscaling
-from datahall.inference.checkpoint import block_scaled
-from datahall.inference.engine import engine_on
-from datahall.inference.fleet import Fleet, Pool, Role, Routing
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.offload import drive_bytes_per_s
-from datahall.inference.replica import Replica, Speculation
+from datahall.inference.closed_form.steady_state import State, at_concurrency, at_rate, curve
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.fleet import Fleet, Pool, Role, Routing
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.inference.scenario import WARMUP, expected_s
-from datahall.inference.serving_run import ServingRun
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.slo import Slo
-from datahall.inference.steady import State, at_concurrency, at_rate, curve
-from datahall.inference.step_price import StepPrice, price_steps
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.price import StepPrice, price_steps
 from datahall.show.bounds import find_model, opened, whole
 from datahall.show.serving_plan import positive, share_of
 from datahall.show.serving_words import MOST_DRAFTED, adapters_from, load_of

@@ -10,9 +10,9 @@ import numpy as np
 from datahall.answer import Answer, Cell, Table
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.inference.response_cache import hit_rates
+from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.scenario import ServingOutcome, ServingScenario, play, read_serving_scenario
-from datahall.inference.step_price import price_steps
+from datahall.inference.step.price import price_steps
 from datahall.simulate.serve import serve_answer
 from datahall.simulate.serve_run import TRACED_S, Service, closed_form
 from datahall.simulate.serve_scenario_tables import (

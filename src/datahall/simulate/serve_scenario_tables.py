@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.inference.response_cache import hit_rates
+from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.scenario import ServingOutcome
-from datahall.inference.serving_run import STATUS_NAMES, Records, Scaling, ServingRun
+from datahall.inference.simulation.run import STATUS_NAMES, Records, Scaling, ServingRun
 
 FINISHED, ANSWERED = STATUS_NAMES.index("finished"), STATUS_NAMES.index("answered from a cache")
 TIERS = ("none: on to the model", "in the process", "shared", "by meaning")

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
-from datahall.inference.offload import lower_tiers
-from datahall.inference.serving_run import ReplicaUse, ServingRun
-from datahall.inference.slo import Slo
-from datahall.inference.steady import State
+from datahall.inference.closed_form.steady_state import State
+from datahall.inference.engine.slo import Slo
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.memory.offload import lower_tiers
+from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
+from datahall.inference.simulation.run import ReplicaUse, ServingRun
 
 SHARES = (0.5, 0.9, 0.95, 0.99)
 

@@ -19,12 +19,12 @@ from datahall.simulate.train_tables import (
     stage_table,
     synchronisation_table,
 )
-from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.compression import CAVEAT
-from datahall.training.execution import OF_WHICH, PART_NAMES, Execution
-from datahall.training.pipeline import KIND_NAMES, timeline, track_names
-from datahall.training.remedy import layout_offload
-from datahall.training.step import step_band
+from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.remedy import layout_offload
+from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution
+from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
+from datahall.training.step.compression import CAVEAT
+from datahall.training.step.step import step_band
 from datahall.units import fmt
 
 FRAMEWORK = "nemo"

@@ -10,11 +10,11 @@ from datahall.show.bounds import find_model, opened, whole
 from datahall.show.imbalance_option import read_imbalance
 from datahall.show.layout_option import named_layout
 from datahall.training.cluster import cluster_of
-from datahall.training.execution import Execution, simulate_step
-from datahall.training.framework import framework as framework_of
-from datahall.training.layout import Layout
-from datahall.training.step import Job
-from datahall.training.straggler import Stragglers
+from datahall.training.layout.layout import Layout
+from datahall.training.pipeline.execution import Execution, simulate_step
+from datahall.training.pipeline.straggler import Stragglers
+from datahall.training.step.framework import framework as framework_of
+from datahall.training.step.step import Job
 from datahall.units import parse
 from datahall.workload.precision import Precision
 

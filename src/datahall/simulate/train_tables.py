@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 
 from datahall.answer import Cell, Column, StackChart, Table
-from datahall.training.bookkeeping import bookkeeping_of
-from datahall.training.execution import OF_WHICH, PART_NAMES, Execution
-from datahall.training.memory import stage_memories
-from datahall.training.orders import FULL, B, F, W
+from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.peak import stage_memories
+from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution
+from datahall.training.pipeline.orders import FULL, B, F, W
 from datahall.units import fmt
 
 MOST_STAGES = 16

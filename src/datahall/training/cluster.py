@@ -7,8 +7,8 @@ from math import isfinite, prod
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.server import Server
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.server import Server
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import System, system_of
 from datahall.training.host import Host, host_of

@@ -7,8 +7,8 @@ from math import isfinite, nan
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.server import Server
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.server import Server
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

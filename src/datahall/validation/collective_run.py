@@ -11,14 +11,14 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from datahall.fabric.collectives.bus import Collective, bus_factor
+from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
+from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.fabric.collectives.choice import band_name, collective_times, spoken
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time
 from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
 from datahall.fabric.collectives.testbed import Rig, chip_named, network_rate, read_testbed
-from datahall.fabric.collectives.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.validation.measurement import Row, RowError
 
 NAMES: dict[str, Collective] = {

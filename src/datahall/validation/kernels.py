@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from datahall.catalog import load
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import DatahallError
 from datahall.silicon.kernel import KernelTime, time_operators
 from datahall.silicon.routing import busiest

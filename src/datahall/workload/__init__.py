@@ -3,12 +3,25 @@
 Everything is plain arithmetic over numbers or NumPy columns and knows nothing of hardware.
 """
 
-from datahall.workload.activation import SavedTensor, Saving, activation_bytes, layer_tensors, outside_tensors
 from datahall.workload.backward import Gradients, backward_pass, training_pass
 from datahall.workload.flops import forward_flop_per_token, mfu_fraction, training_flop_per_token
-from datahall.workload.footprint import Footprint, training_footprint
 from datahall.workload.forward import forward_pass, layer_operators, mixed_pass
-from datahall.workload.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
+from datahall.workload.memory.activation import (
+    SavedTensor,
+    Saving,
+    activation_bytes,
+    layer_tensors,
+    outside_tensors,
+)
+from datahall.workload.memory.footprint import Footprint, training_footprint
+from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
+from datahall.workload.memory.state import (
+    StateBytes,
+    StateRecipe,
+    chip_parameters,
+    serving_weight_bytes,
+    state_bytes,
+)
 from datahall.workload.operator import (
     Attention,
     Gemm,
@@ -23,13 +36,6 @@ from datahall.workload.operator import (
 from datahall.workload.parameters import ParameterCount, count_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
-from datahall.workload.state import (
-    StateBytes,
-    StateRecipe,
-    chip_parameters,
-    serving_weight_bytes,
-    state_bytes,
-)
 from datahall.workload.step import Chunk
 
 __all__ = [

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.catalog.model import Model
-from datahall.workload.activation import Recompute
+from datahall.catalog.entries.model import Model
 from datahall.workload.forward import forward_pass
 from datahall.workload.fusion import Fusion, Passes
+from datahall.workload.memory.activation import Recompute
 from datahall.workload.operator import (
     Attention,
     Gemm,
@@ -59,7 +59,7 @@ def training_pass(
 
     `embed` and `head` are false on pipeline stages that have none.
 
-    >>> from datahall.catalog.model import Layer
+    >>> from datahall.catalog.entries.model import Layer
     >>> from datahall.workload.operator import total_flop
     >>> tiny = Model(name="tiny", title="", family="", year=2024, num_layers=2, hidden=64, num_heads=4,
     ...     num_kv_heads=2, head_dim=16, ffn=256, vocab=512, max_context=512,

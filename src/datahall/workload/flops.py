@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import Attention, Number, attention_flop, total_flop
 
@@ -26,7 +26,7 @@ def forward_flop_per_token(model: Model, context: Number, convention: Convention
     embedding lookup does not.  The scan of recurrent layers is counted with them.
     References: Kaplan et al. (2020); Chowdhery et al. (2022), appendix B; Narayanan et al. (2021), appendix.
 
-    >>> from datahall.catalog.model import Layer
+    >>> from datahall.catalog.entries.model import Layer
     >>> llama = Model(name="llama-3.1-8b", title="", family="", year=2024, num_layers=32, hidden=4096,
     ...     num_heads=32, num_kv_heads=8, head_dim=128, ffn=14336, vocab=128256, max_context=131072,
     ...     layers=(Layer(mixer="full", mlp="dense"),) * 32)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from datahall.catalog.model import Layer, Model
+from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.fusion import Fusion
 from datahall.workload.mixer import mixer_operators
 from datahall.workload.mlp import mlp_operators
@@ -49,7 +49,7 @@ def forward_pass(
     their own, `cached` writes keys and values to a cache, `latent` says how latent attention runs ("auto":
     absorbed when every query is a single token).
 
-    >>> from datahall.catalog.model import Layer
+    >>> from datahall.catalog.entries.model import Layer
     >>> from datahall.workload.operator import total_flop
     >>> llama = Model(name="llama-3.1-8b", title="", family="", year=2024, num_layers=32, hidden=4096,
     ...     num_heads=32, num_kv_heads=8, head_dim=128, ffn=14336, vocab=128256, max_context=131072,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.catalog.model import Layer, Mla, Recurrent
+from datahall.catalog.entries.model import Layer, Mla, Recurrent
 from datahall.workload.fusion import Passes
 from datahall.workload.operator import Attention, GroupedGemm, Number, Operator, Stream
 from datahall.workload.precision import bytes_per_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.catalog.model import Layer, Moe
+from datahall.catalog.entries.model import Layer, Moe
 from datahall.workload.operator import GroupedGemm, Number, Operator, Stream, experts_hit
 from datahall.workload.step import Step, expert_linear, linear, moved, stream, wide_linear
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from datahall.catalog.model import Layer, Mla, Model, Moe, PublishedBasis, Recurrent
+from datahall.catalog.entries.model import Layer, Mla, Model, Moe, PublishedBasis, Recurrent
 
 # "sharded" weights are cut over the tensor-parallel group, "replicated" ones are whole on each chip of it,
 # "expert" ones are spread over the expert-parallel group.  The token table and the head stand apart because
@@ -90,7 +90,7 @@ class ParameterCount(msgspec.Struct, frozen=True):
 def count_parameters(model: Model) -> ParameterCount:
     """Count the parameters of a whole model, by part.
 
-    >>> from datahall.catalog.model import Layer
+    >>> from datahall.catalog.entries.model import Layer
     >>> llama = Model(name="llama-3.1-8b", title="", family="", year=2024, num_layers=32, hidden=4096,
     ...     num_heads=32, num_kv_heads=8, head_dim=128, ffn=14336, vocab=128256, max_context=131072,
     ...     layers=(Layer(mixer="full", mlp="dense"),) * 32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.catalog.model import Model
+from datahall.catalog.entries.model import Model
 from datahall.workload.fusion import Fusion, Passes
 from datahall.workload.operator import (
     Attention,

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.fabric.collectives import all_gather, all_reduce, all_to_all, rooted, torus
-from datahall.fabric.collectives.bus import (
+from datahall.fabric.collectives.algorithms import all_gather, all_reduce, all_to_all, rooted, torus
+from datahall.fabric.collectives.algorithms.bus import (
     COLLECTIVES,
     Collective,
     bus_bandwidth,
     bus_factor,
     time_at_bus_bandwidth,
 )
-from datahall.fabric.collectives.pipeline import overlapped
+from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.rails import busiest_nic_bytes
 
 FLAT = [

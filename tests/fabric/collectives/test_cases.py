@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from datahall.fabric.collectives.bus import Collective, bus_bandwidth
+from datahall.fabric.collectives.algorithms.bus import Collective, bus_bandwidth
+from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.fabric.collectives.choice import choose_collective, collective_times
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time
 from datahall.fabric.collectives.health import below_half_rate, has_cliff, said_unhealthy
 from datahall.fabric.collectives.rails import doubling_time, ring_time
 from datahall.fabric.collectives.testbed import Rig, read_testbed
-from datahall.fabric.collectives.torus import bucket_all_gather_time
 from datahall.validation.collective_run import TORUS_HOP_S
 from datahall.validation.ledger import shipped_files
 

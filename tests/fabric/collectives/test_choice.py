@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.fabric.collectives.bus import COLLECTIVES, Collective
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective
 from datahall.fabric.collectives.choice import choose_collective, collective_times, crossovers
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.system import System, system_of

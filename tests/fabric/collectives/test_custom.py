@@ -7,7 +7,7 @@ import pytest
 
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives import collective_times, system_of
-from datahall.fabric.collectives.custom import ENGINES, custom_sets, serving_all_reduce_times
+from datahall.fabric.collectives.engine_all_reduce import ENGINES, custom_sets, serving_all_reduce_times
 
 SIZES = np.geomspace(1024.0, 2.0**30, 41)
 

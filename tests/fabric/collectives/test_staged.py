@@ -7,8 +7,8 @@ import pytest
 
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives import system_of
-from datahall.fabric.collectives.custom import custom_sets, serving_all_reduce_times
-from datahall.fabric.collectives.staged import SLICE_BYTES, staged_link, staged_times
+from datahall.fabric.collectives.engine_all_reduce import custom_sets, serving_all_reduce_times
+from datahall.fabric.collectives.host_staged import SLICE_BYTES, staged_link, staged_times
 
 SIZES = np.geomspace(1024.0, 2.0**30, 161)
 LINK = 18e9

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import InfeasibleError
-from datahall.fabric.collectives.bus import Collective
-from datahall.fabric.collectives.torus import bucket_all_gather_time, group_axes, torus_times
+from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, group_axes, torus_times
 
 CUBES = st.tuples(*(st.sampled_from([4, 8, 16]),) * 3)
 

@@ -10,7 +10,7 @@ import numpy as np
 from datahall.breakdown import Basis
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives import nccl, tuner
-from datahall.fabric.collectives.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.system import System
 

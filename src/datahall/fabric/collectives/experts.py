@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from datahall.fabric.collectives.all_to_all import places_hit
+from datahall.fabric.collectives.algorithms.all_to_all import places_hit
 from datahall.fabric.collectives.constants import Experts
 
 Phase = Literal["dispatch", "combine"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.fabric.collectives.bus import Floats
+from datahall.fabric.collectives.algorithms.bus import Floats
+from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import Multicast
-from datahall.fabric.collectives.pipeline import overlapped
 
 
 def multicast_time(kernel: Multicast, size_bytes: Floats, num_ranks: int) -> Floats:

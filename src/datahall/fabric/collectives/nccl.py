@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.fabric.collectives.all_gather import pat_all_gather_time
-from datahall.fabric.collectives.all_reduce import nvlink_sharp_all_reduce_time, tree_depth
-from datahall.fabric.collectives.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.all_gather import pat_all_gather_time
+from datahall.fabric.collectives.algorithms.all_reduce import nvlink_sharp_all_reduce_time, tree_depth
+from datahall.fabric.collectives.algorithms.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import RAMP_DOUBLINGS, RAMP_FROM_BYTES, Across, Protocol
-from datahall.fabric.collectives.pipeline import overlapped
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, allowed, nvls_tree_allowed, tree_most_bytes_per_s
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.fabric.collectives.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import Rails, Wire
-from datahall.fabric.collectives.pipeline import overlapped
 
 SMALL_BYTES, RAMP_DOUBLINGS = 4096.0, 3.0
 NUM_NICS = 2

@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.breakdown import Basis
 from datahall.catalog import Catalog, load
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting

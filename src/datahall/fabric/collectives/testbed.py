@@ -13,7 +13,7 @@ from math import isfinite
 import msgspec
 
 from datahall.catalog import load
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, family_of, inside_of, network_of

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from datahall.fabric.collectives.bus import Collective, Floats, Number, bus_factor
+from datahall.fabric.collectives.algorithms.bus import Collective, Floats, Number, bus_factor
 
 PROTOCOLS = ("LL", "LL128", "Simple")
 # base latency, per hop inside a domain over NVLink and over PCIe, per hop over the network: LL, LL128, Simple

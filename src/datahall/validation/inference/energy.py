@@ -7,9 +7,9 @@ from math import ceil
 
 import msgspec
 
-from datahall.inference.checkpoint import block_scaled
-from datahall.inference.engine import engine
-from datahall.inference.replica import Replica
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.names import chip_of, model_of, precision_of
 from datahall.validation.inference.run import MILLI, THROUGHPUT, TPOT, Run, Traffic
 from datahall.validation.measurement import Row, RowError

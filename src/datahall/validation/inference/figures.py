@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.inference.serving_run import Records
+from datahall.inference.simulation.run import Records
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Traffic
 
 FILLED = 0.4  # of an offline run's time, until young requests and old ones are mixed as they stay

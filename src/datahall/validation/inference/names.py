@@ -8,11 +8,11 @@ from functools import cache
 import msgspec
 
 from datahall.catalog import load
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import CatalogError
 from datahall.fabric.collectives.testbed import chip_named
-from datahall.inference.engine import Engine, engine
+from datahall.inference.engine.engine import Engine, engine
 from datahall.validation.measurement import RowError
 from datahall.workload.precision import Precision
 

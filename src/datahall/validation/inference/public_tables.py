@@ -6,10 +6,10 @@ import re
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.inference.engine import Engine
-from datahall.inference.replica import Replica
-from datahall.inference.slo import Slo
+from datahall.catalog.entries.chip import Chip
+from datahall.inference.engine.engine import Engine
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.slo import Slo
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import PARTED, THROUGHPUT, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError

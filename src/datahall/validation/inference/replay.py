@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
 from datahall.events import stream
-from datahall.inference.fleet import Fleet, Pool
-from datahall.inference.kv_capacity import kv_capacity
-from datahall.inference.replica import Replica
-from datahall.inference.simulation import simulate_serving
-from datahall.inference.step_price import StepPrice, price_steps
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.price import StepPrice, price_steps
 from datahall.validation.inference.figures import figures_of
 from datahall.validation.inference.run import THROUGHPUT, Run, Traffic
 from datahall.validation.inference.server import held_rate

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from datahall.errors import DatahallError
-from datahall.inference.engine import engine
-from datahall.inference.replica import Replica
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.bands import band_of
 from datahall.validation.inference.names import chip_of, model_of
 from datahall.validation.inference.replay import Served, replay_log

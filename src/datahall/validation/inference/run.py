@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from datahall.inference.replica import Replica
-from datahall.inference.slo import Slo
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.slo import Slo
 from datahall.validation.measurement import Row, RowError
 
 TPOT, TTFT, THROUGHPUT = "TPOT", "TTFT", "throughput"

@@ -6,9 +6,9 @@ import re
 
 import msgspec
 
-from datahall.catalog.chip import Chip
-from datahall.inference.checkpoint import block_scaled
-from datahall.inference.replica import Replica
+from datahall.catalog.entries.chip import Chip
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import PARTED, Pools, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.training.cluster import Cluster
-from datahall.training.layout import Layout
-from datahall.training.step import Job
+from datahall.training.layout.layout import Layout
+from datahall.training.step.step import Job
 from datahall.validation.measurement import Row, RowError
 from datahall.validation.training.sources import Source
-from datahall.workload.activation import Recompute
+from datahall.workload.memory.activation import Recompute
 from datahall.workload.precision import Precision
 
 

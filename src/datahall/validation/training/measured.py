@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from datahall.training.cluster import Cluster
-from datahall.training.step import Job
+from datahall.training.step.step import Job
 from datahall.validation.measurement import Row, RowError
 from datahall.validation.training.sources import Source
 from datahall.workload.flops import training_flop_per_token

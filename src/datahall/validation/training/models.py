@@ -7,8 +7,8 @@ import re
 import msgspec
 
 from datahall.catalog import load
-from datahall.catalog.chip import Chip
-from datahall.catalog.model import Layer, Model
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Layer, Model
 from datahall.fabric.collectives.testbed import chip_named
 from datahall.validation.measurement import Row, RowError
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from datahall.errors import DatahallError
-from datahall.training.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
 from datahall.training.cluster import Cluster, cluster_of
-from datahall.training.framework import framework
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import peak_memory
-from datahall.training.step import Job, step_band, step_times
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
+from datahall.training.memory.peak import peak_memory
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_band, step_times
 from datahall.validation.measurement import Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.validation.training.completion import completed

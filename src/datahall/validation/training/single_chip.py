@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from datahall.catalog import load
-from datahall.catalog.model import Layer, Model
+from datahall.catalog.entries.model import Layer, Model
 from datahall.errors import DatahallError
-from datahall.training.bookkeeping import BOOKS
 from datahall.training.cluster import cluster_of
-from datahall.training.framework import framework
-from datahall.training.layout import Layout, Space
-from datahall.training.memory import peak_memory
-from datahall.training.step import Job, step_times
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.memory.bookkeeping import BOOKS
+from datahall.training.memory.peak import peak_memory
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
 from datahall.validation.measurement import Format, Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.validation.training.rows import MEMORY, MEMORY_BAND, STEP
-from datahall.workload.activation import Recompute
+from datahall.workload.memory.activation import Recompute
 
 HEAD_DIM, KV_HEADS, VOCAB = 128, 8, 32_000
 CHIP = "h200-sxm"  # where a file names none

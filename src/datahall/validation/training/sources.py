@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from datahall.validation.measurement import Row, RowError
-from datahall.workload.activation import Recompute
 from datahall.workload.flops import Convention
+from datahall.workload.memory.activation import Recompute
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from math import prod
 
-from datahall.catalog.chip import Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError
-from datahall.fabric.tpu_pod import PODS, slice_for
+from datahall.fabric.topology.tpu_pod import PODS, slice_for
 from datahall.validation.measurement import Row, RowError
 
 FLAT = {

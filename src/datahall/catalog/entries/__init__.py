@@ -1,0 +1,1 @@
+"""What the catalogue has entries of: chips, links, servers, switches, cables, fabrics, models, offers, API prices."""

@@ -1,0 +1,72 @@
+"""Collectives with a root, point to point, and the barrier."""
+
+from __future__ import annotations
+
+from datahall.fabric.collectives.algorithms.all_reduce import tree_depth
+from datahall.fabric.collectives.algorithms.bus import Number
+
+
+def ring_broadcast_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
+    """Return the time [s] of a pipelined chain from the root.
+
+    T = (n−1) α + S/B
+
+    >>> ring_broadcast_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=400e9)
+    0.002507
+    """
+    return (num_ranks - 1.0) * hop_s + size_bytes / bytes_per_s
+
+
+def tree_broadcast_time(
+    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
+) -> Number:
+    """Return the time [s] of pipelined trees from the root.
+
+    T = ⌈log₂ n⌉ α + S/B
+
+    >>> tree_broadcast_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=400e9)
+    0.002503
+    """
+    return tree_depth(num_ranks) * hop_s + size_bytes / bytes_per_s
+
+
+def send_recv_time(
+    size_bytes: Number,
+    num_ranks: Number,  # noqa: ARG001  # the arguments of its neighbours
+    *,
+    hop_s: Number,
+    bytes_per_s: Number,
+) -> Number:
+    """Return the time [s] of one message, however many ranks there are.
+
+    T = α + S/B
+
+    >>> send_recv_time(1e6, 2.0, hop_s=20e-6, bytes_per_s=50e9)
+    4e-05
+    """
+    return hop_s + size_bytes / bytes_per_s
+
+
+def barrier_time(
+    size_bytes: Number,  # noqa: ARG001  # the arguments of its neighbours
+    num_ranks: Number,
+    *,
+    hop_s: Number,
+    bytes_per_s: Number,  # noqa: ARG001
+) -> Number:
+    """Return the time [s] until everyone knows that everyone came: a dissemination barrier, no bytes to speak of.
+
+    T = ⌈log₂ n⌉ α
+
+    Reference: Hensgen, Finkel and Manber, 1988.
+
+    >>> barrier_time(0.0, 1024.0, hop_s=5e-6, bytes_per_s=50e9)
+    5e-05
+    """
+    return tree_depth(num_ranks) * hop_s
+
+
+ring_reduce_time = ring_broadcast_time
+tree_reduce_time = tree_broadcast_time

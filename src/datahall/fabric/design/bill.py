@@ -1,0 +1,212 @@
+"""What a network is made of, draws and costs: switches, cables and modules, each from a catalogue fact.
+
+NICs, scale-up links and their switches are part of the server and not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+import msgspec
+import numpy as np
+
+from datahall.breakdown import Band, Breakdown, Source
+from datahall.catalog import Catalog
+from datahall.catalog.entries.cable import Cable
+from datahall.catalog.entries.switch import Switch
+from datahall.catalog.fact import Fact
+from datahall.fabric.design.design import Design
+from datahall.fabric.design.parts import cable_for
+from datahall.fabric.topology.graph import SCALE_UP
+from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
+
+FactsOf = Callable[[Switch | Cable], list[tuple[float, Fact]]]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """A number of one part."""
+
+    name: str
+    role: str
+    num: int
+    part: Switch | Cable
+    scale: float = 1.0  # of a switch with another number of ports than the catalogue's
+
+    @property
+    def num_modules(self) -> int:
+        return self.num * self.part.num_modules if isinstance(self.part, Cable) else 0
+
+    @property
+    def power_w(self) -> float:
+        return self.num * _sum(_power_facts(self.part), self.scale)
+
+    @property
+    def price_usd(self) -> float:
+        return self.num * _sum(_price_facts(self.part), self.scale)
+
+
+class Bill(msgspec.Struct, frozen=True, kw_only=True):
+    """The items of a network, and its power and price as chains down to facts."""
+
+    items: tuple[Item, ...]
+    power: Breakdown
+    price: Breakdown
+
+    @property
+    def num_switches(self) -> int:
+        return sum(item.num for item in self.items if isinstance(item.part, Switch))
+
+    @property
+    def num_cables(self) -> int:
+        return sum(item.num for item in self.items if isinstance(item.part, Cable))
+
+    @property
+    def num_modules(self) -> int:
+        return sum(item.num_modules for item in self.items)
+
+
+def bill(design: Design, catalog: Catalog) -> Bill:
+    """Count the parts of a network: multimode fibre to the chips, single mode between switches."""
+    items = tuple(item for item in _items(design, catalog) if item.num)
+    return Bill(
+        items=items,
+        power=_total("network power", "w", items, _power_facts),
+        price=_total("network price", "usd", items, _price_facts),
+    )
+
+
+def _items(design: Design, catalog: Catalog) -> list[Item]:
+    found = design.counts
+    if design.parts.switch is None:
+        return _direct_items(design, catalog)
+    switch = design.parts.switch
+    scale = design.parts.radix / switch.radix(design.parts.port_bytes_per_s) if design.parts.radix else 1.0
+    speed = design.parts.port_bytes_per_s
+    items = [
+        Item(name=f"{_tier(index, found.num_tiers)} switches", role="switch", num=n, part=switch, scale=scale)
+        for index, n in enumerate(found.switches_by_tier)
+    ]
+    for index, n in enumerate(found.cables_by_tier):
+        chips = found.num_hosts if index == 0 else 0
+        near, far = (min(n, chips), n - min(n, chips)) if index == 0 else (0, n)
+        if near:
+            part = cable_for(catalog, "multimode", speed)
+            items.append(Item(name="cables to the chips", role="access", num=near, part=part))
+        if far:
+            part = cable_for(catalog, "single-mode", speed)
+            name = (
+                f"cables up to {_tier(index, found.num_tiers)} switches"
+                if index
+                else "cables between switches"
+            )
+            items.append(Item(name=name, role="trunk", num=far, part=part))
+    return items
+
+
+def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
+    """Copper inside cubes, light between them; a full mesh is inside one server."""
+    fabric = design.fabric
+    if design.topology == "full-mesh" or not (fabric.link_kind == SCALE_UP).any():
+        return []
+    total = fabric.num_links // 2
+    if not _tpu(design):
+        part = cable_for(catalog, "single-mode", float(fabric.link_bytes_per_s.max()))
+        return [Item(name="cables between chips", role="trunk", num=total, part=part)]
+    optical = total
+    if _cubed(design):
+        optical = int(crosses_cubes(fabric, getattr(fabric.shape, "sides", ())).sum()) // 2
+    copper, light = catalog.cable("ici-copper"), catalog.cable("ici-optical")
+    items = [
+        Item(name="cables inside cubes", role="access", num=total - optical, part=copper),
+        Item(name="cables between cubes", role="trunk", num=optical, part=light),
+    ]
+    if has_circuit_switches(design):
+        ocs = catalog.switch("palomar-ocs")
+        count = num_circuit_switches(fabric.num_hosts // CUBE_CHIPS)
+        items.insert(0, Item(name="optical circuit switches", role="switch", num=count, part=ocs))
+    return items
+
+
+def has_circuit_switches(design: Design) -> bool:
+    """Whether cubes of TPUs meet in optical circuit switches: wrapped tori of more than one cube."""
+    wrapped = design.topology in {"tpu-pod", "torus"} and design.fabric.num_hosts > CUBE_CHIPS
+    return wrapped and _tpu(design) and _cubed(design)
+
+
+def _tpu(design: Design) -> bool:
+    return design.parts.scale_up is not None and design.parts.scale_up.name.startswith("ici")
+
+
+def _cubed(design: Design) -> bool:
+    sides = getattr(design.fabric.shape, "sides", ())
+    return len(sides) == 3 and not any(side % 4 for side in sides)
+
+
+def _tier(index: int, tiers: int) -> str:
+    names = {1: ("",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
+    return names[tiers][index] if tiers in names else f"tier-{index + 1}"
+
+
+def _power_facts(part: Switch | Cable) -> list[tuple[float, Fact]]:
+    if isinstance(part, Switch):
+        return _some(part.facts, (1.0, "power_typical_w"))
+    return _some(part.facts, (part.num_modules, "module_power_w"))
+
+
+def _price_facts(part: Switch | Cable) -> list[tuple[float, Fact]]:
+    if isinstance(part, Switch):
+        return _some(part.facts, (1.0, "price_usd"))
+    return _some(part.facts, (part.num_modules, "module_price_usd"), (1.0, "price_usd"))
+
+
+def _some(facts: dict[str, Fact], *wanted: tuple[float, str]) -> list[tuple[float, Fact]]:
+    return [(times, facts[name]) for times, name in wanted if name in facts and times]
+
+
+def _sum(facts: list[tuple[float, Fact]], scale: float) -> float:
+    return scale * sum(times * fact.value for times, fact in facts)
+
+
+def _total(name: str, unit: str, items: tuple[Item, ...], facts_of: FactsOf) -> Breakdown:
+    parts, low, high = [], 0.0, 0.0
+    for item in items:
+        facts = facts_of(item.part)
+        value = item.num * _sum(facts, item.scale)
+        if not value or not isfinite(value):
+            continue
+        low += item.num * item.scale * sum(times * (fact.low or fact.value) for times, fact in facts)
+        high += item.num * item.scale * sum(times * (fact.high or fact.value) for times, fact in facts)
+        parts.append(
+            Breakdown(
+                name=item.name,
+                value=value,
+                unit=unit,
+                formula=f"{item.num:,} × {item.part.title}"
+                + (f" × {item.scale:g}" if item.scale != 1 else ""),
+                parts=tuple(_leaf(times, fact) for times, fact in facts),
+            )
+        )
+    value = float(np.sum([part.value for part in parts])) if parts else 0.0
+    band = Band(low, high, "range of the prices seen") if high > low else None
+    return Breakdown(
+        name=name, value=value, unit=unit, formula="sum of the parts", parts=tuple(parts), band=band,
+        basis="datasheet only",
+    )  # fmt: skip
+
+
+def _leaf(times: float, fact: Fact) -> Breakdown:
+    several = f" (× {times:g})" if times != 1 else ""
+    return Breakdown(
+        name=f"{fact.label}{several}",
+        value=fact.value,
+        unit=fact.unit,
+        sources=(fact.source,),
+        note=fact.note,
+    )
+
+
+def estimates(found: Bill) -> tuple[Source, ...]:
+    """The sources of a bill that are estimates."""
+    cited = (*found.power.citations(), *found.price.citations())
+    return tuple(dict.fromkeys(source for source in cited if source.kind == "estimate"))

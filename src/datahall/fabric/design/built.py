@@ -1,0 +1,39 @@
+"""Fabrics that were built, as designs: Meta's clusters, Colossus, SuperPODs, TPU pods."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.known_fabric import KnownFabric
+from datahall.fabric.design.design import Design, design
+
+
+def preset(name: str, *, catalog: Catalog) -> Design:
+    """The design of a published fabric by name; what was not published is said in its notes."""
+    known = catalog.known_fabric(name)
+    made = design(
+        known.topology,
+        known.num_chips,
+        catalog=catalog,
+        server=known.server,
+        switch=known.switch if known.topology != "tpu-pod" else "",
+        radix=known.num_radix or None,
+        tiers=known.num_tiers or None,
+        oversubscription=known.oversubscription or "1:1",
+        sides=known.sides,
+        pod_chips=known.num_pod_chips or None,
+    )
+    fabric = msgspec.structs.replace(made.fabric, name=known.title)
+    return msgspec.structs.replace(
+        made, fabric=fabric, notes=(*made.notes, *_estimates(known), *_note(known))
+    )
+
+
+def _estimates(known: KnownFabric) -> tuple[str, ...]:
+    unsure = [fact for fact in known.facts.values() if fact.source.kind == "estimate" and fact.note]
+    return tuple(f"{fact.label} {fact.shown} is an estimate: {fact.note}" for fact in unsure)
+
+
+def _note(known: KnownFabric) -> tuple[str, ...]:
+    return (known.note,) if known.note else ()

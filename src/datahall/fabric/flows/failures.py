@@ -1,0 +1,193 @@
+"""Parts that are out or slow: what is left of the fabric, and which endpoints and jobs are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.errors import ScenarioError
+from datahall.fabric.topology.folded_clos import FoldedClos
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.fabric.topology.tpu_pod import cube_of
+
+Bools = NDArray[np.bool_]
+
+
+class Outage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is out, by number; `cables` are links and both directions go.
+
+    A NIC takes its chip off the network but not off its scale-up domain; a chip is gone altogether.
+    `left_fraction` above 0 is a part that still works at that share of its bandwidth.
+    """
+
+    cables: tuple[int, ...] = ()
+    switches: tuple[int, ...] = ()  # counted from the first switch
+    nics: tuple[int, ...] = ()
+    chips: tuple[int, ...] = ()
+    domains: tuple[int, ...] = ()  # servers or racks
+    cubes: tuple[int, ...] = ()
+    left_fraction: float = 0.0
+
+
+class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom an outage touches and what it leaves; shares are of the bandwidth without it.
+
+    Chips of one scale-up domain share its ports, so a dead NIC slows its whole server a little.
+    """
+
+    share_left: Floats  # of each endpoint's way into the network
+    cut_off: Ints  # endpoints that reach nobody
+    slowed: Ints  # endpoints that reach others with less than all of their bandwidth
+    jobs: tuple[int, ...]  # with an endpoint that is cut off or slowed
+    stopped_jobs: tuple[int, ...]  # with an endpoint that is cut off: a synchronous job stops
+    bisection_left_fraction: float
+    worst_left_fraction: float
+
+    @property
+    def num_touched(self) -> int:
+        return int(self.cut_off.size + self.slowed.size)
+
+
+def failed(fabric: Fabric, outage: Outage) -> Fabric:
+    """The same fabric with the parts out (0 B/s) or slowed; links keep their numbers."""
+    hit = links_of(fabric, outage)
+    if not 0.0 <= outage.left_fraction <= 1.0:
+        raise ScenarioError(f"a part with {outage.left_fraction:g} of its bandwidth", hint="between 0 and 1")
+    left = np.where(hit, fabric.link_bytes_per_s * outage.left_fraction, fabric.link_bytes_per_s)
+    return msgspec.structs.replace(fabric, link_bytes_per_s=left)
+
+
+def links_of(fabric: Fabric, outage: Outage) -> Bools:
+    """The links that an outage takes."""
+    node = np.zeros(fabric.num_nodes, np.bool_)
+    node[fabric.num_hosts :][_numbers(outage.switches, fabric.num_switches, "switch")] = True
+    node[_numbers(outage.chips, fabric.num_hosts, "chip")] = True
+    domains = np.zeros(fabric.num_domains, np.bool_)
+    domains[_numbers(outage.domains, fabric.num_domains, "scale-up domain")] = True
+    node[: fabric.num_hosts] |= domains[fabric.domain]
+    if outage.cubes:
+        sides = getattr(fabric.shape, "sides", ())
+        if len(sides) != 3 or any(side % 4 for side in sides):
+            raise ScenarioError(
+                f"{fabric.name} has no cubes", hint="cubes are of 3D tori with sides of 4, 8, 12 …"
+            )
+        cube = cube_of(sides, np.arange(fabric.num_hosts, dtype=np.int32))
+        node[: fabric.num_hosts] |= np.isin(cube, _numbers(outage.cubes, int(cube.max()) + 1, "cube"))
+    hit = node[fabric.link_source] | node[fabric.link_target]
+    nic = np.zeros(fabric.num_nodes, np.bool_)
+    nic[_numbers(outage.nics, fabric.num_hosts, "NIC")] = True
+    network = np.arange(fabric.num_links) < _network(fabric)
+    hit |= network & (nic[fabric.link_source] | nic[fabric.link_target])
+    for cable in _numbers(outage.cables, fabric.num_links, "link").tolist():
+        ends = fabric.link_source[cable], fabric.link_target[cable]
+        hit[cable] = True
+        back = np.flatnonzero((fabric.link_source == ends[1]) & (fabric.link_target == ends[0]))
+        forth = np.flatnonzero((fabric.link_source == ends[0]) & (fabric.link_target == ends[1]))
+        hit[back[np.searchsorted(forth, cable) % back.size]] = True
+    return hit
+
+
+def blast_radius(
+    fabric: Fabric, outage: Outage, jobs: Sequence[int] | NDArray[np.integer] = ()
+) -> BlastRadius:
+    """Whom an outage touches; `jobs` is the job of each endpoint, -1 where it is idle."""
+    after = failed(fabric, outage)
+    share = _by_domain(fabric, shares(after)) / np.maximum(_by_domain(fabric, shares(fabric)), 1e-300)
+    dead = np.zeros(fabric.num_hosts, np.bool_)  # not one of its links works
+    dead[:] = (
+        np.bincount(fabric.link_source, after.link_bytes_per_s, fabric.num_nodes)[: fabric.num_hosts] <= 0
+    )
+    share[dead] = 0.0
+    gone = share <= 0
+    slowed = ~gone & (share < 1 - 1e-12)
+    column = np.asarray(jobs, np.int64) if len(jobs) else np.full(fabric.num_hosts, -1)
+    if column.size != fabric.num_hosts:
+        raise ScenarioError(
+            f"jobs are given for {column.size:,} endpoints of {fabric.num_hosts:,}",
+            hint="one number for each",
+        )
+    stopped = gone & (column >= 0)
+    touched = (gone | slowed) & (column >= 0)
+    alive = share[~gone]
+    return BlastRadius(
+        share_left=share,
+        cut_off=np.flatnonzero(gone).astype(np.int32),
+        slowed=np.flatnonzero(slowed).astype(np.int32),
+        jobs=tuple(np.unique(column[touched]).tolist()),
+        stopped_jobs=tuple(np.unique(column[stopped]).tolist()),
+        bisection_left_fraction=_bisection_left(fabric, after),
+        worst_left_fraction=float(alive.min()) if alive.size else 0.0,
+    )
+
+
+def _by_domain(fabric: Fabric, share: Floats) -> Floats:
+    """The mean over each scale-up domain: its chips reach the network through one another's ports."""
+    if fabric.scale_up_start < 0:
+        return share
+    members = np.bincount(fabric.domain)
+    return (np.bincount(fabric.domain, share) / members)[fabric.domain]
+
+
+def shares(fabric: Fabric) -> Floats:
+    """What each endpoint gets when all of its subtree send to the rest of the fabric at once [B/s].
+
+    In an up–down network: min over levels of the subtree's bandwidth up, divided by the endpoints in it.
+    Elsewhere: the bandwidth of the endpoint's own links into the network.
+    """
+    shape = fabric.shape
+    network = _network(fabric)
+    out = np.bincount(
+        fabric.link_source[:network], fabric.link_bytes_per_s[:network], minlength=fabric.num_nodes
+    )[: fabric.num_hosts]
+    into = np.bincount(
+        fabric.link_target[:network], fabric.link_bytes_per_s[:network], minlength=fabric.num_nodes
+    )[: fabric.num_hosts]
+    share = np.minimum(out, into)
+    if not isinstance(shape, FoldedClos):
+        return share
+    place = shape.place(np.arange(fabric.num_hosts, dtype=np.int32))
+    for level in range(2, shape.num_levels + 1):
+        if shape.children[level - 1] == 1 and shape.planes == 1:
+            continue
+        subtree = place // shape.below(level - 1)
+        first, count = shape.first_link(level), shape.num_cables(level)
+        per_subtree = count // (shape.num_nodes(level - 1) // shape.width(level - 1))
+        up = np.minimum(
+            fabric.link_bytes_per_s[first : first + count],
+            fabric.link_bytes_per_s[first + count : first + 2 * count],
+        )
+        total = up.reshape(-1, per_subtree).sum(axis=1)
+        members = np.bincount(subtree, minlength=total.size)
+        share = np.minimum(share, (total / np.maximum(members, 1))[subtree])
+    return share
+
+
+def _bisection_left(before: Fabric, after: Fabric) -> float:
+    """Share of the bandwidth left where it is narrowest: the least over tiers, or over axes."""
+    network = _network(before)
+    group = np.maximum(before.node_tier[before.link_source], before.node_tier[before.link_target])[:network]
+    sides = getattr(before.shape, "sides", ())
+    if before.num_switches == 0 and sides:
+        step = np.abs(before.link_source - before.link_target)[:network]
+        group = np.searchsorted(np.unique(step), step).astype(np.uint8)
+    had = np.bincount(group, before.link_bytes_per_s[:network])
+    left = np.bincount(group, after.link_bytes_per_s[:network])
+    return float((left[had > 0] / had[had > 0]).min()) if had.size else 0.0
+
+
+def _network(fabric: Fabric) -> int:
+    return fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+
+
+def _numbers(chosen: Sequence[int], count: int, what: str) -> NDArray[np.int64]:
+    numbers = np.asarray(chosen, np.int64)
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if wrong.size:
+        raise ScenarioError(
+            f"there is no {what} {int(wrong[0])}",
+            hint=f"0 to {count - 1}" if count else f"it has no {what} at all",
+        )
+    return numbers

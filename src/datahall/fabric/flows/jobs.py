@@ -1,0 +1,247 @@
+"""From jobs to flows: collectives on chosen endpoints, spread over paths, in the order their steps demand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from datahall.errors import ScenarioError
+from datahall.fabric.collectives.algorithms.steps import Phase
+from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
+from datahall.fabric.flows.simulate import Flows
+from datahall.fabric.routing.ecmp import Policy, Spread, spread
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
+
+Level = Literal["symmetric", "full"]
+MOST_FLOWS = 6_000_000  # about 4 GB
+
+
+class Routing(msgspec.Struct, frozen=True):
+    """How flows choose their paths: the policy, and how many queue pairs a flow is split into."""
+
+    policy: Policy = "ecmp"
+    num_parts: int = 1
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Phases that run one after the other on `hosts`, `repeat` times, with `pause_s` between."""
+
+    name: str
+    hosts: Ints  # the endpoint of each rank
+    phases: tuple[Phase, ...]
+    start_s: float = 0.0
+    repeat: int = 1
+    pause_s: float = 0.0
+    message_s: float = 0.0  # software, per message
+
+
+class Burst(msgspec.Struct, frozen=True, kw_only=True):
+    """Flows that nobody waits for: background."""
+
+    name: str
+    source: Ints
+    target: Ints
+    num_bytes: Floats
+    start_s: Floats
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """All flows of a scenario; `flows.label` is the number of the job or burst in `names`."""
+
+    flows: Flows
+    names: tuple[str, ...]
+    source: Ints  # endpoint of each flow, -1 for a join, which carries nothing
+    target: Ints
+    phase: Ints  # number of the phase in its job
+    head_of_line: bool
+
+
+class Net(msgspec.Struct, frozen=True, kw_only=True):
+    """What flows pass through: the fabric, how they choose paths, how the transport behaves."""
+
+    fabric: Fabric
+    routing: Routing = Routing()
+    transport: Transport = Transport()
+    seed: int = 0
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    """The flows of one job or burst, before they are put together."""
+
+    paths: Paths
+    share_fraction: Floats | None
+    num_bytes: Floats
+    start_s: Floats
+    delay_s: Floats
+    source: Ints
+    target: Ints
+    phase: Ints
+    after: Ints
+    after_offsets: Longs
+
+
+def traffic(
+    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...] = (), level: Level = "symmetric"
+) -> Traffic:
+    """Write down the flows of all jobs and bursts."""
+    _check_size(net, jobs, bursts, level)
+    rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
+    parts = [_job(net, job, level, rng) for job, rng in zip(jobs, rngs, strict=False)]
+    parts += [_burst(net, burst, rng) for burst, rng in zip(bursts, rngs[len(jobs) :], strict=True)]
+    sizes = [part.num_bytes.size for part in parts]
+    first = np.cumsum([0, *sizes])[:-1]
+    shares = [part.share_fraction for part in parts if part.share_fraction is not None]
+    flows = Flows(
+        paths=Paths(
+            _end_to_end([part.paths.links for part in parts]), _ends([part.paths.offsets for part in parts])
+        ),
+        num_bytes=np.concatenate([np.empty(0), *(part.num_bytes for part in parts)]),
+        start_s=np.concatenate([np.empty(0), *(part.start_s for part in parts)]),
+        delay_s=np.concatenate([np.empty(0), *(part.delay_s for part in parts)]),
+        share_fraction=np.concatenate(shares) if shares else None,
+        after=_end_to_end([part.after + np.int32(shift) for part, shift in zip(parts, first, strict=True)]),
+        after_offsets=_ends([part.after_offsets for part in parts]),
+        label=np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+    )  # fmt: skip
+    return Traffic(
+        flows=flows,
+        names=(*(job.name for job in jobs), *(burst.name for burst in bursts)),
+        source=_end_to_end([part.source for part in parts]),
+        target=_end_to_end([part.target for part in parts]),
+        phase=_end_to_end([part.phase for part in parts]),
+        head_of_line=net.transport.head_of_line,
+    )
+
+
+def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], level: Level) -> None:
+    total = sum(burst.source.size for burst in bursts)
+    for job in jobs:
+        for phase in job.phases:
+            total += phase.source.size * job.repeat * (phase.num_rounds if level == "full" else 1)
+    total *= net.routing.num_parts
+    if total > MOST_FLOWS:
+        hint = "use the symmetric level" if level == "full" else "use fewer ranks, or all-to-all as pairwise"
+        raise ScenarioError(
+            f"{total:,} flows at the {level} level; {MOST_FLOWS:,} are as many as fit", hint=hint
+        )
+
+
+def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
+    """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
+    parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
+    split = [
+        msgspec.structs.replace(
+            phase,
+            source=np.repeat(phase.source, parts),
+            target=np.repeat(phase.target, parts),
+            num_bytes=phase.num_bytes / parts,
+        )
+        for phase in job.phases
+    ]
+    source = _end_to_end([job.hosts[phase.source] for phase in job.phases])
+    target = _end_to_end([job.hosts[phase.target] for phase in job.phases])
+    ways = job_ways(net, job.hosts, job.phases, rng)
+    each = np.repeat([phase.num_bytes for phase in split], [phase.source.size for phase in split])
+    rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
+    latency = latency_s(net.fabric, ways)
+    effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
+    if level == "full":
+        order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
+    else:
+        order = alike_order(split, job.repeat, job.pause_s)
+    start = np.cumsum([0, *(phase.source.size for phase in split)])
+    row = np.where(order.phase == JOIN, each.size, start[order.phase] + order.member)
+    message_s = latency + job.message_s + effect.message_s
+    return _Part(
+        paths=select(_with_join(ways.paths), row),
+        share_fraction=_shares(ways, row),
+        num_bytes=_at(each / (effect.efficiency * ways.efficiency), row) * order.num_rounds,
+        start_s=np.full(row.size, job.start_s),
+        delay_s=order.wait_s
+        + order.num_rounds * _at(message_s, row)
+        + order.first * _at(effect.start_up_s, row),
+        source=_end_of(np.repeat(source, parts), row),
+        target=_end_of(np.repeat(target, parts), row),
+        phase=order.phase,
+        after=order.after,
+        after_offsets=order.after_offsets,
+    )
+
+
+def job_ways(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
+    """The ways of all flows of some phases, one phase after the other."""
+    source = _end_to_end([hosts[phase.source] for phase in phases])
+    target = _end_to_end([hosts[phase.target] for phase in phases])
+    return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts)
+
+
+def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
+    parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
+    ways = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts)
+    latency = latency_s(net.fabric, ways)
+    num_bytes = np.repeat(burst.num_bytes / parts, parts)
+    effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
+    return _Part(
+        paths=ways.paths,
+        share_fraction=ways.share_fraction,
+        num_bytes=num_bytes / (effect.efficiency * ways.efficiency),
+        start_s=np.repeat(burst.start_s, parts),
+        delay_s=latency + effect.message_s + effect.start_up_s,
+        source=np.repeat(burst.source, parts),
+        target=np.repeat(burst.target, parts),
+        phase=np.zeros(num_bytes.size, np.int32),
+        after=np.empty(0, np.int32),
+        after_offsets=np.zeros(num_bytes.size + 1, np.int64),
+    )
+
+
+def latency_s(fabric: Fabric, ways: Spread) -> Floats:
+    """One-way latency of each way [s], of a sprayed flow the mean of its paths."""
+    each = fabric.link_latency_s[ways.paths.links]
+    if ways.share_fraction is not None:
+        each = each * ways.share_fraction
+    # summed flow by flow: differences of one long sum would make alike flows differ in the last digit
+    return np.bincount(ways.paths.owners(), each, ways.paths.num_flows).astype(np.float64)
+
+
+def _line(fabric: Fabric) -> float:
+    return float(fabric.link_bytes_per_s.max(initial=1.0))
+
+
+def _with_join(paths: Paths) -> Paths:
+    return Paths(paths.links, np.append(paths.offsets, paths.offsets[-1]))
+
+
+def _shares(ways: Spread, row: Longs) -> Floats | None:
+    if ways.share_fraction is None:
+        return None
+    offsets = _with_join(ways.paths).offsets
+    lengths = np.diff(offsets)[row]
+    shift = np.repeat(offsets[row] - (np.cumsum(lengths) - lengths), lengths)
+    return ways.share_fraction[shift + np.arange(shift.size)]
+
+
+def _at(column: Floats, row: Longs) -> Floats:
+    """The values of some rows, 0 for a join."""
+    return np.append(column, 0.0)[row]
+
+
+def _end_of(hosts: Ints, row: Longs) -> Ints:
+    return np.append(hosts, np.int32(JOIN))[row]
+
+
+def _end_to_end(columns: list[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int32), *columns]).astype(np.int32, copy=False)
+
+
+def _ends(offsets: list[Longs]) -> Longs:
+    """The offsets of several CSR tables as those of one."""
+    return np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.empty(0, np.int64), *map(np.diff, offsets)]))]
+    )
+
+
+__all__ = ["Burst", "Job", "Level", "Net", "Order", "Routing", "Traffic", "job_ways", "latency_s", "traffic"]

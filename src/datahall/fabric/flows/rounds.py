@@ -1,0 +1,139 @@
+"""Who waits for whom: the rounds of a job's phases as rows, each with the rows that must have ended before it
+starts.
+
+Alike: all rounds of a phase are one row per flow, and a phase starts when the one before has ended
+everywhere.  That is exact while rates stay the same, for the longest chain through a ring stays at its
+slowest hop.  Otherwise every round has rows of its own, and a send waits only for the last round in which its
+sender had a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from datahall.fabric.collectives.algorithms.steps import Phase
+from datahall.fabric.topology.graph import Floats, Ints, Longs
+
+JOIN = -1  # a row that carries nothing and ends when all it waits for has ended
+MOST_WAITS = 4  # rows that a send waits for by itself; more meet in a join of their rank
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows as they were written; `wait_s` is a pause before a row, `first` the first round of a phase."""
+
+    phase: Ints
+    member: Ints  # which flow of the phase
+    num_rounds: Ints
+    wait_s: Floats
+    first: Ints
+    after: Ints
+    after_offsets: Longs
+
+
+class _Sheet:
+    """Rows as they are written down."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Ints, Ints, int, float, bool]] = []
+        self.after: list[Ints] = []
+        self.num_after: list[Ints] = []
+        self.size = 0
+
+    def write(
+        self,
+        phase: int,
+        num_rows: int,
+        after: Ints,
+        num_after: Ints,
+        num_rounds: int = 1,
+        wait_s: float = 0.0,
+        first: bool = False,
+    ) -> Ints:
+        member = np.arange(num_rows, dtype=np.int32)
+        self.rows.append((np.full(num_rows, phase, np.int32), member, num_rounds, wait_s, first))
+        self.after.append(after.astype(np.int32, copy=False))
+        self.num_after.append(num_after)
+        self.size += num_rows
+        return member + np.int32(self.size - num_rows)
+
+    def order(self) -> Order:
+        sizes = [member.size for _, member, *_ in self.rows]
+
+        def column(values: list[float], kind: type) -> Ints:
+            return np.repeat(np.asarray(values, kind), sizes)
+
+        return Order(
+            phase=_joined([phase for phase, *_ in self.rows]),
+            member=_joined([member for _, member, *_ in self.rows]),
+            num_rounds=column([rounds for *_, rounds, _, _ in self.rows], np.int32),
+            wait_s=column([wait_s for *_, wait_s, _ in self.rows], float).astype(float),
+            first=column([first for *_, first in self.rows], np.int32),
+            after=_joined(self.after),
+            after_offsets=np.concatenate([[0], np.cumsum(_joined(self.num_after), dtype=np.int64)]),
+        )
+
+
+def alike_order(phases: Sequence[Phase], repeat: int = 1, pause_s: float = 0.0) -> Order:
+    """One row per flow of each phase, and a join between phases."""
+    sheet = _Sheet()
+    join = np.empty(0, np.int32)
+    for turn in range(repeat):
+        for index, phase in enumerate(phases):
+            size = phase.source.size
+            rows = sheet.write(
+                index, size, np.repeat(join, size), np.full(size, join.size, np.int32), phase.num_rounds,
+                pause_s if turn and not index else 0.0, first=True,
+            )  # fmt: skip
+            join = sheet.write(JOIN, 1, rows, np.array([size], np.int32))
+    return sheet.order()
+
+
+def full_order(phases: Sequence[Phase], num_ranks: int, repeat: int = 1, pause_s: float = 0.0) -> Order:
+    """One row per flow of each round; it waits for the last round that its sender had a part in."""
+    sheet = _Sheet()
+    # rank r's last round: rows[starts[r]:starts[r + 1]]
+    rows, starts = np.empty(0, np.int32), np.zeros(num_ranks + 1, np.int64)
+    for turn in range(repeat):
+        for index, phase in enumerate(phases):
+            ranks = np.concatenate([phase.source, phase.target])
+            by_rank = np.argsort(ranks, kind="stable")
+            part = np.bincount(ranks, minlength=num_ranks)
+            crowded = ranks.size > MOST_WAITS * num_ranks
+            for index_round in range(phase.num_rounds):
+                after, num_after = _of(rows, starts, phase.source)
+                wait_s = pause_s if turn and not index and not index_round else 0.0
+                new = sheet.write(
+                    index, phase.source.size, after, num_after, wait_s=wait_s, first=not index_round
+                )
+                rows, starts = _next(rows, starts, np.concatenate([new, new])[by_rank], part)
+                if crowded:
+                    after, num_after = _of(rows, starts, np.arange(num_ranks))
+                    rows = sheet.write(JOIN, num_ranks, after, num_after)
+                    starts = np.arange(num_ranks + 1)
+    sheet.write(JOIN, 1, rows, np.array([rows.size], np.int32))
+    return sheet.order()
+
+
+def _of(rows: Ints, starts: Longs, ranks: Ints | Longs) -> tuple[Ints, Ints]:
+    """The rows of some ranks, and how many each has."""
+    count = starts[ranks + 1] - starts[ranks]
+    shift = np.repeat(starts[ranks] - (np.cumsum(count) - count), count)
+    return rows[shift + np.arange(shift.size)], count.astype(np.int32)
+
+
+def _next(rows: Ints, starts: Longs, new: Ints, part: Longs) -> tuple[Ints, Longs]:
+    """Ranks that had a part in this round have its rows now, the others keep theirs."""
+    if part.all():
+        return new, np.concatenate([[0], np.cumsum(part)])
+    old = np.where(part > 0, 0, np.diff(starts))
+    kept, _ = _of(rows, starts, np.flatnonzero(part == 0))
+    rank = np.concatenate([np.repeat(np.arange(part.size), part), np.repeat(np.arange(part.size), old)])
+    order = np.argsort(rank, kind="stable")
+    return np.concatenate([new, kept])[order], np.concatenate([[0], np.cumsum(part + old)])
+
+
+def _joined(columns: list[Ints]) -> Ints:
+    return np.concatenate(columns) if columns else np.empty(0, np.int32)

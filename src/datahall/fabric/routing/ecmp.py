@@ -1,0 +1,111 @@
+"""One path or many: how a flow is spread over equal-cost paths, and what collisions cost.
+
+Topology promises full bandwidth; hashing does not deliver it.  On a full-bisection fat tree a random
+permutation gets about 41 % of line rate with one path per flow, and the slowest flow, which a collective
+waits for, a seventh.  Both are always given: the mean, and the slowest.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from datahall.errors import ScenarioError, nearest
+from datahall.fabric.flows.rates import max_min_rates
+from datahall.fabric.routing.paths import num_paths, route
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Paths
+
+Policy = Literal["deterministic", "ecmp", "spray"]
+POLICIES: tuple[Policy, ...] = ("deterministic", "ecmp", "spray")
+SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
+MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes nothing that can be seen
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """The ways of some flows: part p of flow f is row f · num_parts + p of `paths`.
+
+    A sprayed flow is one row that has all its paths in it, `share_fraction` of its bytes on each entry.
+    """
+
+    paths: Paths
+    num_parts: int = 1
+    share_fraction: Floats | None = None
+    efficiency: float = 1.0
+
+
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """What flows get, as fractions of line rate.
+
+    `striped` is when each flow cuts its data into equal parts and waits for the last of them.
+    """
+
+    mean_fraction: float
+    slowest_fraction: float
+    striped_mean_fraction: float
+    striped_slowest_fraction: float
+
+
+def spread(
+    fabric: Fabric, source: Ints, target: Ints, policy: Policy, rng: np.random.Generator, num_parts: int = 1
+) -> Spread:
+    """Choose the path or paths of each flow.
+
+    "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each
+    of `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike.
+    """
+    if policy not in POLICIES:
+        close = nearest(policy, POLICIES, 1)
+        raise ScenarioError(
+            f'"{policy}" is not a way to route',
+            hint=f"one of {', '.join(POLICIES)}" + (f"; did you mean {close[0]}?" if close else ""),
+        )
+    if num_parts < 1:
+        raise ScenarioError(f"{num_parts} paths per flow", hint="1 or more")
+    if policy == "deterministic":
+        return Spread(paths=route(fabric, source, target, np.asarray(target, np.int64)))
+    if policy == "ecmp":
+        pick = rng.integers(0, 2**62, source.size * num_parts)
+        both = np.repeat(source, num_parts), np.repeat(target, num_parts)
+        return Spread(paths=route(fabric, *both, pick), num_parts=num_parts)
+    return _sprayed(fabric, source, target)
+
+
+def _sprayed(fabric: Fabric, source: Ints, target: Ints) -> Spread:
+    count = num_paths(fabric, source, target)
+    taken = np.clip(count, 1, MOST_SPRAYED)
+    flow = np.repeat(np.arange(source.size), taken)
+    turn = np.arange(flow.size) - np.repeat(np.cumsum(taken) - taken, taken)
+    # where there are more paths than we take, a stride near the golden section meets every switch alike
+    stride = np.where(count > MOST_SPRAYED, (count * 0.618033988749895).astype(np.int64) | 1, 1)
+    paths = route(fabric, source[flow], target[flow], turn * stride[flow])
+    owner = np.repeat(flow, np.diff(paths.offsets)) * np.int64(fabric.num_links)
+    entry, times = np.unique(owner + paths.links, return_counts=True)
+    flow_of, link = np.divmod(entry, fabric.num_links)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(flow_of, minlength=source.size))])
+    return Spread(
+        paths=Paths(link.astype(np.int32), offsets),
+        share_fraction=times / taken[flow_of],
+        efficiency=SPRAY_EFFICIENCY,
+    )
+
+
+def sharing(ways: Spread, link_bytes_per_s: Floats, line_bytes_per_s: float) -> Sharing:
+    """Solve the rates of flows that all run at once and say what they get of line rate."""
+    rates = max_min_rates(ways.paths, link_bytes_per_s, share_fraction=ways.share_fraction)
+    parts = rates.reshape(-1, ways.num_parts) * (ways.efficiency / line_bytes_per_s)
+    together, striped = parts.sum(axis=1), parts.min(axis=1) * ways.num_parts
+    return Sharing(
+        mean_fraction=float(together.mean()),
+        slowest_fraction=float(together.min()),
+        striped_mean_fraction=float(striped.mean()),
+        striped_slowest_fraction=float(striped.min()),
+    )
+
+
+def permutation(num_hosts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Everyone sends to one other, everyone receives from one; whoever draws itself stays silent."""
+    target = rng.permutation(num_hosts).astype(np.int32)
+    source = np.arange(num_hosts, dtype=np.int32)
+    return source[source != target], target[source != target]

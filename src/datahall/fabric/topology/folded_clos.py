@@ -1,0 +1,208 @@
+"""Trees whose links go up and down: plain trees, fat trees, leaf–spine and rails are all one family.
+
+Level l has `children[l]` subtrees under each node and `parents[l]` nodes over each node of the level below,
+joined by `cables[l]` parallel cables.  A k-ary fat tree has children (k/2, k/2, k) and parents (1, k/2, k/2);
+a leaf–spine network of radix r has (r/2, r) and (1, r/2); a plain tree has one parent everywhere.  With
+`planes` above 1 there are that many trees side by side that share no switch.
+
+Reference: S. Öhring, M. Ibel, S. Das, M. Kumar, "On generalized fat trees", IPPS 1995.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import msgspec
+import numpy as np
+
+from datahall.fabric.topology.graph import ACCESS, FABRIC, Fabric, Ints, Longs, Paths, Wire, paths_of
+
+
+class FoldedClos(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of an up–down network and the arithmetic of its routes.
+
+    `rails` above 1 wires chip i of each server to the switches of rail i: the chips of `rail_servers` servers
+    that have the same place in theirs lie side by side.
+    """
+
+    num_hosts: int
+    children: tuple[int, ...]
+    parents: tuple[int, ...]
+    cables: tuple[int, ...]
+    planes: int = 1
+    rails: int = 1
+    rail_servers: int = 1
+    forwarding: bool = False  # a chip reaches another rail through its own server's chip on that rail
+
+    @property
+    def num_levels(self) -> int:
+        return len(self.children)
+
+    def width(self, level: int) -> int:
+        """Switches of a level that stand over the same subtree."""
+        return prod(self.parents[:level])
+
+    def below(self, level: int) -> int:
+        """Places for endpoints under a node of a level."""
+        return prod(self.children[:level])
+
+    def num_nodes(self, level: int) -> int:
+        """Nodes of a level; level 0 is the endpoints."""
+        if level == 0:
+            return self.num_hosts
+        return self.planes * prod(self.children[level:]) * self.width(level)
+
+    def first_node(self, level: int) -> int:
+        """The number of the first node of a level."""
+        return sum(self.num_nodes(lower) for lower in range(level))
+
+    def num_cables(self, level: int) -> int:
+        """Cables between a level and the one below it."""
+        return self.num_nodes(level - 1) * self.parents[level - 1] * self.cables[level - 1]
+
+    def first_link(self, level: int) -> int:
+        """The number of the first link up into a level; those down from it follow."""
+        return 2 * sum(self.num_cables(lower) for lower in range(1, level))
+
+    def place(self, host: Ints) -> Ints:
+        """Where an endpoint hangs, counted over the leaves."""
+        if self.rails == 1:
+            return host
+        server, rail = host // self.rails, host % self.rails
+        group, seat = server // self.rail_servers, server % self.rail_servers
+        return (group * self.rails + rail) * self.rail_servers + seat
+
+    def meeting_level(self, source: Ints, target: Ints) -> Ints:
+        """The lowest level with a node over both; 0 to oneself, levels + 1 where there is none."""
+        here, there = self.place(source), self.place(target)
+        level = np.zeros(np.broadcast(here, there).shape, np.int32)
+        for lower in range(self.num_levels + 1):
+            size = self.below(lower)
+            level += here // size != there // size
+        return level
+
+    def paths_by_level(self) -> Longs:
+        """Equal-cost paths of a pair by the level where it meets."""
+        ways = [w * c * c for w, c in zip(self.parents, self.cables, strict=True)]
+        return np.array([*(prod(ways[:level]) for level in range(self.num_levels + 1)), 0], np.int64)
+
+    def num_paths(self, source: Ints, target: Ints) -> Longs:
+        return self.paths_by_level()[self.meeting_level(source, target)]
+
+    def hops(self, source: Ints, target: Ints) -> Ints:
+        return 2 * self.meeting_level(source, target)
+
+    def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
+        level = self.meeting_level(source, target)
+        level[level > self.num_levels] = 0
+        here, there = self.place(source), self.place(target)
+        up: list[Ints] = []
+        down: list[Ints] = []
+        left = pick % self.paths_by_level()[level]
+        plane = np.zeros_like(here)  # which of the switches over the same subtree
+        child_here, child_there = source, target
+        for index, (parents, cables) in enumerate(zip(self.parents, self.cables, strict=True)):
+            left, parent = _digit(left, parents)
+            left, cable_up = _digit(left, cables)
+            left, cable_down = _digit(left, cables)
+            first = self.first_link(index + 1)
+            goes = level > index
+            up.append(np.where(goes, first + (child_here * parents + parent) * cables + cable_up, -1))
+            back = first + self.num_cables(index + 1)
+            down.append(np.where(goes, back + (child_there * parents + parent) * cables + cable_down, -1))
+            plane = plane * parents + parent
+            width, size = self.width(index + 1), self.below(index + 1)
+            child_here = here // size * width + plane
+            child_there = there // size * width + plane
+        return paths_of([*up, *reversed(down)])
+
+    def _hosts(self) -> Ints:
+        """Endpoints that speak for all; where chips forward, the network carries traffic of one rail only."""
+        return np.arange(0, self.num_hosts, self.rails if self.forwarding else 1, dtype=np.int32)
+
+    def diameter(self) -> int:
+        hosts = self._hosts()
+        level = self.meeting_level(hosts[:1], hosts)  # filled from one side, so the first meets one highest
+        return 2 * int(level[level <= self.num_levels].max())
+
+    def mean_hops(self) -> float:
+        """Mean of 2 × meeting level over ordered pairs."""
+        hosts = self._hosts()
+        place = self.place(hosts)
+        together = [
+            float((np.bincount(place // self.below(level)).astype(float) ** 2).sum())
+            for level in range(self.num_levels + 1)
+        ]
+        pairs = together[-1] - hosts.size
+        if pairs <= 0:
+            return 0.0
+        met = sum(level * (together[level] - together[level - 1]) for level in range(1, self.num_levels + 1))
+        return 2 * met / pairs
+
+    def bisection_links(self) -> float:
+        """Half the cables of the narrowest level: min over levels of cables / 2.
+
+        Levels with a single subtree carry no traffic between halves and are left out.
+        """
+        top = max(
+            (level for level in range(1, self.num_levels + 1) if self.children[level - 1] > 1), default=1
+        )
+        return min(self.num_cables(level) for level in range(1, top + 1)) / 2
+
+    def most_paths(self) -> int:
+        return int(self.paths_by_level()[self.diameter() // 2])
+
+
+def _digit(left: Longs, base: int) -> tuple[Longs, Ints]:
+    """Split off the lowest digit of a mixed-radix number."""
+    if base == 1:
+        return left, np.zeros(left.shape, np.int32)
+    higher = left // base
+    return higher, (left - higher * base).astype(np.int32)
+
+
+def folded_clos(name: str, topology: str, shape: FoldedClos, wire: Wire, *, note: str = "") -> Fabric:
+    """The arrays of an up–down network in which every cable is the same."""
+    sources, targets = [], []
+    for level in range(1, shape.num_levels + 1):
+        child, parent = _cables(shape, level)
+        sources += [child, parent]
+        targets += [parent, child]
+    num_nodes = shape.first_node(shape.num_levels + 1)
+    num_links = 2 * sum(shape.num_cables(level) for level in range(1, shape.num_levels + 1))
+    kind = np.full(num_links, FABRIC, np.uint8)
+    kind[: 2 * shape.num_cables(1)] = ACCESS
+    sizes = [shape.num_nodes(level) for level in range(shape.num_levels + 1)]
+    return Fabric(
+        name=name,
+        topology=topology,
+        num_hosts=shape.num_hosts,
+        num_nodes=num_nodes,
+        node_tier=np.repeat(np.arange(shape.num_levels + 1, dtype=np.uint8), sizes),
+        link_source=np.concatenate(sources),
+        link_target=np.concatenate(targets),
+        link_bytes_per_s=np.full(num_links, wire.bytes_per_s),
+        link_latency_s=np.full(num_links, wire.latency_s),
+        link_kind=kind,
+        domain=np.arange(shape.num_hosts, dtype=np.int32) // shape.rails,
+        shape=shape,
+        note=note,
+    )
+
+
+def _cables(shape: FoldedClos, level: int) -> tuple[Ints, Ints]:
+    """Lower and upper end of each cable between a level and the one below it."""
+    parents, cables = shape.parents[level - 1], shape.cables[level - 1]
+    fan = parents * cables
+    lower = np.arange(shape.num_nodes(level - 1), dtype=np.int32)
+    if level == 1:
+        subtree, plane = shape.place(lower), np.zeros_like(lower)
+    else:
+        subtree, plane = np.divmod(lower, np.int32(shape.width(level - 1)))
+    upper = subtree // shape.children[level - 1] * shape.width(level) + plane * parents
+    upper += shape.first_node(level)
+    turn = np.repeat(np.arange(parents, dtype=np.int32), cables)
+    return (
+        np.repeat(lower + np.int32(shape.first_node(level - 1)), fan),
+        (upper[:, None] + turn[None, :]).ravel(),
+    )

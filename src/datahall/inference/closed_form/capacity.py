@@ -1,0 +1,107 @@
+"""How much one replica carries under a promise, and how many of them a load needs.
+
+carried  = max { rate : TTFT and TPOT at the percentile ≤ their limits }      by bisection on the steady state
+replicas = ⌈ offered / (carried · (1 − headroom)) ⌉
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import msgspec
+
+from datahall.errors import InfeasibleError
+from datahall.inference.closed_form.steady_state import Curve, Load, State, at_rate, curve
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.slo import Slo
+from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
+from datahall.inference.step.price import StepPrice, price_steps
+from datahall.units import fmt
+
+HEADROOM = 0.1  # of what a replica carries that is left free for bursts and a lost replica
+BISECTIONS = 20
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that one replica carries while the promise holds, and what ends it."""
+
+    replica: Replica
+    load: Load
+    slo: Slo
+    price: StepPrice
+    capacity: KvCapacity
+    curve: Curve
+    rate_per_s: float  # of the whole replica: all its data-parallel ranks
+    most_per_s: float  # without any promise
+    state: State  # of one rank at that rate
+    ends: str  # "TPOT", "TTFT" or what ends the curve
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        return self.rate_per_s * self.load.output
+
+    def at(self, rate_per_s: float) -> State:
+        """The state of one rank when the replica gets so many requests per second."""
+        return at_rate(self.curve, rate_per_s / self.replica.dp)
+
+
+def carried(replica: Replica, load: Load, slo: Slo) -> Carried:
+    """The most that a replica carries; an `InfeasibleError` where even one request breaks the promise."""
+    price = price_steps(replica)
+    capacity = kv_capacity(replica)
+    load = msgspec.structs.replace(
+        load, tokens_per_step=price.tokens_per_step, verified=float(price.table.num_verified)
+    )
+    found = curve(price.table, replica, load, capacity, percentile=slo.percentile)
+    most = found.most_per_s
+    idle = at_rate(found, most * 1e-6)
+    if idle.tpot_s > slo.tpot_s or idle.ttft_s > slo.ttft_s:
+        raise _too_slow(replica, slo, idle)
+    low, high = 0.0, most * (1.0 - 1e-6)
+    if _keeps(at_rate(found, high), slo):
+        low = high
+    for _ in range(BISECTIONS if low < high else 0):
+        middle = (low + high) / 2.0
+        if _keeps(at_rate(found, middle), slo):
+            low = middle
+        else:
+            high = middle
+    state, over = at_rate(found, low), at_rate(found, high)
+    ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if over.within else found.limit
+    return Carried(
+        replica=replica,
+        load=load,
+        slo=slo,
+        price=price,
+        capacity=capacity,
+        curve=found,
+        rate_per_s=low * replica.dp,
+        most_per_s=most * replica.dp,
+        state=state,
+        ends=ends,
+    )
+
+
+def num_replicas(one: Carried, offered_per_s: float, headroom: float = HEADROOM) -> int:
+    """Replicas that carry an offered rate with some of it left free."""
+    return max(1, ceil(offered_per_s / (one.rate_per_s * (1.0 - headroom)) - 1e-9))
+
+
+def _keeps(state: State, slo: Slo) -> bool:
+    return (
+        state.stable and state.within and state.tpot_high_s <= slo.tpot_s and state.ttft_high_s <= slo.ttft_s
+    )
+
+
+def _too_slow(replica: Replica, slo: Slo, idle: State) -> InfeasibleError:
+    if idle.tpot_s > slo.tpot_s:
+        name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
+        fix = "more chips to a replica (tp), a narrower precision or speculation"
+    else:
+        name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
+        fix = "more chips to a replica (tp), shorter prompts or a prefix cache"
+    return InfeasibleError(
+        f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone has a {name} of "
+        f"{fmt(value_s, 's', 3)}, over the limit of {fmt(limit_s, 's', 3)}",
+        hint=fix,
+    )

@@ -1,0 +1,229 @@
+"""What each serving technique gives on a load, alone and with the others.
+
+Every line is the same question, "how many requests a second does a chip carry under the promise", asked of a replica
+that differs in one thing from the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+
+import msgspec
+import numpy as np
+
+from datahall.errors import DatahallError
+from datahall.inference.closed_form.capacity import BISECTIONS, Carried, carried
+from datahall.inference.closed_form.steady_state import Load, State, at_concurrency, curve
+from datahall.inference.engine.adapters import first_token_s
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.disaggregation import handoff_of
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.engine.slo import Slo
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.step.column import prefill_times, token_times
+from datahall.inference.step.price import price_steps
+from datahall.inference.step.table import decode_step_time
+from datahall.workload.precision import Precision
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica, its load and whether prompts have chips of their own."""
+
+    replica: Replica
+    load: Load
+    disaggregated: bool = False
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a setting carries per chip, and how it feels at the rate asked."""
+
+    name: str
+    carried_per_s: float  # requests per second and chip under the promise; 0 where it is broken at once
+    ttft_s: float  # mean, at the rate asked
+    tpot_s: float
+    most_per_s: float = np.nan  # requests per second and chip that it holds without any promise
+    note: str = ""
+
+
+Technique = Callable[[Setting], Setting | None]  # None: there is nothing to gain
+
+
+def chunked(setting: Setting) -> Setting | None:
+    """Prompts are cut into pieces that share steps with decodes."""
+    if shares_steps(setting):
+        return None
+    changed = msgspec.structs.replace(setting.replica.engine, chunked_prefill=True, mixed_steps=True)
+    return _with(setting, engine=changed)
+
+
+def unchunked(setting: Setting) -> Setting:
+    """Whole prompts in steps of their own, while decodes wait."""
+    changed = msgspec.structs.replace(setting.replica.engine, chunked_prefill=False, mixed_steps=False)
+    return _with(setting, engine=changed)
+
+
+def shares_steps(setting: Setting) -> bool:
+    """Whether prompts already share steps with decodes."""
+    return setting.replica.engine.chunked_prefill and setting.replica.engine.mixed_steps
+
+
+def prefix_cached(share: float) -> Technique:
+    """A share of every prompt is found in the cache of prefixes."""
+
+    def apply(setting: Setting) -> Setting | None:
+        if share <= 0:
+            return None
+        load = msgspec.structs.replace(setting.load, cached=setting.load.prompt * share)
+        return msgspec.structs.replace(setting, load=load)
+
+    return apply
+
+
+def speculative(how: Speculation) -> Technique:
+    """Drafted tokens are verified together."""
+
+    def apply(setting: Setting) -> Setting | None:
+        return _with(setting, speculation=how)
+
+    return apply
+
+
+def quantised(name: str) -> Technique:
+    """Weights, or weights and activations, in fewer bits; the cache stays as it is."""
+
+    def apply(setting: Setting) -> Setting | None:
+        narrow = msgspec.structs.replace(Precision.named(name), kv=setting.replica.precision.kv)
+        if narrow == setting.replica.precision:
+            return None
+        blocks = block_scaled(setting.replica.model, narrow.weights)
+        return _with(setting, precision=narrow, block_scaled=blocks)
+
+    return apply
+
+
+def narrow_cache(setting: Setting) -> Setting | None:
+    """Keys and values in 8 bits."""
+    precision = setting.replica.precision
+    if precision.kv_bytes_per_value <= 1:
+        return None
+    return _with(setting, precision=msgspec.structs.replace(precision, kv="fp8"))
+
+
+def disaggregated(setting: Setting) -> Setting | None:
+    """Prompts and answers on chips of their own."""
+    return msgspec.structs.replace(setting, disaggregated=True)
+
+
+def one_by_one(setting: Setting) -> Setting:
+    """No batching at all: what the gain of batching is measured against."""
+    return _with(setting, engine=msgspec.structs.replace(setting.replica.engine, max_sequences=1))
+
+
+def _with(setting: Setting, **changes: object) -> Setting:
+    return msgspec.structs.replace(setting, replica=msgspec.structs.replace(setting.replica, **changes))
+
+
+def effect(name: str, setting: Setting | None, slo: Slo, rate_per_s: float) -> Effect:
+    """What a setting carries, and its mean times when one replica's chips get `rate_per_s`."""
+    if setting is None:
+        return Effect(name=name, carried_per_s=np.nan, ttft_s=np.nan, tpot_s=np.nan, note="already so")
+    try:
+        if setting.disaggregated:
+            return _apart(name, setting, slo, rate_per_s)
+        one = carried(setting.replica, setting.load, slo)
+    except DatahallError as error:
+        return Effect(name=name, carried_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message)
+    state = one.at(rate_per_s)
+    return Effect(
+        name=name,
+        carried_per_s=one.rate_per_s / setting.replica.num_chips,
+        ttft_s=state.ttft_s,
+        tpot_s=state.tpot_s,
+        most_per_s=one.most_per_s / setting.replica.num_chips,
+        note="" if state.stable else f"unstable: it holds {one.most_per_s:.3g} requests/s",
+    )
+
+
+def _apart(name: str, setting: Setting, slo: Slo, rate_per_s: float) -> Effect:
+    """Two pools: the best ratio of them, and both at the rate asked of one replica's chips.
+
+    prompts: M/D/1 with one prompt at a time;  answers: the steady state without prompts
+    """
+    replica, load = setting.replica, setting.load
+    prompt_s, handed_s = prompt_time(replica, load), handover_time(replica, load)
+    answers = _answers(replica, load, slo)
+    prompts_per_s = _prompts_under(slo, prompt_s, handed_s)
+    each = replica.num_chips
+    chips_per_rate = each / prompts_per_s + each / answers.rate_per_s if prompts_per_s > 0 else np.inf
+    # the same chips that one replica has, divided as the two pools need them
+    share = answers.rate_per_s / (prompts_per_s + answers.rate_per_s) if prompts_per_s > 0 else 0.5
+    busy = rate_per_s / share * prompt_s
+    queue_s = busy / (2.0 * (1.0 - busy)) * prompt_s if busy < 1 else np.inf
+    state: State = answers.at(rate_per_s / (1.0 - share))
+    return Effect(
+        name=name,
+        carried_per_s=1.0 / chips_per_rate,
+        ttft_s=prompt_s + queue_s + handed_s + first_token_s(replica),
+        tpot_s=state.tpot_s if state.stable else np.nan,
+        note=f"{answers.rate_per_s / prompts_per_s:.2g} replicas for prompts to one for answers"
+        if prompts_per_s > 0
+        else "a prompt alone breaks the promise",
+    )
+
+
+def prompt_time(replica: Replica, load: Load) -> float:
+    """A prompt alone on a replica, in as many pieces as the budget asks [s]."""
+    table = price_steps(replica).table
+    computed = max(1.0, load.prompt - load.cached)
+    pieces = np.ceil(computed / replica.engine.token_budget)
+    piece = np.array([computed / pieces])
+    past = np.array([load.cached + (pieces - 1.0) / 2.0 * computed / pieces])
+    step_s = (
+        token_times(table, piece) + prefill_times(table, piece, past) + table.head_s[1] + table.host.sum()
+    )
+    return float(pieces * step_s[0])
+
+
+def handover_time(replica: Replica, load: Load) -> float:
+    """Time to move a prompt's cache to another replica, all but the last layer hidden behind the prompt itself [s]."""
+    way = handoff_of(replica)
+    return way.setup_s + way.token_s * load.prompt * way.shown_fraction
+
+
+def _answers(replica: Replica, load: Load, slo: Slo) -> Carried:
+    """A replica that only decodes: its prompts come with their cache."""
+    tail = msgspec.structs.replace(load, cached=load.prompt - 1.0)
+    return carried(replica, tail, msgspec.structs.replace(slo, ttft_s=float("inf")))
+
+
+def _prompts_under(slo: Slo, prompt_s: float, handed_s: float) -> float:
+    """The greatest rate of prompts at which waiting, service and handover keep the TTFT (M/D/1, exponential tail)."""
+    low, high = 0.0, 1.0 / prompt_s
+    if prompt_s + handed_s > slo.ttft_s:
+        return 0.0
+    for _ in range(BISECTIONS):
+        rate = (low + high) / 2.0
+        busy = rate * prompt_s
+        wait_s = busy / (2.0 * (1.0 - busy)) * prompt_s if busy < 1 else np.inf
+        kept = prompt_s + handed_s - log(1.0 - slo.percentile) * wait_s <= slo.ttft_s
+        low, high = (rate, high) if kept else (low, rate)
+    return low
+
+
+def gain_of_batching(replica: Replica, load: Load, few: float, many: float) -> float:
+    """Output tokens per second with `many` requests in flight over that with `few`: what batching gives."""
+    found = curve(price_steps(replica).table, replica, load, kv_capacity(replica))
+    return at_concurrency(found, many, load).rate_per_s / at_concurrency(found, few, load).rate_per_s
+
+
+def speed_up(replica: Replica, how: Speculation, num_sequences: int, context: float) -> float:
+    """How many times faster a batch of so many sequences decodes with speculation.
+
+    E · T(n) / (T_verify(n · (drafted + 1)) + T_draft)
+    """
+    plain = price_steps(msgspec.structs.replace(replica, speculation=None))
+    drafted = price_steps(msgspec.structs.replace(replica, speculation=how))
+    plain_s = decode_step_time(plain.table, num_sequences, context)
+    drafted_s = decode_step_time(drafted.table, num_sequences, context)
+    return drafted.tokens_per_step * plain_s / drafted_s

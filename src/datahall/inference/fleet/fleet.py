@@ -1,0 +1,99 @@
+"""A fleet: pools of equal replicas, how requests are spread over them, and what happens to them meanwhile."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from datahall.errors import ScenarioError, UnknownNameError
+from datahall.inference.engine.disaggregation import Handoff
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.step.table import StepTable
+
+Role = Literal["both", "prefill", "decode"]
+Routing = Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal replicas.  A table and a number of blocks replace those computed from the replica."""
+
+    replica: Replica
+    count: int = 1
+    role: Role = "both"
+    region: int = 0
+    table: StepTable | None = None
+    num_blocks: int = 0  # of the cache of one data-parallel rank
+    handoff: Handoff | None = None  # of a prefill pool; none: from the replica's network
+
+
+class Outage(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica that is gone for a while; its requests are sent elsewhere and computed again."""
+
+    replica: int  # counted over all pools, from 0
+    start_s: float
+    duration_s: float
+    drain: bool = False  # it finishes what it has and takes nothing new
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """Pools behind one router."""
+
+    pools: tuple[Pool, ...]
+    routing: Routing = "least-outstanding"
+    affinity_load_ratio: float = (
+        1.25  # prefix affinity: load over the mean at which the next replica is asked
+    )
+    distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
+    num_spill: int = 64  # requests per replica at which a region sends further ones elsewhere
+    outages: tuple[Outage, ...] = ()
+    autoscaling: Autoscaling | None = None
+
+    def __post_init__(self) -> None:
+        if self.routing not in get_args(Routing):
+            raise UnknownNameError(
+                "routing", self.routing, get_args(Routing), hint=f"routings: {', '.join(get_args(Routing))}"
+            )
+        if not self.pools or any(pool.count < 1 for pool in self.pools):
+            raise ScenarioError(
+                "a fleet without replicas serves nobody", hint="one pool with a count of 1 or more"
+            )
+        roles = {pool.role for pool in self.pools}
+        if roles == {"prefill"} or ("prefill" in roles) != ("decode" in roles):
+            raise ScenarioError(
+                f"pools with the role{'s' if len(roles) > 1 else ''} {', '.join(sorted(roles))} do not make a whole",
+                hint="prefill and decode pools come together; a pool with the role both does all",
+            )
+        num_regions = len(self.distance_s)
+        if any(len(row) != num_regions for row in self.distance_s):
+            raise ScenarioError(
+                "distances between regions are not a square table", hint="one row and one column a region"
+            )
+        beyond = [pool.region for pool in self.pools if not 0 <= pool.region < num_regions]
+        if beyond:
+            raise ScenarioError(
+                f"a pool stands in region {beyond[0]}, but distances are given for {num_regions}",
+                hint=f"regions 0 … {num_regions - 1}, or a row of distance_s for each",
+            )
+        lost = [one.replica for one in self.outages if not 0 <= one.replica < self.num_replicas]
+        if lost:
+            raise ScenarioError(
+                f"an outage of replica {lost[0]}, but the fleet has {self.num_replicas}",
+                hint=f"replicas 0 … {self.num_replicas - 1}",
+            )
+
+    @classmethod
+    def of(cls, replica: Replica, count: int = 1, **options: object) -> Fleet:
+        """Equal replicas behind one router."""
+        return cls(pools=(Pool(replica=replica, count=count),), **options)  # type: ignore[arg-type]
+
+    @property
+    def num_replicas(self) -> int:
+        """Replicas of all pools at the start."""
+        return sum(pool.count for pool in self.pools)
+
+    @property
+    def num_chips(self) -> int:
+        """Chips of all pools at the start."""
+        return sum(pool.count * pool.replica.num_chips for pool in self.pools)

@@ -1,0 +1,1 @@
+"""Where the memory of a replica goes: weights, activations, blocks of cache, shared prefixes, tiers below the chip."""

@@ -1,0 +1,1 @@
+"""A fleet under requests, event by event, in compiled loops."""

@@ -1,0 +1,126 @@
+"""Decoding without counting tokens: every decoding request of a replica gets a token at each tick of one clock.
+
+So a request ends at a tick known when it begins, the total context grows by a constant per tick, and blocks are needed
+at ticks that repeat with the size of a block.  A replica in which nothing else happens leaps over many ticks at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from datahall.compiled import inline
+from datahall.inference.simulation.state import NONE, State
+
+
+@inline
+def push_finish(s: State, replica: int, slot: int, finish: int) -> None:
+    """A request begins to decode; it ends at the tick `finish`."""
+    place = int(s.replicas[replica]["decoding"])
+    s.replicas[replica]["decoding"] = place + 1
+    _rise(s, replica, place, finish, slot)
+
+
+@inline
+def remove_finish(s: State, replica: int, place: int) -> None:
+    """Take the request at a place out of the heap."""
+    last = int(s.replicas[replica]["decoding"]) - 1
+    s.replicas[replica]["decoding"] = last
+    if place == last:
+        return
+    finish, slot = s.heap[replica, 2 * last], s.heap[replica, 2 * last + 1]
+    if place > 0 and s.heap[replica, 2 * ((place - 1) >> 1)] > finish:
+        _rise(s, replica, place, finish, slot)
+        return
+    while True:
+        child = 2 * place + 1
+        if child >= last:
+            break
+        if child + 1 < last and s.heap[replica, 2 * child + 2] < s.heap[replica, 2 * child]:
+            child += 1
+        if s.heap[replica, 2 * child] >= finish:
+            break
+        _put(s, replica, place, s.heap[replica, 2 * child], s.heap[replica, 2 * child + 1])
+        place = child
+    _put(s, replica, place, finish, slot)
+
+
+@inline
+def _rise(s: State, replica: int, place: int, finish: int, slot: int) -> None:
+    while place > 0:
+        parent = (place - 1) >> 1
+        if s.heap[replica, 2 * parent] <= finish:
+            break
+        _put(s, replica, place, s.heap[replica, 2 * parent], s.heap[replica, 2 * parent + 1])
+        place = parent
+    _put(s, replica, place, finish, slot)
+
+
+@inline
+def _put(s: State, replica: int, place: int, finish: int, slot: int) -> None:
+    s.heap[replica, 2 * place] = finish
+    s.heap[replica, 2 * place + 1] = slot
+    s.slots[slot]["place"] = place
+
+
+@inline
+def phase_of(clock: int, slack_steps: int, steps_per_block: int) -> int:
+    """The phase of a request whose last block is full after so many further steps."""
+    return (-(clock + slack_steps)) % steps_per_block
+
+
+@inline
+def blocks_since(clock: int, now: int, phase: int, steps_per_block: int) -> int:
+    """Blocks that a request of a phase took at the ticks clock … now − 1."""
+    if phase == NONE:
+        return 0
+    return (now - 1 + phase) // steps_per_block - (clock - 1 + phase) // steps_per_block
+
+
+@inline
+def blocks_needed(s: State, replica: int, steps_per_block: int, first: int, last: int) -> int:
+    """Blocks that all decoding requests take at the ticks first … last − 1."""
+    if last <= first:
+        return 0
+    rounds = (last - first) // steps_per_block
+    needed = rounds * int(s.replicas[replica]["phased"])
+    for tick in range(first + rounds * steps_per_block, last):
+        needed += s.phases[replica, (-tick) % steps_per_block]
+    return needed
+
+
+@inline
+def ticks_that_fit(s: State, replica: int, steps_per_block: int, first: int, wanted: int, free: int) -> int:
+    """How many of the wanted ticks from `first` on need no more than the free blocks."""
+    phased = int(s.replicas[replica]["phased"])
+    if phased * ((wanted + steps_per_block - 1) // steps_per_block) <= free:
+        return wanted
+    ticks = (free // phased) * steps_per_block
+    left = free % phased
+    while ticks < wanted:
+        left -= s.phases[replica, (-(first + ticks)) % steps_per_block]
+        if left < 0:
+            break
+        ticks += 1
+    return min(ticks, wanted)
+
+
+@inline
+def leap_time(step_s: float, growth_s: float, num_steps: int) -> float:
+    """Time of steps of which the first takes step_s and each further one growth_s more [s]."""
+    return num_steps * (step_s + growth_s * (num_steps - 1) / 2.0)
+
+
+@inline
+def steps_until(step_s: float, growth_s: float, elapsed_s: float, most: int) -> int:
+    """The least number of steps, 1 … most, that take at least `elapsed_s`."""
+    half, linear = growth_s / 2.0, step_s - growth_s / 2.0
+    steps = elapsed_s / step_s
+    if abs(half) * steps > 1e-9 * linear:
+        inside = linear * linear + 4.0 * half * elapsed_s
+        steps = (math.sqrt(max(inside, 0.0)) - linear) / (2.0 * half)
+    count = max(1, min(most, math.ceil(steps)))
+    while count < most and leap_time(step_s, growth_s, count) < elapsed_s:
+        count += 1
+    while count > 1 and leap_time(step_s, growth_s, count - 1) >= elapsed_s:
+        count -= 1
+    return count

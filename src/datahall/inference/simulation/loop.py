@@ -1,0 +1,269 @@
+"""The compiled loop of the serving simulation: arrivals and events of a whole fleet in the order of their time.
+
+It comes back when its time is up or when it needs rows, slots or room for records; called again it goes on from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datahall.compiled import Kernel, inline
+from datahall.events.heap import ROOT
+from datahall.events.queue import new_queue, num_pending, reserve
+from datahall.inference.fleet.balancing import BACK, FRONT, choose, list_members
+from datahall.inference.memory.prefix_cache import share_blocks
+from datahall.inference.simulation.event_queue import Uncounted, pop_event, push_event
+from datahall.inference.simulation.lifecycle import (
+    arrive,
+    change_status,
+    clear_replica,
+    drained,
+    end_request,
+    enqueue,
+    hand_over,
+    misfit,
+    send_again,
+    stop_replica,
+    take_row,
+)
+from datahall.inference.simulation.replica_queue import start_decoding, stop_running
+from datahall.inference.simulation.scheduler import IDLE, WAITS, begin_step, end_decodes
+from datahall.inference.simulation.state import (
+    ACTIVE,
+    ANSWERED,
+    ARRIVE,
+    DONE,
+    FINISHED,
+    HANDED,
+    LAND,
+    NEED_RECORDS,
+    NEED_ROWS,
+    NEED_SLOTS,
+    NEXT,
+    NONE,
+    OFF,
+    PREFILL,
+    REROUTE,
+    STATUS,
+    STEP,
+    UNTIL,
+    State,
+    Tables,
+    post,
+)
+
+FINISH, HAND, LOSE = range(3)  # why requests leave a replica
+
+
+@inline
+def find_replica(s: State, slot: int, back: bool) -> tuple[int, int]:
+    """The replica for a request, and why none can take it, or `FINISHED`."""
+    which, refused = BACK if back else FRONT, FINISHED
+    replica = choose(s, slot, back)
+    for other in range(-1, s.members[which, 0]):
+        if other >= 0:
+            replica = int(s.members[which, 1 + other])
+        if replica == NONE:
+            break
+        refused = misfit(s, slot, replica)
+        if refused == FINISHED:
+            break
+    return replica, refused
+
+
+@inline
+def emit_first(s: State, replica: int, now: float) -> int:
+    """Prompts of the step that are computed emit a token; returns those that need no more, chained by `waits`."""
+    rep = s.replicas[replica]
+    pool, ready = s.pools[rep["pool"]], NONE
+    caching = s.fleet[0]["caching"] and pool["caching"]
+    slot = rep["step_head"]
+    rep["step_head"] = NONE
+    while slot != NONE:
+        one = s.slots[slot]
+        behind = one["waits"]
+        one["waits"] = NONE
+        one["done"] += one["chunk"]
+        if one["done"] < one["todo"]:
+            one["waits"], rep["partial"] = rep["partial"], slot  # ranks cut one prompt each: in their order
+        else:
+            one["emitted"] += 1
+            if one["first_s"] < 0.0:
+                one["first_s"] = now + one["delay_s"]
+            if caching:
+                size = pool["block_tokens"]
+                share_blocks(s, replica, slot, size, one["keyed"], one["done"] // size, True)
+            if one["emitted"] >= max(one["output"], one["ready"]):
+                one["waits"], ready = ready, slot
+            elif pool["role"] == PREFILL:
+                hand_over(s, replica, slot, now)
+            else:
+                start_decoding(s, replica, slot)
+        slot = behind
+    return ready
+
+
+@inline
+def leave_replica(s: State, replica: int, slot: int, why: int, now: float) -> int:
+    """Requests leave: those that have all their tokens, one that is handed over, or all; returns the ended ones."""
+    rep, ended = s.replicas[replica], NONE
+    ready = slot
+    while True:
+        slot = ready
+        if slot != NONE:
+            ready = s.slots[slot]["waits"]
+        elif why == FINISH and rep["decoding"] > 0 and s.heap[replica, 0] <= rep["clock"]:
+            slot = s.heap[replica, 1]
+        elif why == LOSE and rep["run_head"] != NONE:
+            slot = rep["run_head"]
+        else:
+            break
+        stop_running(s, replica, slot)
+        rep["outstanding"] -= 1
+        if why == FINISH:
+            rep["output_tokens"] += s.slots[slot]["output"]
+            s.slots[slot]["waits"], ended = ended, slot
+        elif why == LOSE:
+            send_again(s, slot, now)
+    drained(s, replica, now)
+    return ended
+
+
+@inline
+def queue_posts(s: State) -> None:
+    """The events that the present one has brought about go into the queue."""
+    fleet = s.fleet[0]
+    for place in range(fleet["num_posts"]):
+        one = s.posts[place]
+        time_s, kind, a = one["time_s"], one["kind"], one["a"]
+        if kind == NEXT:
+            if fleet["next_row"] >= s.rows.size:
+                continue
+            a, kind = take_row(s), ARRIVE
+            time_s += s.slots[a]["arrival_s"]
+        token = push_event(s.queue, time_s, kind, a, one["b"], one["x"])
+        if kind == STEP:
+            s.replicas[a]["token"] = token
+    fleet["num_posts"] = 0
+
+
+@inline
+def next_time(s: State) -> tuple[float, float]:
+    """When the next event is due, and the next row."""
+    fleet, event_s, row_s = s.fleet[0], np.inf, np.inf
+    if num_pending(s.queue) > 0:
+        event_s = float(s.queue.heap[ROOT]["time_s"])
+    if fleet["users"] == 0 and fleet["next_row"] < s.rows.size:
+        row_s = s.rows[fleet["next_row"]]["arrival_s"]
+    return event_s, row_s
+
+
+def _advance(s: State, tables: Tables, until_s: float) -> int:
+    """Play all that happens up to a time; returns why it stopped."""
+    fleet = s.fleet[0]
+    while True:
+        if fleet["num_free_slots"] < 2:
+            return NEED_SLOTS
+        if fleet["record"] and fleet["num_ended"] + s.heap.shape[1] // 2 + 2 > s.ended.size:
+            return NEED_RECORDS
+        if not fleet["last_rows"] and s.rows.size - fleet["next_row"] <= fleet["users"]:
+            return NEED_ROWS
+        queue_posts(s)
+        event_s, row_s = next_time(s)
+        now = min(event_s, row_s)
+        if now == np.inf:
+            return DONE
+        if now > until_s:
+            fleet["now_s"] = max(fleet["now_s"], until_s)
+            return UNTIL
+        fleet["now_s"] = now
+        fleet["num_events"] += 1
+        kind, slot, replica, stamp = ARRIVE, NONE, NONE, 0.0
+        if row_s <= event_s:
+            slot = take_row(s)
+        else:
+            kind, slot, replica, stamp = pop_event(s.queue)
+        leaves, why, ended, status, back = NONE, NONE, NONE, FINISHED, False
+        stepped = kind == STEP and s.replicas[slot]["in_flight"] != WAITS
+        if kind == STEP:
+            replica, slot = slot, NONE
+            if stepped:
+                end_decodes(s, replica, now)
+                leaves, why = emit_first(s, replica, now), FINISH
+        elif kind == STATUS:
+            status, replica, slot = replica, slot, NONE
+            if status == OFF:
+                stop_replica(s, replica, now)
+                why = LOSE
+            change_status(s, replica, status, now)
+        elif kind == HANDED:
+            one = s.slots[slot]
+            if one["replica"] != replica or one["prefill_s"] != stamp:
+                continue
+            leaves, why = slot, HAND
+        if why != NONE:
+            ended = leave_replica(s, replica, leaves, why, now)
+        if kind == STEP:
+            s.replicas[replica]["in_flight"] = IDLE
+        elif kind == STATUS:
+            if status == OFF:
+                clear_replica(s, replica)
+            drained(s, replica, now)
+            list_members(s)
+        else:
+            lands = kind == LAND and s.replicas[replica]["status"] >= ACTIVE
+            if lands and s.replicas[replica]["active_since_s"] > stamp:
+                lands = False  # it was lost and is back: nothing there knows of this request
+            if kind == ARRIVE:
+                arrive(s, slot, now)
+                if s.slots[slot]["answer_s"] >= 0.0:
+                    status = ANSWERED
+                    s.slots[slot]["delay_s"] = s.slots[slot]["answer_s"]
+                    s.slots[slot]["first_s"] = now + s.slots[slot]["answer_s"]
+            elif kind == HANDED:
+                back = True
+                s.slots[slot]["parked"] = 1
+                if s.slots[slot]["emitted"] == 1:
+                    s.slots[slot]["first_s"] = now + s.slots[slot]["delay_s"]
+                rep = s.replicas[replica]
+                if rep["in_flight"] == IDLE and rep["queue_head"] != NONE:
+                    rep["in_flight"] = WAITS
+                    post(s, now, STEP, replica)
+            elif kind == REROUTE:
+                back = s.slots[slot]["parked"] == 1
+            if status == FINISHED and not lands:
+                replica, status = find_replica(s, slot, back)
+                if replica == NONE:
+                    s.slots[slot]["waits"] = fleet["held"]
+                    fleet["held"] = slot
+                elif status == FINISHED:
+                    lands = send(s, slot, replica, back, now)
+            if lands:
+                enqueue(s, replica, slot, now)
+            elif status != FINISHED:
+                s.slots[slot]["waits"] = NONE
+                ended = slot
+        while ended != NONE:
+            behind = s.slots[ended]["waits"]
+            end_request(s, ended, status, now)
+            ended = behind
+        if kind == STEP:
+            begin_step(s, tables, replica, now)
+
+
+@inline
+def send(s: State, slot: int, replica: int, back: bool, now: float) -> bool:
+    """A request sets out for its replica; whether it is there at once."""
+    one, rep = s.slots[slot], s.replicas[replica]
+    rep["outstanding"] += 1
+    distance_s = s.distance_s[one["region"], rep["region"]] if not back else 0.0
+    one["delay_s"] = max(one["delay_s"], s.pools[rep["pool"]]["first_token_s"] + distance_s)
+    one["replica"] = replica
+    if distance_s > 0.0:
+        post(s, now + distance_s, LAND, slot, replica, now)
+    return distance_s == 0.0
+
+
+advance = Uncounted(_advance, compile_s=30.0)
+make_queue = Kernel(new_queue, compile_s=2.0)
+widen_queue = Kernel(reserve, compile_s=2.0)

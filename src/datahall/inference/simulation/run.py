@@ -1,0 +1,158 @@
+"""What a simulated fleet did: latencies as histograms, counts, and one row per request where they were asked for."""
+
+from __future__ import annotations
+
+from math import nan
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.events.trace import Trace
+from datahall.inference.simulation import histogram
+from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STATUS_NAMES = ("finished", "longer than the context", "larger than the cache", "answered from a cache")
+
+
+class Records(msgspec.Struct, frozen=True, kw_only=True):
+    """One row per request that ended, in the order of their rows; times are absolute."""
+
+    row: Ints
+    status: Ints  # index into STATUS_NAMES
+    replica: Ints
+    prompt: Ints
+    output: Ints
+    hit: Ints  # prompt tokens found in the prefix cache
+    preempted: Ints
+    arrival_s: Floats
+    scheduled_s: Floats  # −1: never
+    first_s: Floats
+    end_s: Floats
+
+    @property
+    def ttft_s(self) -> Floats:
+        return self.first_s - self.arrival_s
+
+    @property
+    def tpot_s(self) -> Floats:
+        """After the first token; NaN where there is only one."""
+        several = self.output > 1
+        return np.where(several, (self.end_s - self.first_s) / np.maximum(1, self.output - 1), nan)
+
+    @property
+    def e2e_s(self) -> Floats:
+        return self.end_s - self.arrival_s
+
+
+class ReplicaUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns over replicas."""
+
+    pool: Ints
+    busy_fraction: Floats
+    active_s: Floats
+    num_steps: Ints
+    num_preempted: Ints
+    cache_mean_fraction: Floats
+    cache_peak_fraction: Floats
+    queue_mean: Floats
+    queue_peak: Ints
+    prompt_tokens: Ints  # computed
+    output_tokens: Ints
+    free_blocks: Ints  # at the end
+    blocks: Ints
+    host_blocks: Ints  # known in the host's memory at the end
+    drive_blocks: Ints  # and on drives
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns over the moments at which the autoscaler looked, before it acted."""
+
+    time_s: Floats
+    num_active: Ints  # replicas of the first pool that take requests
+    num_starting: Ints
+    num_requests: Ints  # in the system
+
+
+class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run as a whole.  Percentiles, rates and goodput are of requests that arrived after the warm-up."""
+
+    duration_s: float  # from the start to the last end
+    num_arrived: int
+    num_finished: int
+    num_unfinished: int
+    num_too_long: int  # rejected: prompt and answer pass the context
+    num_too_large: int  # rejected: no cache holds them
+    num_answered: int  # by a cache in front
+    num_measured: int
+    num_good: int  # of these, within the limits on TTFT and TPOT
+    num_preempted: int
+    num_rerouted: int
+    prompt_tokens: int
+    output_tokens: int
+    hit_tokens: int  # found in a cache of prefixes, wherever
+    measured_s: float
+    queue_mean: float
+    queue_peak: int
+    stable: bool
+    sustained_per_s: float  # requests per second that the fleet would hold, where it was overloaded
+    replicas: ReplicaUse
+    histograms: Floats
+    records: Records | None = None
+    trace: Trace | None = None
+    num_events: int = 0
+    scaling: Scaling | None = None  # where replicas are scaled
+    host_hit_tokens: int = 0  # of hit_tokens, lifted from the host's memory; counted when a prompt begins
+    drive_hit_tokens: int = 0  # and from drives
+
+    @property
+    def num_rejected(self) -> int:
+        return self.num_too_long + self.num_too_large
+
+    def ttft_s(self, share: float = 0.5) -> float:
+        """Percentile of the time to the first token [s]."""
+        return histogram.percentile(self.histograms[TTFT], share)
+
+    def tpot_s(self, share: float = 0.5) -> float:
+        """Percentile over requests of the time per output token after the first [s]."""
+        return histogram.percentile(self.histograms[TPOT], share)
+
+    def itl_s(self, share: float = 0.5) -> float:
+        """Percentile over tokens of the time since the one before [s]."""
+        return histogram.percentile(self.histograms[ITL], share)
+
+    def e2e_s(self, share: float = 0.5) -> float:
+        """Percentile of the time from arrival to the last token [s]."""
+        return histogram.percentile(self.histograms[E2E], share)
+
+    def queue_s(self, share: float = 0.5) -> float:
+        """Percentile of the time from arrival to the first step [s]."""
+        return histogram.percentile(self.histograms[QUEUE], share)
+
+    def mean_s(self, measure: int) -> float:
+        """Mean of a measure (TTFT, TPOT, ITL, E2E, QUEUE of `lifecycle`) [s]."""
+        return histogram.mean(self.histograms[measure])
+
+    @property
+    def requests_per_s(self) -> float:
+        return self.num_measured / self.measured_s if self.measured_s > 0 else nan
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        return self.output_tokens / self.measured_s if self.measured_s > 0 else nan
+
+    @property
+    def prompt_tokens_per_s(self) -> float:
+        return self.prompt_tokens / self.measured_s if self.measured_s > 0 else nan
+
+    @property
+    def goodput_per_s(self) -> float:
+        """Requests per second that kept both limits."""
+        return self.num_good / self.measured_s if self.measured_s > 0 else nan
+
+    @property
+    def good_fraction(self) -> float:
+        return self.num_good / self.num_measured if self.num_measured else nan

@@ -1,0 +1,186 @@
+"""What the serving simulation remembers, as arrays: requests in the system, replicas, kinds of replica, and counters.
+
+A request that is in the system has a slot; a replica keeps the slots that wait in a linked list, those that run in
+another, and those that decode in a heap by the step at which they end (`decode_clock.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.compiled import inline
+from datahall.events.queue import Queue
+from datahall.events.trace import Trace
+from datahall.inference.step.table import StepTable
+
+Records = NDArray[np.void]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NONE = -1
+
+# Events, in the order in which those of one instant are played: a step that begins sees every request of its instant.
+STATUS, ARRIVE, REROUTE, LAND, HANDED, STEP, NEXT = range(7)  # NEXT is no event: a user takes the next row
+# A replica is off, about to be there, taking requests, or only finishing those it has.
+OFF, STARTING, ACTIVE, DRAINING = range(4)
+# What a pool does with a request; lists of replicas that routing chooses from have the same numbers.
+BOTH, PREFILL, DECODE = range(3)
+CONTINUOUS, STATIC, DYNAMIC = range(3)
+ROUND_ROBIN, LEAST_OUTSTANDING, TWO_CHOICES, PREFIX_AFFINITY, SESSION = range(5)
+# Why the loop came back: time is up, all is done, more rows, slots or room for records are needed.
+UNTIL, DONE, NEED_ROWS, NEED_SLOTS, NEED_RECORDS = range(5)
+# How a request ended.
+FINISHED, TOO_LONG, TOO_LARGE, ANSWERED = range(4)
+
+
+def _record(ints: str, floats: str) -> np.dtype[np.void]:
+    fields = [(name, "<i8") for name in ints.split()] + [(name, "<f8") for name in floats.split()]
+    return np.dtype(fields, align=True)
+
+
+# One request that has yet to come.  child: slot of the turn that follows it; answer_s: of a cache in front, or −1.
+ROW = _record(
+    "row prompt output group shared session priority region cached child key_start key_count pick",
+    "arrival_s answer_s luck",
+)
+# One request in the system.  todo: tokens to compute until the next token comes out; done: of these, computed.
+SLOT = _record(
+    "row prompt output group shared session priority region cached child key_start key_count pick sibling replica"
+    " todo done emitted chunk hit keyed clock phase blocks before after waits place preempted ready parked"
+    " fixed free",
+    "arrival_s answer_s luck queued_s scheduled_s first_s delay_s prefill_s",
+)
+POOL = _record(
+    "role lanes budget sequences block_tokens blocks chunked mixed whole reserve swap batching max_context"
+    " steps_per_block caching region verified",
+    "wait_s first_token_s swap_token_s tokens_per_step excess_steps step_spread handoff_setup_s handoff_token_s"
+    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven",
+)
+# One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
+REPLICA = _record(
+    "status pool region outstanding running decoding phased clock free queue_head queue_tail queued run_head run_tail"
+    " partial step_head leap in_flight token num_steps preempted prompt_tokens output_tokens cached oldest"
+    " newest peak_queued peak_used",
+    "context start_s step_s growth_s stall_s busy_s used_area_s queue_area_s queue_since_s active_since_s active_s",
+)
+# An event that is about to be queued.
+POST = _record("kind a b", "time_s x")
+ENDED = _record(
+    "row status replica prompt output hit preempted",
+    "arrival_s scheduled_s first_s end_s",
+)
+# Numbers of the whole fleet.
+FLEET = _record(
+    "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
+    " prompt_tokens output_tokens hit_tokens"
+    " num_free_slots next_row last_rows users num_ended turn held num_spare"
+    " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill",
+    "now_s warmup_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s last_end_s"
+    " sum_t sum_tt sum_q sum_tq last_arrival_s",
+)
+
+
+# One known block of a prefix cache; `at` and `spare` are the hash table and the list of spare entries beside them.
+ENTRY = _record("at key users older newer spare", "")
+# One tier below the chips of a replica, and its list of blocks; block_s: the way of one up.  The first one of a replica
+# also sums up what the prompts of a step have lifted: all of them, the last (`lifting`), and the one with the most.
+TIER = _record(
+    "oldest newest held blocks hit_tokens lifting", "block_s lifted_s own_lifted_s longest_lifted_s"
+)
+
+
+class Tables(NamedTuple):
+    """Step tables of all pools, one below the other."""
+
+    tokens_s: Floats
+    head_s: Floats
+    decode_s: Floats
+    prefill_s: Floats
+    host: Floats
+    met_s: Floats
+    joined_s: Floats
+    empty_s: Floats
+
+
+class State(NamedTuple):
+    """Everything the loop reads and writes; few arrays, because compiled code counts references to each of them."""
+
+    fleet: Records  # of one
+    rows: Records  # that have yet to come
+    slots: Records
+    replicas: Records
+    pools: Records
+    heap: NDArray[
+        np.int64
+    ]  # [replica, 2·place] the step at which a decoding request ends, and beside it its slot
+    phases: NDArray[np.int64]  # [replica, phase] decoding requests by the step at which they need a block
+    members: NDArray[np.int64]  # [list, place] replicas that take requests; how many stands before them
+    distance_s: Floats  # [region of the request, region of the replica], one way
+    queue: Queue
+    posts: Records
+    histograms: Floats  # [measure, bin]
+    ended: Records
+    trace: Trace
+    entries: Records  # the prefix cache of all replicas
+    keys: Ints  # of blocks, as a trace gives them
+    tiers: Records  # [2·replica + tier] below the chips: host memory, drives
+
+
+@inline
+def step_table(tables: Tables, pool: int, num_verified: int) -> StepTable:
+    """The table of one kind of replica."""
+    return StepTable(
+        tables.tokens_s[pool],
+        tables.head_s[pool],
+        tables.decode_s[pool],
+        tables.prefill_s[pool],
+        tables.host[pool],
+        num_verified,
+        tables.met_s[pool],
+        tables.joined_s[pool],
+        tables.empty_s[pool],
+    )
+
+
+@inline
+def post(s: State, time_s: float, kind: int, a: int, b: int = 0, x: float = 0.0) -> None:
+    """Queue an event when the present one has been played; the queue's code then stands in one place only."""
+    fleet = s.fleet[0]
+    one = s.posts[fleet["num_posts"]]
+    fleet["num_posts"] += 1
+    one["time_s"], one["kind"], one["a"], one["b"], one["x"] = time_s, kind, a, b, x
+
+
+@inline
+def take_slot(s: State) -> int:
+    """A free slot; the loop has seen to it that there is one."""
+    fleet = s.fleet[0]
+    fleet["num_free_slots"] -= 1
+    return int(s.slots[fleet["num_free_slots"]]["free"])
+
+
+@inline
+def give_slot(s: State, slot: int) -> None:
+    """The slot is free again."""
+    fleet = s.fleet[0]
+    s.slots[fleet["num_free_slots"]]["free"] = slot
+    fleet["num_free_slots"] += 1
+
+
+@inline
+def fixed_blocks(s: State, pool: int, tokens: int) -> int:
+    """Blocks that a request of so many tokens holds beside those that grow: windows and recurrent states."""
+    kind = s.pools[pool]
+    if kind["state_blocks"] + kind["window_token_blocks"] == 0.0:
+        return 0
+    held = min(tokens, kind["window_tokens"]) * kind["window_token_blocks"]
+    return int(np.ceil(kind["state_blocks"] + held))
+
+
+@inline
+def ceil_div(amount: int, size: int) -> int:
+    """Whole pieces of `size` that hold an amount."""
+    return (amount + size - 1) // size

@@ -1,0 +1,74 @@
+"""The step table read over columns, for closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.inference.step.table import GRID_PER_OCTAVE, StepTable
+
+Column = NDArray[np.float64]
+
+
+def step_times(
+    table: StepTable, tokens: Column, decodes: Column, context: float, prompts_s: Column, rows: Column
+) -> Column:
+    """Steps of so many new tokens, decoding sequences, attention of prompts and rows that get a token [s]."""
+    head = np.interp(rows, np.arange(table.head_s.size), table.head_s)
+    host = table.host[0] + table.host[1] * rows
+    return np.asarray(
+        token_times(table, tokens) + decode_times(table, decodes, context) + prompts_s + head + host
+    )
+
+
+def token_times(table: StepTable, tokens: Column) -> Column:
+    """`tokens_time` over a column; between whole tokens it is linear."""
+    last = table.tokens_s.size - 1
+    start = last // 2
+    slope = (table.tokens_s[last] - table.tokens_s[start]) / max(1, last - start)
+    inside = np.interp(np.maximum(tokens, 1.0), np.arange(last + 1), table.tokens_s)
+    return np.asarray(inside + slope * np.maximum(tokens - last, 0.0))
+
+
+def met_times(table: StepTable, tokens: Column) -> Column:
+    """The part of `token_times` where data-parallel ranks meet."""
+    return np.asarray(np.interp(tokens, np.arange(table.met_s.size), table.met_s))
+
+
+def decode_times(table: StepTable, decodes: Column, context: float) -> Column:
+    """`decode_time` over a column of sequences, all of one mean context."""
+    return _by_context(table.decode_s, decodes, context)
+
+
+def joined_times(table: StepTable, decodes: Column, context: float, chunk: Column) -> Column:
+    """`joined_time` over columns of sequences and of the longest chunk beside them."""
+    if table.joined_s.size == 1:
+        return decode_times(table, decodes, context)
+    return np.asarray(_by_context(table.joined_s, decodes, context) + table.empty_s[0] * decodes * chunk)
+
+
+def _by_context(times: NDArray[np.float64], decodes: Column, context: float) -> Column:
+    axis = _axis(times.shape[1])
+    needed = times[: int(np.ceil(decodes.max(initial=1.0))) + 1]
+    by_rows = np.array([np.interp(context, axis, row) for row in needed])
+    return np.asarray(np.interp(decodes, np.arange(by_rows.size), by_rows))
+
+
+def prefill_times(table: StepTable, chunk: Column, past: Column) -> Column:
+    """`prefill_time` over columns."""
+    times, shape = table.prefill_s, table.prefill_s.shape
+    i, x = _place(np.asarray(chunk, dtype=np.float64), shape[0])
+    j, y = _place(np.asarray(past, dtype=np.float64), shape[1])
+    low = times[i, j] + y * (times[i, j + 1] - times[i, j])
+    high = times[i + 1, j] + y * (times[i + 1, j + 1] - times[i + 1, j])
+    return np.asarray(low + x * (high - low))
+
+
+def _axis(size: int) -> Column:
+    return np.asarray(2.0 ** (np.arange(size) / GRID_PER_OCTAVE) - 1.0)
+
+
+def _place(tokens: Column, size: int) -> tuple[NDArray[np.int64], Column]:
+    axis = _axis(size)
+    point = np.clip(np.searchsorted(axis, tokens, side="right") - 1, 0, size - 2)
+    return point, (tokens - axis[point]) / (axis[point + 1] - axis[point])

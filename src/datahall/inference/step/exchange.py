@@ -1,0 +1,221 @@
+"""What the chips of a replica send each other in one pass.
+
+Tensor parallelism reduces the output of every block over the tp chips.  Attention ranks (dp) meet at the experts:
+either all tokens are gathered on every chip and the outputs reduced and scattered back, or each token travels to the
+chips of its experts and returns (all-to-all).  Pipeline stages pass the hidden state on.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import isfinite
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.breakdown import Basis
+from datahall.catalog import load
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
+from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTimes, serving_all_reduce_times
+from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
+from datahall.fabric.collectives.host_staged import staged_link, staged_times
+from datahall.fabric.collectives.system import STRENGTH, System, system_of
+from datahall.inference.engine.replica import Replica
+from datahall.inference.step.expert_load import imbalance
+from datahall.training.step.communication import group_times
+
+Column = NDArray[np.float64]
+
+PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
+SIZES_PER_DOUBLING = 4
+ALL_TO_ALL_SIZES = 48
+LOW_LATENCY_TOKENS = 256  # of a rank: DeepEP's low-latency buffers are made for no more
+COMBINE_BYTES = 2.0  # expert outputs return in 16 bits
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of one pass by what is exchanged, as columns over the new tokens of a rank [s]."""
+
+    tensor_s: Column
+    expert_s: Column
+    stage_s: Column  # from one pipeline stage to the next
+    level: Basis
+
+    @property
+    def total_s(self) -> Column:
+        """Of a pass through all layers, without the hops between stages."""
+        return self.tensor_s + self.expert_s
+
+
+def exchange(replica: Replica, num_tokens: Column) -> Exchange:
+    """What one pass of so many new tokens per attention rank spends on sending [s]."""
+    none = np.zeros_like(num_tokens)
+    if replica.num_chips == 1:
+        return Exchange(tensor_s=none, expert_s=none, stage_s=none, level="measured")
+    model, system = replica.model, replica_system(replica)
+    group = replica.tp * replica.dp
+    row_bytes = model.hidden * replica.precision.wide_bytes_per_value
+    meets = replica.dp > 1 and model.moe is not None
+    num_reduced, num_expert = reduced_blocks(model, at_experts=not meets)
+    levels: list[Basis] = ["measured"]
+    tensor_s = none
+    if replica.tp > 1:
+        reduced = _reduced(replica, system, num_tokens * row_bytes)
+        tensor_s = (num_reduced + 1) * reduced.time_s  # + 1: the embedding, cut by vocabulary
+        levels.append(reduced.level)
+    expert_s = num_expert * _experts(replica, system, num_tokens) if meets else none
+    stage_s = none
+    if replica.pp > 1:
+        stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
+    if meets or replica.pp > 1:
+        levels.append(system.level(max(2, group)))
+    level = min(levels, key=STRENGTH.index)
+    return Exchange(tensor_s=tensor_s, expert_s=expert_s, stage_s=stage_s, level=level)
+
+
+def gather_logits(replica: Replica, num_rows: Column) -> Column:
+    """The shares of the vocabulary brought together on each of the tp chips [s]."""
+    if replica.tp == 1:
+        return np.zeros_like(num_rows)
+    size = num_rows * replica.model.vocab * replica.precision.wide_bytes_per_value
+    system = replica_system(replica)
+    return _group(system, "all-gather", size, replica.tp, link=_staged_link(replica, system))
+
+
+def _staged_link(replica: Replica, system: System) -> float:
+    """What a card reaches through host memory; 0 where cards need not [B/s]."""
+    return 0.0 if replica.peer_to_peer else staged_link(system, replica.engine.stack).bytes_per_s
+
+
+def _reduced(replica: Replica, system: System, size_bytes: Column) -> AllReduceTimes:
+    if not replica.peer_to_peer:
+        link = staged_link(system, replica.engine.stack)
+        return AllReduceTimes(
+            staged_times("all-reduce", size_bytes, replica.tp, link.bytes_per_s), link.level
+        )
+    return all_reduce(system, size_bytes, replica.tp, replica.engine.stack)
+
+
+def all_reduce(system: System, size_bytes: Column, num_ranks: int, stack: str) -> AllReduceTimes:
+    """A reduction as an engine of that stack does it; the one place that knows which kernels run [s]."""
+    return serving_all_reduce_times(system, size_bytes, num_ranks, stack if stack in ENGINES else ENGINES[0])
+
+
+def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
+    """Blocks whose output is reduced over tp, and layers whose tokens meet at the experts instead."""
+    num_mixers = sum(layer.mixer != "none" for layer in model.layers)
+    num_dense = sum(layer.mlp == "dense" for layer in model.layers)
+    num_moe = sum(layer.mlp == "moe" for layer in model.layers)
+    if model.parallel_block:  # attention and MLP are added before one reduction
+        num_mixers = 0
+    return num_mixers + num_dense + (num_moe if at_experts else 0), 0 if at_experts else num_moe
+
+
+def replica_system(replica: Replica) -> System:
+    """The machine that a replica's collectives run on."""
+    return _system(replica.chip.name, _domain(replica), _nic(replica)) if _shelved(replica.chip) else system_of(
+        replica.chip, num_domain=_domain(replica), nic_bytes_per_s=_nic(replica)
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _system(chip: str, num_domain: int, nic_bytes_per_s: float) -> System:
+    return system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic_bytes_per_s)
+
+
+def _shelved(chip: Chip) -> bool:
+    return any(one is chip for one in load().chips())
+
+
+def _domain(replica: Replica) -> int:
+    """Chips that reach each other without the network: cards without links of their own share their server's PCIe."""
+    chip = replica.chip
+    if replica.num_domain or chip.num_scale_up_domain > 1:
+        return replica.num_domain or chip.num_scale_up_domain
+    if not chip.scale_up_link.startswith("pcie"):
+        return max(1, chip.num_scale_up_domain)
+    server = next((one for one in load().servers() if one.chip == chip.name and one.form == "server"), None)
+    return server.num_chips if server is not None else PCIE_SERVER
+
+
+def _nic(replica: Replica) -> float:
+    nic = replica.nic_bytes_per_s or replica.chip.nic_bytes_per_s
+    return nic if isfinite(nic) else 0.0
+
+
+def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:
+    """One layer whose tokens meet at the experts, there and back [s]."""
+    how = replica.engine.expert_exchange
+    across = replica.tp * replica.dp > system.num_domain
+    if how == "all-to-all" or (how == "auto" and across and replica.ep > 1):
+        return _all_to_all(replica, system, num_tokens)
+    size = num_tokens * replica.dp * replica.model.hidden * replica.precision.wide_bytes_per_value
+    ranks = replica.dp * replica.tp
+    link = _staged_link(replica, system)
+    return _group(system, "all-gather", size, ranks, link=link) + _group(
+        system, "reduce-scatter", size, ranks, link=link
+    )
+
+
+def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
+    """Dispatch, narrow where activations are, and combine; the busiest rank is last [s]."""
+    assert replica.model.moe is not None
+    narrow = 1.0 if replica.precision.quantises_activations else COMBINE_BYTES
+    counts = num_tokens / replica.tp * imbalance(replica, num_tokens)
+    edge = (LOW_LATENCY_TOKENS, LOW_LATENCY_TOKENS + 1)  # both sides of the change of kernels
+    sizes = np.unique(np.concatenate([np.geomspace(counts.min(), counts.max(), ALL_TO_ALL_SIZES), edge]))
+    times = [
+        _phase(replica, system, one, narrow) + _phase(replica, system, one, COMBINE_BYTES) for one in sizes
+    ]
+    return np.interp(counts, sizes, times)
+
+
+def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: float) -> float:
+    """One way: the low-latency kernels for what a decode brings, the normal ones for prompts."""
+    model, moe = replica.model, replica.model.moe
+    assert moe is not None
+    sent = Tokens(
+        num_tokens=num_tokens, hidden=float(model.hidden), top_k=float(moe.top_k), bytes_per_value=value_bytes
+    )
+    small = num_tokens <= LOW_LATENCY_TOKENS
+    name, run = ("low-deepep", low_latency_time) if small else ("normal-deepep", normal_time)
+    num_ranks = replica.tp * replica.dp
+    return run(
+        library().experts[name],
+        sent,
+        num_ranks=num_ranks,
+        num_inside=min(num_ranks, system.num_domain),
+        scale_up_bytes_per_s=system.scale_up_bytes_per_s,
+        nic_bytes_per_s=system.nic_bytes_per_s,
+    ).time_s
+
+
+def _group(
+    system: System,
+    collective: Collective,
+    size_bytes: Column,
+    num_ranks: int,
+    stride: int = 1,
+    link: float = 0.0,
+) -> Column:
+    """Times of a collective of the library, found at a few sizes and read between them [s].
+
+    With a `link`, cards send through host memory at that rate [B/s].
+    """
+    if link:
+        return staged_times(collective, size_bytes, num_ranks, link)
+    low, high = float(size_bytes.min()), float(size_bytes.max())
+    doublings = np.log2(high / low) if low > 0 else 0.0
+    sizes = size_bytes
+    if size_bytes.size > SIZES_PER_DOUBLING * doublings + 2:
+        sizes = np.geomspace(low, high, int(SIZES_PER_DOUBLING * doublings) + 2)
+    times = group_times(system, collective, sizes, _full(sizes, num_ranks), _full(sizes, stride))
+    return times if sizes is size_bytes else np.interp(size_bytes, sizes, times)
+
+
+def _full(like: Column, value: float) -> Column:
+    return np.full(like.shape, float(value))

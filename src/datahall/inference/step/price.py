@@ -1,0 +1,175 @@
+"""Fills the table of step times from silicon kernels and fabric collectives.
+
+    price_steps(replica, max_tokens=0, max_context=0) -> StepPrice     .table, .tokens_per_step, .level, .band
+    round_token_budget(replica) -> int                                 most new tokens of a step, all micro-batches
+    step_breakdown(replica, …) -> Breakdown                            one step, opened (`step_figure.py`)
+
+What a pass of m tokens does outside attention is timed at a few hundred m and read between them; decode attention on a
+grid of sequences × context, attention of a chunk on a grid of chunk × past.  Everything is per attention (dp) rank, the
+others carrying the same load.
+
+A pipeline of pp stages has pp micro-batches in flight.  The table's reader sees a replica as one batch, so a step of
+the table is a round, in which each micro-batch has its turn on each stage: with t the time of a whole pass,
+
+    tokens(m) = t(m/pp) + sends      decode(n, c) = t(n/pp, c)      prefill(chunk, past) = t(chunk, past)/pp
+
+A decoding sequence brings `table.num_verified` tokens into a step (with speculation the drafted ones too) and gets
+`StepPrice.tokens_per_step` out of it; drafting and the head's extra rows are in decode_s.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.breakdown import Basis
+from datahall.fabric.collectives.system import STRENGTH
+from datahall.inference.engine.adapters import products_s, reads_s
+from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.speculation import draft_model, num_verified, tokens_per_step
+from datahall.inference.step.exchange import exchange, gather_logits
+from datahall.inference.step.kernels import Passes
+from datahall.inference.step.table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
+
+Column = NDArray[np.float64]
+Grid = NDArray[np.float64]
+
+
+DRAFT_CONTEXT = 4096  # tokens: attention is a small part of a draft, so one context stands for all
+
+
+class StepPrice(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of step times and what it rests on."""
+
+    table: StepTable
+    tokens_per_step: float  # that a decoding sequence gets
+    stack: str  # whose kernels were timed
+    level: Basis  # of kernels and collectives, the weaker
+    band: tuple[float, float]  # P10–P90 of measured over predicted steps
+
+
+def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) -> StepPrice:
+    """The table of a replica's step times; 0: as far as its engine's budget and its longest sequence go."""
+    passes = Passes.of(replica)
+    verified = num_verified(replica.speculation)
+    num_sequences = max(1, replica.engine.max_sequences) * replica.pp
+    most = max_tokens or max(round_token_budget(replica), num_sequences * verified)
+    longest = max_context or replica.max_context or replica.model.max_context
+    layers = uneven_stages(replica)
+    tokens = token_points(most / replica.pp)
+    sent = exchange(replica, tokens)
+    own_s, experts_s = passes.tokens_s(tokens)
+    pass_s = layers * (own_s + products_s(passes, tokens)) + sent.total_s + replica.pp * sent.stage_s
+    rows = token_points(max(1, num_sequences // replica.pp) * verified)
+    rows_s = replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
+    head_s = dense(rows, rows_s, num_sequences, replica.pp)
+    contexts = grid_tokens(longest)
+    sequences = sequence_points(num_sequences // replica.pp)
+    read_s = layers * reads_s(passes, sequences)[:, None]
+    decode_s = layers * passes.decode_s(sequences, contexts, verified) + read_s
+    joined_s, empty_s = passes.joined_s(sequences, contexts)
+    joined_s = NOT_JOINED if joined_s is None else layers * joined_s + read_s
+    if replica.speculation is not None:
+        wide_s = np.interp(sequences * verified, rows, rows_s) - np.interp(sequences, rows, rows_s)
+        more_s = (wide_s + draft_times(replica, sequences))[:, None]
+        decode_s = decode_s + more_s
+        joined_s = NOT_JOINED if joined_s is NOT_JOINED else joined_s + more_s
+    chunks = grid_tokens(min(most, longest))
+    table = StepTable(
+        tokens_s=dense(tokens, pass_s, most, replica.pp),
+        head_s=head_s,
+        decode_s=dense(sequences, decode_s, num_sequences, replica.pp),
+        prefill_s=layers * passes.prefill_s(chunks, contexts) / replica.pp,
+        host=np.array([replica.engine.host_step_s, replica.engine.host_sequence_s]),
+        num_verified=verified,
+        met_s=dense(tokens, layers * experts_s + sent.expert_s, most, replica.pp)
+        if replica.dp > 1
+        else NOT_MET,
+        joined_s=NOT_JOINED
+        if joined_s is NOT_JOINED
+        else dense(sequences, joined_s, num_sequences, replica.pp),
+        empty_s=np.array([layers * empty_s / replica.pp]),
+    )
+    levels = [passes.calibration.level] + ([sent.level] if replica.num_chips > 1 else [])
+    low, high = passes.calibration.constants.bands["pass"]
+    return StepPrice(
+        table=table,
+        tokens_per_step=tokens_per_step(replica.speculation),
+        stack=passes.calibration.constants.stack,
+        level=min(levels, key=STRENGTH.index),
+        band=(min(low, replica.engine.band[0]), max(high, replica.engine.band[1])),
+    )
+
+
+def draft_times(replica: Replica, num_sequences: Column) -> Column:
+    """Time to draft for so many sequences: num_draft passes of one token each, one after the other [s]."""
+    model, speculation = draft_model(replica), replica.speculation
+    if model is None or speculation is None:
+        return np.zeros_like(num_sequences)
+    ep = replica.ep if model.moe is not None else 1
+    drafter = msgspec.structs.replace(replica, model=model, speculation=None, adapters=None, pp=1, ep=ep)
+    table = price_steps(drafter, max_tokens=int(num_sequences[-1]), max_context=DRAFT_CONTEXT).table
+    count = num_sequences.astype(np.int64)
+    at = GRID_PER_OCTAVE * int(np.log2(DRAFT_CONTEXT))
+    once_s: Column = table.tokens_s[count] + table.head_s[count] + table.decode_s[count, at]
+    return speculation.num_draft * once_s
+
+
+def round_token_budget(replica: Replica) -> int:
+    """Most new tokens in one round: the engine's budget counts for each micro-batch of the pipeline."""
+    return replica.engine.token_budget * replica.pp
+
+
+def uneven_stages(replica: Replica) -> float:
+    """How much longer the round of a pipeline is because its stages are not equal: the fullest sets the pace."""
+    num_layers = replica.model.num_layers
+    return -(-num_layers // replica.pp) * replica.pp / num_layers
+
+
+def token_points(most: float) -> Column:
+    """Token counts at which kernels are timed: every one at first, then both sides of each edge of a tile.
+
+    >>> token_points(8192).size < 400
+    True
+    """
+    edges = np.concatenate(
+        [np.arange(160, 1024, 32), np.arange(1024, 4096, 64), 4096 * 2.0 ** (np.arange(81) / 8)]
+    )
+    return _points(most, np.arange(1, 137), edges, edges + 1)
+
+
+def sequence_points(most: float) -> Column:
+    """Numbers of decoding sequences at which attention is timed; waves of multiprocessors matter less as they grow."""
+    return _points(
+        most,
+        np.arange(1, 65),
+        np.arange(64, 256, 4),
+        np.arange(256, 1024, 16),
+        1024 * 2.0 ** (np.arange(57) / 8),
+    )
+
+
+def _points(most: float, *wanted: NDArray[np.generic]) -> Column:
+    last = max(1, int(np.ceil(most)))
+    points = np.unique(np.round(np.concatenate([*wanted, [last]])))
+    return points[points <= last].astype(np.float64)
+
+
+def grid_tokens(longest: float) -> Column:
+    """Contexts at the points of the table's logarithmic axes, the last beyond `longest`."""
+    size = int(np.ceil(GRID_PER_OCTAVE * np.log2(longest + 2.0))) + 2
+    tokens: Column = 2.0 ** (np.arange(size) / GRID_PER_OCTAVE) - 1.0
+    return tokens
+
+
+def dense(points: Column, values: NDArray[np.float64], last: int, num_parts: int) -> NDArray[np.float64]:
+    """Values at 0 … last, each that of its num_parts-th part, read between `points`; nothing costs nothing."""
+    places = np.clip(np.arange(last + 1) / num_parts, 1.0, points[-1])
+    above = np.searchsorted(points, places)
+    below = np.maximum(above - 1, 0)
+    width = np.where(above > below, points[above] - points[below], 1.0)
+    share = ((places - points[below]) / width).reshape(-1, *([1] * (values.ndim - 1)))
+    found: NDArray[np.float64] = values[below] + share * (values[above] - values[below])
+    found[0] = 0.0
+    return found

@@ -1,0 +1,253 @@
+"""How a model is spread over chips for training: one layout, or a whole space of them as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.catalog.entries.model import Model
+from datahall.training.layout.choices import (
+    COMPRESSIONS,
+    CONTEXTS,
+    OFFLOADS,
+    RECOMPUTES,
+    Context,
+    module_bits,
+    module_names,
+    offload_code,
+    offload_names,
+    offload_parts,
+)
+from datahall.training.layout.legality import broken_rules, check_layout
+from datahall.workload.memory.activation import Recompute
+
+Column = NDArray[np.float64]
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """Degrees of parallelism, micro-batch and what is recomputed; data parallelism takes the chips left over."""
+
+    tp: int = 1
+    pp: int = 1
+    vpp: int = 1  # virtual stages on each chip
+    cp: int = 1
+    ep: int = 1
+    dp: int = 1
+    zero: int = 1  # 0 none, 1 optimizer, 2 and gradients, 3 and parameters (FSDP)
+    micro_batch: int = 1
+    recompute: Recompute = "none"
+    sequence_parallel: bool = True
+    etp: int = 0  # chips that share one expert; 0: tp/ep of them, from ep = tp on one
+    shard: int = 0  # data-parallel ranks that share a state, others hold copies (HSDP); 0: all of dp
+    context: Context = "ring"
+    split: tuple[
+        int, ...
+    ] = ()  # layers of each stage, or of each of its chunks in turn; (): as even as can be
+    modules: tuple[str, ...] = ()  # of selective recomputation; (): the core of attention
+    offload: tuple[str, ...] = ()  # e.g. ("optimizer", "activations:nvme"); without a tier it is the host
+    compression: str = "none"  # of gradients on the wire
+
+    @property
+    def num_chips(self) -> int:
+        return self.tp * self.pp * self.cp * self.dp
+
+    @property
+    def words(self) -> str:
+        """The layout as a person writes it, without what is 1.
+
+        >>> Layout(tp=4, pp=8, vpp=6, dp=16).words
+        'tp 4, pp 8 × 6, dp 16, zero 1, mb 1'
+        >>> Layout(dp=64, zero=3, shard=8, offload=("optimizer",)).words
+        'dp 64, zero 3 in groups of 8, mb 1, optimizer on host'
+        """
+        stages = f"pp {self.pp} × {self.vpp}" if self.vpp > 1 else f"pp {self.pp}"
+        context = f"cp {self.cp}" + (" all-to-all" if self.context != "ring" else "")
+        degrees = {f"tp {self.tp}": self.tp, stages: self.pp, context: self.cp}
+        degrees |= {f"ep {self.ep}": self.ep, f"etp {self.etp}": self.etp * 2, f"dp {self.dp}": self.dp}
+        said = [text for text, value in degrees.items() if value > 1]
+        group = f" in groups of {self.shard}" if 0 < self.shard < self.dp else ""
+        said += [f"zero {self.zero}{group}"] if self.dp * self.cp > 1 else []
+        said += [f"mb {self.micro_batch}"]
+        said += [f"split {_runs(self.split)}"] if self.split else []
+        again = "+".join(self.modules) or self.recompute
+        said += [f"recompute {again}"] if self.recompute != "none" else []
+        said += [f"{what} on {tier}" for what, tier in map(offload_parts, self.offload)]
+        said += [f"gradients {self.compression}"] if self.compression != "none" else []
+        return ", ".join(said)
+
+    def check(self, model: Model, num_chips: int, global_batch: int) -> None:
+        """Refuse a layout that cannot run: which rule, the value, and the nearest legal ones."""
+        check_layout(self, model, num_chips, global_batch)
+
+    def is_legal(self, model: Model, num_chips: int, global_batch: int) -> bool:
+        """Whether `check` would pass, without looking for something better to suggest."""
+        return next(broken_rules(self, model, num_chips, global_batch), None) is None
+
+
+def _runs(split: tuple[int, ...]) -> str:
+    """Layers of stages with repeats together.
+
+    >>> _runs((5, 6, 6, 6, 4))
+    '5 6×3 4'
+    """
+    found: list[list[int]] = []
+    for layers in split:
+        if found and found[-1][0] == layers:
+            found[-1][1] += 1
+        else:
+            found.append([layers, 1])
+    return " ".join(f"{layers}×{count}" if count > 1 else f"{layers}" for layers, count in found)
+
+
+NUMBERS = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard")
+
+
+class Space(msgspec.Struct, frozen=True, kw_only=True):
+    """Many layouts as columns of equal length; cuts by hand stand in a table of their own."""
+
+    tp: Column
+    pp: Column
+    vpp: Column
+    cp: Column
+    ep: Column
+    dp: Column
+    zero: Column
+    micro_batch: Column
+    etp: Column
+    shard: Column
+    recompute: NDArray[np.int8]  # index into RECOMPUTES
+    sequence_parallel: NDArray[np.bool_]
+    context: NDArray[np.int8]  # index into CONTEXTS
+    modules: NDArray[np.int16]  # a bit for each of MODULES
+    offload: NDArray[np.int8]  # a digit of base 3 for each of OFFLOADS: 0 stays, 1 host, 2 nvme
+    compression: NDArray[np.int8]  # index into COMPRESSIONS
+    split: NDArray[np.int16]  # index into `splits`
+    splits: tuple[tuple[int, ...], ...] = ((),)
+
+    def __len__(self) -> int:
+        return int(self.tp.size)
+
+    @classmethod
+    def of(cls, layouts: Layout | Sequence[Layout]) -> Space:
+        """The columns of some layouts."""
+        rows = [layouts] if isinstance(layouts, Layout) else list(layouts)
+
+        def column(name: str) -> Column:
+            return np.array([getattr(row, name) for row in rows], dtype=np.float64)
+
+        splits = tuple(dict.fromkeys(((), *(row.split for row in rows))))
+        return cls(
+            **{name: column(name) for name in NUMBERS},
+            recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
+            sequence_parallel=np.array([row.sequence_parallel for row in rows]),
+            context=np.array([CONTEXTS.index(row.context) for row in rows], dtype=np.int8),
+            modules=np.array([module_bits(row.modules) for row in rows], dtype=np.int16),
+            offload=np.array([offload_code(row.offload) for row in rows], dtype=np.int8),
+            compression=np.array([COMPRESSIONS.index(row.compression) for row in rows], dtype=np.int8),
+            split=np.array([splits.index(row.split) for row in rows], dtype=np.int16),
+            splits=splits,
+        )
+
+    @classmethod
+    def plain(cls, columns: dict[str, Column], **others: NDArray[np.generic]) -> Space:
+        """Columns of numbers with whatever is not given left at its default."""
+        length = columns["tp"].size
+        zeros = {name: np.zeros(length) for name in NUMBERS if name not in columns}
+        codes = {
+            "context": np.int8, "modules": np.int16, "offload": np.int8, "compression": np.int8, "split": np.int16,
+        }  # fmt: skip
+        left = {name: np.zeros(length, kind) for name, kind in codes.items() if name not in others}
+        return cls(**columns, **zeros, **left, **others)  # type: ignore[arg-type]
+
+    def row(self, index: int) -> Layout:
+        """One layout of the space."""
+        return Layout(
+            **{name: int(getattr(self, name)[index]) for name in NUMBERS},
+            recompute=RECOMPUTES[int(self.recompute[index])],
+            sequence_parallel=bool(self.sequence_parallel[index]),
+            context=CONTEXTS[int(self.context[index])],
+            modules=module_names(int(self.modules[index])),
+            offload=offload_names(int(self.offload[index])),
+            compression=COMPRESSIONS[int(self.compression[index])],
+            split=self.splits[int(self.split[index])],
+        )
+
+    def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The rows a mask or index selects."""
+        columns = {name: getattr(self, name)[mask] for name in self.__struct_fields__ if name != "splits"}
+        return type(self)(**columns, splits=self.splits)
+
+    @property
+    def expert_tp(self) -> Column:
+        """Chips that share one expert."""
+        return np.where(self.etp > 0, self.etp, np.maximum(self.tp / self.ep, 1.0))
+
+    @property
+    def expert_ways(self) -> Column:
+        """Chips that together hold all experts of a stage once."""
+        return self.ep * self.expert_tp
+
+    @property
+    def expert_copies(self) -> Column:
+        """Chips that hold the same experts."""
+        return np.maximum(1.0, self.dp * self.cp * self.tp / self.expert_ways)
+
+    @property
+    def num_copies(self) -> Column:
+        """Groups that each hold a whole state, of dense weights and of experts alike."""
+        return np.where(self.shard > 0, self.dp / np.maximum(self.shard, 1.0), 1.0)
+
+    @property
+    def sharers(self) -> Column:
+        """Ranks that share the state of dense weights from ZeRO-1 on."""
+        return self.dp * self.cp / self.num_copies
+
+    @property
+    def expert_sharers(self) -> Column:
+        """Ranks that share the state of the experts from ZeRO-1 on."""
+        return np.maximum(1.0, self.expert_copies / self.num_copies)
+
+    def offloaded(self, what: str) -> NDArray[np.int8]:
+        """Where a part of the memory lies in each row: 0 on the chip, 1 in the host, 2 on NVMe."""
+        return self.offload // np.int8(3 ** OFFLOADS.index(what)) % np.int8(3)
+
+
+def unique_rows(columns: Iterable[NDArray[np.generic]]) -> tuple[Column, NDArray[np.intp]]:
+    """Distinct rows of some columns in order, and for each row the index of its distinct one.
+
+    Columns of a space hold few small whole numbers, so each is looked up in a table instead of sorted.
+
+    >>> distinct, index = unique_rows((np.array([2.0, 1.0, 2.0]), np.array([8.0, 4.0, 8.0])))
+    >>> distinct.tolist(), index.tolist()
+    ([[1.0, 4.0], [2.0, 8.0]], [1, 0, 1])
+    """
+    levels, codes = zip(*(_coded(np.asarray(column, dtype=np.float64)) for column in columns), strict=True)
+    key = np.zeros(codes[0].size, dtype=np.int64)
+    for values, code in zip(levels, codes, strict=True):
+        key = key * max(1, values.size) + code
+    found, index = _coded(key.astype(np.float64))
+    places = np.zeros((len(levels), found.size), dtype=np.int64)
+    rest = found.astype(np.int64)
+    for place in range(len(levels) - 1, -1, -1):
+        rest, places[place] = np.divmod(rest, max(1, levels[place].size))
+    distinct = np.stack([values[places[at]] for at, values in enumerate(levels)], axis=1)
+    return distinct, index
+
+
+LARGEST_TABLE = 2**22
+
+
+def _coded(column: Column) -> tuple[Column, NDArray[np.intp]]:
+    """Distinct values in order, and for each row the place of its own."""
+    whole = column.astype(np.int64)
+    if column.size and whole.min() >= 0 and whole.max() < LARGEST_TABLE and bool((whole == column).all()):
+        seen = np.zeros(int(whole.max()) + 1, dtype=np.bool_)
+        seen[whole] = True
+        place = np.cumsum(seen, dtype=np.intp) - 1
+        return np.flatnonzero(seen).astype(np.float64), place[whole]
+    values, index = np.unique(column, return_inverse=True)
+    return values, np.ravel(index)

@@ -1,0 +1,310 @@
+"""Which layouts can run: every rule, the first one that is broken, and the nearest values that break none.
+
+A suggestion is itself put to all the rules, with data parallelism over the chips left, before it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, nearest
+from datahall.training.layout.choices import COMPRESSIONS, CONTEXTS, MODULES, OFFLOADS, TIERS, offload_parts
+from datahall.training.step.micro_batch import lacking_module
+from datahall.workload.sharding import Sharding
+
+if TYPE_CHECKING:
+    from datahall.training.layout.layout import Layout
+
+DEGREES = ("tp", "pp", "vpp", "cp", "ep", "dp", "micro_batch")
+MOST_TRIED = 4096  # values of a degree that are tried for a suggestion
+
+
+class Broken(NamedTuple):
+    """A rule that does not hold: the field to change, what is wrong, and what to say where no value of it helps."""
+
+    field: str
+    message: str
+    hint: str = ""
+
+
+def check_layout(layout: Layout, model: Model, num_chips: int, global_batch: int) -> None:
+    """Raise ScenarioError at the first rule that a layout breaks."""
+    broken = next(broken_rules(layout, model, num_chips, global_batch), None)
+    if broken is not None:
+        raise ScenarioError(
+            broken.message, hint=_advice(broken, layout, model, num_chips, global_batch) or broken.hint
+        )
+
+
+def broken_rules(layout: Layout, model: Model, num_chips: int, global_batch: int) -> Iterator[Broken]:
+    """Every rule that a layout breaks, those that others rest on first."""
+    wrong = list(_values(layout))
+    yield from wrong
+    if wrong:
+        return
+    if layout.num_chips != num_chips:
+        yield Broken(
+            "chips",
+            f"tp {layout.tp} × pp {layout.pp} × cp {layout.cp} × dp {layout.dp} is {layout.num_chips:,} chips, "
+            f"not {num_chips:,}",
+        )
+    lacks = lacking_module(model, layout.modules)
+    if lacks is not None:
+        yield Broken("", f"{lacks[0]} is to be recomputed, but {model.title or model.name} has no {lacks[1]}")
+    yield from _heads(layout, model)
+    yield from _experts(layout, model)
+    yield from _stages(layout, model)
+    yield from _replicas(layout)
+    yield from _batches(layout, global_batch)
+
+
+def _values(layout: Layout) -> Iterator[Broken]:
+    """Numbers below one, and words that nobody knows."""
+    for name in DEGREES:
+        if (value := getattr(layout, name)) < 1:
+            yield Broken("", f"{name} is {value}; it must be at least 1")
+    for name in ("etp", "shard"):
+        if (value := getattr(layout, name)) < 0:
+            yield Broken("", f"{name} is {value}; it must be at least 1, or 0 for the usual")
+    if layout.zero not in (0, 1, 2, 3):
+        yield Broken("", f"zero is {layout.zero}; it must be 0, 1, 2 or 3")
+    parts = [offload_parts(one) for one in layout.offload]
+    words = {
+        "context": ([layout.context], CONTEXTS),
+        "recompute module": (layout.modules, MODULES),
+        "compression": ([layout.compression], COMPRESSIONS),
+        "part to offload": ([what for what, _ in parts], OFFLOADS),
+        "tier of offload": ([tier for _, tier in parts], TIERS),
+    }
+    for what, (seen, known) in words.items():
+        for word in seen:
+            if word not in known:
+                close = nearest(word, known, 1)
+                guess = f"did you mean {close[0]}? " if close else ""
+                yield Broken("", f'"{word}" is no {what}', f"{guess}one of {', '.join(known)}")
+    if layout.modules and layout.recompute != "selective":
+        yield Broken(
+            "",
+            f"modules {', '.join(layout.modules)} are named, but recompute is {layout.recompute}",
+            "recompute selective",
+        )
+    if "activations" in dict(parts) and layout.recompute == "full":
+        yield Broken("", "full recomputation keeps nothing worth an offload of activations", "one of the two")
+
+
+def _heads(layout: Layout, model: Model) -> Iterator[Broken]:
+    if model.num_heads % layout.tp:
+        yield _indivisible("tp", layout.tp, "attention heads", model.num_heads)
+        return
+    try:
+        Sharding(tp=float(layout.tp), ep=float(_dense_ep(layout, model))).check(model)
+    except ScenarioError as error:
+        yield Broken("tp", error.message, error.hint)
+    ranks = layout.tp * layout.cp
+    if layout.context == "all-to-all" and layout.cp > 1 and model.num_heads % ranks:
+        yield Broken(
+            "cp",
+            f"all-to-all gives each chip whole heads, but {model.num_heads} heads do not divide by "
+            f"tp {layout.tp} × cp {layout.cp} = {ranks}",
+            "context ring has no such limit",
+        )
+
+
+def _dense_ep(layout: Layout, model: Model) -> int:
+    """An ep under which the rules of experts hold, so that only those of tp are left; experts have their own rules."""
+    return 1 if model.moe is None else gcd(layout.tp, model.moe.num_experts)
+
+
+def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
+    named = model.title or model.name
+    if model.moe is None:
+        if layout.ep > 1:
+            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", "ep 1")
+        if layout.etp > 1:
+            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", "etp 0")
+        return
+    chips = layout.tp * layout.cp * layout.dp
+    if model.moe.num_experts % layout.ep:
+        yield _indivisible("ep", layout.ep, "experts", model.moe.num_experts)
+    elif chips % layout.ep:
+        yield _indivisible("ep", layout.ep, "chips of a stage", chips)
+    elif layout.etp:
+        ways = layout.ep * layout.etp
+        if chips % ways:
+            yield Broken(
+                "etp",
+                f"ep {layout.ep} × etp {layout.etp} = {ways} does not divide {chips:,} chips of a stage "
+                f"(tp {layout.tp} × cp {layout.cp} × dp {layout.dp})",
+            )
+        if model.moe.expert_ffn % layout.etp:
+            yield _indivisible("etp", layout.etp, "columns of an expert", model.moe.expert_ffn)
+    else:
+        low, high = sorted((layout.tp, layout.ep))
+        if high % low:
+            yield Broken("ep", f"ep {layout.ep} neither divides tp {layout.tp} nor is a multiple of it")
+        elif model.moe.expert_ffn % max(layout.tp // layout.ep, 1):
+            yield _indivisible("tp", layout.tp // layout.ep, "columns of an expert", model.moe.expert_ffn)
+
+
+def _stages(layout: Layout, model: Model) -> Iterator[Broken]:
+    named, layers = model.title or model.name, model.num_layers
+    stages = layout.pp * layout.vpp
+    most = layers + 2  # embedding and head may take a place: Llama 3 put 126 layers on 16 × 8
+    if stages > most:
+        yield Broken(
+            "",
+            f"{layout.pp} stages of {layout.vpp} chunks are {stages}, but {named} has {layers} layers",
+            f"pp · vpp of at most {most}",
+        )
+    if layout.pp > layers:
+        yield Broken(
+            "pp",
+            f"pp {layout.pp} leaves {layout.pp - layers} stages without a layer",
+            f"pp of at most {layers}",
+        )
+    if layout.vpp > 1 and layout.pp == 1:
+        yield Broken(
+            "", f"vpp is {layout.vpp}, but one stage has nothing to interleave", "vpp 1, or pp 2 and more"
+        )
+    if layout.split:
+        yield from _cut(layout, layers, named)
+    elif ceil(layers / layout.pp) % layout.vpp:
+        yield _indivisible("vpp", layout.vpp, "layers of a stage", ceil(layers / layout.pp))
+
+
+def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
+    """A cut by hand: as many numbers as stages, or as chunks, that add up to the layers."""
+    split, stages = layout.split, layout.pp * layout.vpp
+    if len(split) not in (layout.pp, stages):
+        either = f"{layout.pp}" if layout.vpp == 1 else f"{layout.pp} (stages) or {stages} (chunks)"
+        yield Broken(
+            "",
+            f"the split names {len(split)} stages, but pp {layout.pp} × vpp {layout.vpp}",
+            f"{either} numbers",
+        )
+        return
+    if min(split) < 0:
+        yield Broken("", f"the split holds {min(split)}; a stage has no fewer than 0 layers")
+    if (total := sum(split)) != layers:
+        rest = layers - total
+        largest = max(range(len(split)), key=lambda at: split[at])
+        mended = [*split[:largest], split[largest] + rest, *split[largest + 1 :]]
+        hint = (
+            f"e.g. {' '.join(map(str, mended))}" if min(mended) >= 0 else f"numbers that add up to {layers}"
+        )
+        yield Broken("", f"the split adds up to {total} layers, but {named} has {layers}", hint)
+    if len(split) == layout.pp and layout.vpp > 1:
+        for stage, count in enumerate(split):
+            if count % layout.vpp:
+                near = f"{count - count % layout.vpp} or {count + layout.vpp - count % layout.vpp}"
+                yield Broken(
+                    "",
+                    f"stage {stage} has {count} layers, which do not divide into {layout.vpp} chunks",
+                    f"nearest: {near}; or name all {stages} chunks",
+                )
+                return
+
+
+def _replicas(layout: Layout) -> Iterator[Broken]:
+    if layout.shard and layout.dp % layout.shard:
+        yield _indivisible("shard", layout.shard, "data-parallel ranks", layout.dp)
+    if layout.shard and layout.shard < layout.dp and layout.zero == 0:
+        yield Broken("", f"shard is {layout.shard}, but zero 0 shares nothing", "zero 1, 2 or 3; or shard 0")
+    if layout.compression in ("1-bit", "power-sgd") and layout.zero >= 2:
+        yield Broken(
+            "",
+            f"{layout.compression} compression keeps its error on every rank, "
+            f"but zero {layout.zero} spreads the gradients",
+            "zero 0 or 1; or compression bf16 or fp8",
+        )
+
+
+def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
+    if not global_batch:  # any that divides
+        return
+    ranks = layout.dp * layout.micro_batch
+    if global_batch % ranks:
+        below = global_batch - global_batch % ranks
+        near = f"{below} or {below + ranks}" if below else f"{ranks}"
+        yield Broken(
+            "micro_batch",
+            f"dp · micro_batch {ranks} does not divide {global_batch:,} sequences of the global batch",
+            f"nearest for the global batch: {near}",
+        )
+        return
+    num_micro = global_batch // ranks
+    if layout.vpp > 1 and num_micro % layout.pp:
+        yield Broken(
+            "",
+            f"interleaved stages need micro-batches in multiples of pp {layout.pp}; there are {num_micro}",
+            f"vpp 1, or a global batch that divides by {ranks * layout.pp}",
+        )
+
+
+def _indivisible(name: str, value: int, what: str, total: int) -> Broken:
+    return Broken(name, f"{name} {value} does not divide {total:,} {what}")
+
+
+def _advice(broken: Broken, layout: Layout, model: Model, num_chips: int, global_batch: int) -> str:
+    """The nearest legal values of the field that broke a rule, each tried with all rules."""
+    if broken.field == "chips":
+        return _chips_advice(layout, model, num_chips, global_batch)
+    if not broken.field:
+        return broken.hint
+    near = nearest_legal(layout, broken.field, model, num_chips, global_batch)
+    also = broken.hint
+    if not near and broken.field != "micro_batch":
+        near = nearest_legal(layout, broken.field, model, num_chips, 0)
+        also = "with a global batch that divides by dp · micro_batch"
+    if not near:
+        return broken.hint or f"no {broken.field} is legal with the rest of the layout"
+    text = f"nearest for {broken.field}: {' or '.join(map(str, near))}"
+    return f"{text}; {also}" if also else text
+
+
+def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: int) -> str:
+    group = layout.tp * layout.pp * layout.cp
+    if num_chips % group == 0:
+        near = nearest_legal(layout, "dp", model, num_chips, global_batch)
+        if near:
+            return f"dp {near[0]} would fit"
+    found = {name: nearest_legal(layout, name, model, num_chips, global_batch) for name in ("tp", "pp", "cp")}
+    said = [f"{name} {' or '.join(map(str, near))}" for name, near in found.items() if near]
+    if said:
+        return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
+    return f"no change of one degree makes this {num_chips:,} chips; plan train lists what does"
+
+
+def nearest_legal(
+    layout: Layout, field: str, model: Model, num_chips: int, global_batch: int
+) -> tuple[int, ...]:
+    """The legal values next below and next above that of a field, data parallelism over the chips left.
+
+    A global batch of 0 stands for any that divides.
+    """
+    here = getattr(layout, field)
+    bounds = {"micro_batch": global_batch or MOST_TRIED, "vpp": model.num_layers}
+    most = min(MOST_TRIED, bounds.get(field, num_chips))
+    below = (value for value in range(min(here, most), 0, -1) if value != here)
+    above = range(here + 1, most + 1)
+    found = []
+    for values in (below, above):
+        legal = (value for value in values if _legal(layout, field, value, model, num_chips, global_batch))
+        if (one := next(legal, None)) is not None:
+            found.append(one)
+    return tuple(found)
+
+
+def _legal(layout: Layout, field: str, value: int, model: Model, num_chips: int, global_batch: int) -> bool:
+    changed = msgspec.structs.replace(layout, **{field: value})
+    if field in ("tp", "pp", "cp"):
+        group = changed.tp * changed.pp * changed.cp
+        if num_chips % group:
+            return False
+        changed = msgspec.structs.replace(changed, dp=num_chips // group)
+    return changed.is_legal(model, num_chips, global_batch)

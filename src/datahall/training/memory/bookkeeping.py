@@ -1,0 +1,100 @@
+"""What a training framework keeps in memory besides the model: formats, copies, workspaces and slack.
+
+The fixed sizes were read off runs whose allocator was logged (SimuMax v1.2, Megatron-Core 0.14 with Transformer
+Engine 2.11 on B200): torch reserved 2.8 to 6.9 % more than it had allocated at the peak, 4.8 % in the mean of seven
+layouts; what remained unexplained of the allocated peak was 0.02 to 0.1 GiB, a cuBLAS workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from datahall.breakdown import Source
+from datahall.training.step.framework import Framework
+from datahall.workload.memory.activation import Saving
+from datahall.workload.memory.state import RECIPES, StateRecipe
+
+# fused: the gradient overwrites the 16-bit logits; wide: an fp32 softmax is kept beside them (Megatron's own loss);
+# eager: the framework's cross-entropy, which for a moment holds logits, log-softmax and the gradients of both
+Loss = Literal["fused", "wide", "eager"]
+
+MIB = 2.0**20
+LOGGED = Source("SimuMax v1.2, allocator logs of B200 runs (docs/b200)", "2026-05", "measured")
+USUAL = Source("usual sizes: NCCL 1–2 GB, CUDA context 0.5–1 GB", "2026-11", "estimate")
+
+
+class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
+    """How a framework uses memory; shares are of what its tensors take."""
+
+    recipe: StateRecipe = RECIPES["megatron"]
+    saving: Saving = Saving()
+    loss: Loss = "fused"
+    loss_bytes: float = 4.0  # of a value of the eager cross-entropy
+    frees_gradients: bool = False  # none between steps: each is allocated as backward reaches it
+    narrow_activations: bool = False  # a narrow format also keeps the inputs of the MLP's activation narrow
+    placeholders: bool = (
+        True  # one 16-bit gradient per shape of weight, though it is added to the wide buffer
+    )
+    pads_vocab: bool = True  # tables are padded to 128 rows per tensor-parallel chip
+    workspace_bytes: float = 64 * MIB  # cuBLAS
+    slack_fraction: float = 0.05  # reserved by the allocator and not in use
+    group_bytes: float = 0.3e9  # buffers of one NCCL communicator
+    context_bytes: float = 0.6e9  # CUDA context and loaded kernels
+    bucket_values: float = 5e8  # gradients in hand under ZeRO-2 and 3 (DeepSpeed's reduce_bucket_size)
+    sources: tuple[Source, ...] = (LOGGED, USUAL)
+
+
+_UNFUSED = Saving(flash=False, dropout=True)
+
+BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
+    {
+        "nemo": Bookkeeping(),
+        "mlperf": Bookkeeping(recipe=RECIPES["bf16-gradients"], narrow_activations=True),
+        "megatron-2022": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False),
+        # reduce and all-gather buckets of 5e8 16-bit values each
+        "megatron-deepspeed": Bookkeeping(
+            saving=_UNFUSED, loss="wide", placeholders=False, workspace_bytes=64 * MIB + 2e9
+        ),
+        "fsdp": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
+        "torchtitan": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        # MLPerf's adapters: frozen weights are kept in one byte
+        "mlperf-lora": Bookkeeping(recipe=RECIPES["fp8-parameters"], narrow_activations=True),
+        # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
+        "megatron-deepspeed-bf16": Bookkeeping(
+            recipe=StateRecipe(2.0, 6.0, 4.0, 8.0),
+            saving=_UNFUSED,
+            loss="wide",
+            placeholders=False,
+            workspace_bytes=64 * MIB + 2e9,
+        ),
+        # one process, weights, gradients and moments in bf16, cross-entropy of bf16 logits
+        "eager": Bookkeeping(
+            recipe=RECIPES["pure-bf16"],
+            saving=Saving(framework="huggingface-eager"),
+            loss="eager",
+            loss_bytes=2.0,
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+        ),
+        # the same compiled: what kernels between the products need is computed again, and so is the loss
+        "compiled": Bookkeeping(
+            recipe=RECIPES["pure-bf16"],
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+        ),
+    }
+)
+
+
+def bookkeeping_of(framework: Framework) -> Bookkeeping:
+    """The books of a framework; one we have not looked into keeps those of its kind of attention."""
+    if framework.name in BOOKS:
+        return BOOKS[framework.name]
+    return BOOKS["nemo" if framework.flash_attention else "megatron-2022"]

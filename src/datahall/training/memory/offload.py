@@ -1,0 +1,234 @@
+"""What leaves a chip's memory for the host's or for NVMe: bytes moved, the bandwidth that takes, and what shows.
+
+    optimizer    gradients go down, the host updates, 16-bit weights come back; once a step
+    parameters   each micro-batch fetches its weights for forward and again for backward
+    activations  what forward keeps goes down beside it and comes back beside backward
+
+Traffic hides behind the kernels it runs beside: forward is a third of a micro-batch, backward two thirds.
+References: Ren et al. (2021), ZeRO-Offload; Rajbhandari et al. (2021), ZeRO-Infinity; Isaev et al. (2023), Calculon.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from datahall.errors import ScenarioError
+from datahall.training.host import Host
+from datahall.training.layout.choices import OFFLOADS, TIERS
+from datahall.training.layout.layout import Column, Space
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.step.shard import shard_bytes
+from datahall.training.step.stage import in_flight
+from datahall.units import fmt
+from datahall.workload.memory.state import StateRecipe
+
+if TYPE_CHECKING:
+    from datahall.training.step.framework import Framework
+    from datahall.training.step.step import Job, Share
+
+WEIGHT_BYTES = 2.0  # of a weight as it is multiplied
+FORWARD = 1.0 / 3.0  # share of a micro-batch
+MEMORY_SHARE = 0.8  # of the host's memory bandwidth that a streaming update reaches, as on the chip
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """What each chip of a space has to move, as columns [B]: weights and activations of one micro-batch, own share."""
+
+    owned_values: Column  # parameters whose state this chip keeps
+    weight_bytes: Column  # of its weights as they lie outside
+    kept_bytes: Column  # activations of one micro-batch
+    num_in_flight: Column  # micro-batches whose activations lie outside at once
+
+
+def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_micro: Column) -> Traffic:
+    """The traffic of every layout from its share of the parameters; activations only where they move."""
+    spread, cut = space.zero >= 1, space.zero >= 3
+    owned = share.dense / np.where(spread, space.sharers, 1.0)
+    owned = owned + share.expert / np.where(spread, space.expert_sharers, 1.0)
+    weights = share.dense / np.where(cut, space.sharers, 1.0)
+    weights = weights + share.expert / np.where(cut, space.expert_sharers, 1.0)
+    kept = np.zeros(len(space))
+    if bool((space.offloaded("activations") > 0).any()):
+        by_kind = shard_bytes(job, space, books).kept
+        kept = sum((count * by_kind[kind] for kind, count in job.model.layer_groups()), kept) / space.pp
+    return Traffic(
+        owned_values=owned,
+        weight_bytes=WEIGHT_BYTES * weights,
+        kept_bytes=kept,
+        num_in_flight=in_flight("1f1b", num_micro, space.pp, space.vpp, 0),
+    )
+
+
+class Exposed(msgspec.Struct, frozen=True, kw_only=True):
+    """What offloading adds to a step [s], by part."""
+
+    optimizer_s: Column
+    parameters_s: Column
+    activations_s: Column
+
+    @property
+    def total_s(self) -> Column:
+        return self.optimizer_s + self.parameters_s + self.activations_s
+
+
+def exposed_times(
+    host: Host, framework: Framework, space: Space, traffic: Traffic, slot_s: Column, num_micro: Column
+) -> Exposed:
+    """What the kernels do not hide of the traffic of every layout [s]; nothing where nothing is offloaded."""
+    if not space.offload.any():
+        none = np.zeros(len(space))
+        return Exposed(optimizer_s=none, parameters_s=none, activations_s=none)
+    rates = {what: _rates(host, space, what) for what in OFFLOADS}
+    forward_s, backward_s = FORWARD * slot_s, (1.0 - FORWARD) * slot_s
+    weights_s = traffic.weight_bytes / rates["parameters"]
+    kept_s = traffic.kept_bytes / rates["activations"]
+    weights_only = np.maximum(0.0, weights_s - forward_s) + np.maximum(0.0, weights_s - backward_s)
+    # weights come up beside forward while activations go down; in backward both come up
+    both = np.maximum(0.0, np.maximum(weights_s, kept_s) - forward_s)
+    both = both + np.maximum(0.0, weights_s + kept_s - backward_s)
+    return Exposed(
+        optimizer_s=_update(host, framework, space, traffic, rates["optimizer"], backward_s),
+        parameters_s=num_micro * weights_only,
+        activations_s=num_micro * (both - weights_only),
+    )
+
+
+def _rates(host: Host, space: Space, what: str) -> Column:
+    """Rate to where a part lies; infinite where it stays on the chip."""
+    place = space.offloaded(what)
+    table = [inf, *(host.tier_bytes_per_s(tier) for tier in TIERS)]
+    for at, tier in enumerate(TIERS, start=1):
+        if not isfinite(table[at]) and bool((place == at).any()):
+            raise ScenarioError(
+                f"{what} cannot go to {tier}: the catalogue knows no bandwidth of it for this chip",
+                hint="--offload to the host" if tier == "nvme" else "a chip whose host link is known",
+            )
+    return np.array(table)[place]
+
+
+def _update(
+    host: Host, framework: Framework, space: Space, traffic: Traffic, rate: Column, backward_s: Column
+) -> Column:
+    """Gradients down beside the last backward, then the host's update; drives and the way back run beside that."""
+    place = space.offloaded("optimizer")
+    recipe = bookkeeping_of(framework).recipe
+    down_s = traffic.owned_values * framework.gradient_bytes / rate
+    up_s = traffic.owned_values * WEIGHT_BYTES / rate
+    update_s = _update_time(host, recipe, traffic.owned_values)
+    drives_s = np.where(place == 2, 2.0 * recipe.optimizer * traffic.owned_values / rate, 0.0)
+    longest = np.maximum(np.maximum(up_s, update_s), drives_s)
+    return np.where(place > 0, np.maximum(0.0, down_s - backward_s) + longest, 0.0)
+
+
+def _update_time(host: Host, recipe: StateRecipe, owned_values: Column) -> Column:
+    """Time in which the host reads and writes the state it updates [s]; 0 where its rate is unknown."""
+    if not isfinite(host.memory_bytes_per_s):
+        return np.zeros(np.shape(owned_values))
+    touched = 2.0 * recipe.optimizer + recipe.gradient + WEIGHT_BYTES
+    return owned_values * touched / (MEMORY_SHARE * host.memory_bytes_per_s)
+
+
+def held_bytes(traffic: Traffic, books: Bookkeeping) -> dict[str, Column]:
+    """What each part would take outside the chip [B]."""
+    return {
+        "optimizer": books.recipe.optimizer * traffic.owned_values,
+        "parameters": traffic.weight_bytes,
+        "activations": traffic.kept_bytes * traffic.num_in_flight,
+    }
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One part that one layout moves out: what that saves, moves, needs and shows."""
+
+    what: str
+    tier: str
+    held_bytes: float  # outside, per chip
+    capacity_bytes: float  # there, per chip
+    moved_bytes: float  # per step and chip, both ways
+    needed_bytes_per_s: float  # to stay hidden
+    there_bytes_per_s: float
+    exposed_s: float
+
+    @property
+    def keeps_up(self) -> bool:
+        return self.needed_bytes_per_s <= self.there_bytes_per_s
+
+    @property
+    def fits(self) -> bool:
+        """Whether the tier holds it; what nobody published is not held against it."""
+        return not self.held_bytes > self.capacity_bytes
+
+    @property
+    def sentence(self) -> str:
+        """One line for a person."""
+        needed, there = (
+            fmt(one, "bytes_per_s", 3) for one in (self.needed_bytes_per_s, self.there_bytes_per_s)
+        )
+        rate = f"{needed} needed to hide, {there} there"
+        shown = fmt(self.exposed_s, "s", 3)
+        own = self.what == "optimizer" and self.keeps_up
+        shows = f"the host's own update shows: {shown}" if own else f"{shown} of the step shows"
+        verdict = "keeps up" if self.keeps_up else "does not keep up"
+        room = (
+            ""
+            if self.fits
+            else f"; {fmt(self.held_bytes - self.capacity_bytes, 'bytes', 3)} more than the {self.tier} has"
+        )
+        return f"{self.what} on {self.tier} {verdict}: {rate}, {shows}{room}"
+
+
+def offload_lines(
+    host: Host,
+    framework: Framework,
+    books: Bookkeeping,
+    space: Space,
+    traffic: Traffic,
+    slot_s: Column,
+    num_micro: Column,
+) -> tuple[Line, ...]:
+    """Every part that the first layout of a space moves out."""
+    exposed = exposed_times(host, framework, space, traffic, slot_s, num_micro)
+    owned, weights, kept = (
+        float(one[0]) for one in (traffic.owned_values, traffic.weight_bytes, traffic.kept_bytes)
+    )
+    slot, micro = float(slot_s[0]), float(num_micro[0])
+    recipe = books.recipe
+    drives = 2.0 * recipe.optimizer * owned
+    held = {what: float(column[0]) for what, column in held_bytes(traffic, books).items()}
+    moved = {
+        "optimizer": (framework.gradient_bytes + WEIGHT_BYTES) * owned,
+        "parameters": 2.0 * micro * weights,
+        "activations": 2.0 * micro * kept,
+    }
+    update_s = float(_update_time(host, recipe, traffic.owned_values)[0])
+    windows = {
+        "optimizer": (1.0 - FORWARD) * slot,
+        "parameters": FORWARD * slot,
+        "activations": FORWARD * slot,
+    }
+    in_window = {"optimizer": framework.gradient_bytes * owned, "parameters": weights, "activations": kept}
+    found = []
+    for what in OFFLOADS:
+        place = int(space.offloaded(what)[0])
+        if place:
+            tier = TIERS[place - 1]
+            needed = in_window[what] / windows[what]
+            if what == "optimizer" and update_s:
+                needed = max(needed, (drives if tier == "nvme" else WEIGHT_BYTES * owned) / update_s)
+            found.append(
+                Line(
+                    what=what,
+                    tier=tier,
+                    held_bytes=held[what],
+                    capacity_bytes=host.tier_bytes(tier),
+                    moved_bytes=moved[what] + (drives if what == "optimizer" and tier == "nvme" else 0.0),
+                    needed_bytes_per_s=needed,
+                    there_bytes_per_s=host.tier_bytes_per_s(tier),
+                    exposed_s=float(getattr(exposed, f"{what}_s")[0]),
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,284 @@
+"""Peak memory of a training step per chip, for every layout of a space and for every stage of one layout.
+
+    peak = state + in flight · Σ layers kept + the widest moment at work + buffers
+    state    weights, gradients and optimizer under ZeRO; experts have their own number of replicas
+    moment   backward of a layer (recomputed tensors and gradients in hand), or on the last stage loss and head
+    total    = peak · (1 + slack of the allocator) + communicators + context
+
+References: Rajbhandari et al. (2020), ZeRO; Korthikanti et al. (2022), Reducing Activation Recomputation.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import msgspec
+import numpy as np
+
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Layer, Model
+from datahall.training.layout.layout import Column, Layout, Space, unique_rows
+from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.compression import kept_column
+from datahall.training.step.shard import (
+    COPY_BYTES,
+    ShardBytes,
+    placeholder_values,
+    shard_bytes,
+    stage_parameters,
+)
+from datahall.training.step.stage import Run, in_flight, stage_runs
+from datahall.training.step.step import Job
+from datahall.workload.memory.state import ChipParameters, state_bytes
+from datahall.workload.parameters import count_parameters, layer_parameters
+
+PARTS = (
+    "weight_bytes",
+    "gradient_bytes",
+    "optimizer_bytes",
+    "activation_bytes",
+    "working_bytes",
+    "buffer_bytes",
+)
+VOCAB_ROWS = 128.0  # Megatron pads its tables to this many rows per tensor-parallel chip
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fullest stage of each layout takes on one chip, as columns [B]."""
+
+    stage: Column  # the stage that peaks
+    weight_bytes: Column
+    gradient_bytes: Column
+    optimizer_bytes: Column
+    activation_bytes: Column  # saved tensors of all micro-batches in flight
+    working_bytes: Column  # loss and head, or the layer whose backward runs
+    buffer_bytes: Column  # gradient placeholders and library workspaces
+    slack_bytes: Column
+    outside_bytes: Column  # communicators and context, which the allocator does not see
+    limit_bytes: float
+
+    @property
+    def allocated_bytes(self) -> Column:
+        """What `torch.cuda.max_memory_allocated` would say."""
+        return np.asarray(sum(getattr(self, name) for name in PARTS))
+
+    @property
+    def reserved_bytes(self) -> Column:
+        """What `torch.cuda.max_memory_reserved` would say."""
+        return self.allocated_bytes + self.slack_bytes
+
+    @property
+    def total_bytes(self) -> Column:
+        """What `nvidia-smi` would say."""
+        return self.reserved_bytes + self.outside_bytes
+
+    @property
+    def headroom_bytes(self) -> Column:
+        """What is left of the chip; below zero it does not fit."""
+        return self.limit_bytes - self.total_bytes
+
+
+class StageMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of alike stages of one layout."""
+
+    run: Run
+    memory: Memory
+    num_in_flight: float
+    holds_embedding: bool
+    holds_head: bool
+
+
+def chip_memory_bytes(chip: Chip) -> float:
+    """Memory that a process can have [B]: as the driver reports it, else as sold."""
+    return chip.visible_memory_bytes if isfinite(chip.visible_memory_bytes) else chip.memory_bytes
+
+
+def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = "1f1b") -> Memory:
+    """The fullest stage of every layout of a space."""
+    shards = shard_bytes(job, space, books)
+    num_micro = micro_batches(job, space)
+    best = {name: np.zeros(len(space)) for name in ("stage", *PARTS)}
+    highest = np.full(len(space), -1.0)
+    cuts, index = unique_rows((space.pp, space.vpp, space.split))
+    order = np.argsort(index, kind="stable")
+    bounds = np.searchsorted(index[order], np.arange(len(cuts) + 1))
+    for place, (pp, vpp, split) in enumerate(cuts):
+        here = order[bounds[place] : bounds[place + 1]]
+        rows, sums = space.keep(here), _taken(shards, here)
+        for run in stage_runs(job.model, int(pp), int(vpp), space.splits[int(split)]):
+            parts = _stage(job, rows, sums, num_micro[here], run, books, schedule)
+            total = np.asarray(sum(parts.values()))
+            fuller = total > highest[here]
+            at = here[fuller]
+            highest[at] = total[fuller]
+            best["stage"][at] = run.first
+            for name in PARTS:
+                best[name][at] = parts[name][fuller]
+    return _memory(best, space, chip, books)
+
+
+def stage_memories(
+    job: Job, chip: Chip, layout: Layout, books: Bookkeeping, *, schedule: str = "1f1b"
+) -> tuple[StageMemory, ...]:
+    """Every run of alike stages of one layout, first to last."""
+    space = Space.of(layout)
+    shards, num_micro = shard_bytes(job, space, books), micro_batches(job, space)
+    found = []
+    for run in stage_runs(job.model, layout.pp, layout.vpp, layout.split):
+        parts = _stage(job, space, shards, num_micro, run, books, schedule)
+        held = in_flight(schedule, num_micro, space.pp, space.vpp, run.first)
+        found.append(
+            StageMemory(
+                run=run,
+                memory=_memory(parts | {"stage": np.array([float(run.first)])}, space, chip, books),
+                num_in_flight=float(held[0]),
+                holds_embedding=run.first == 0,
+                holds_head=run.last == layout.pp - 1,
+            )
+        )
+    return tuple(found)
+
+
+def micro_batches(job: Job, space: Space) -> Column:
+    """Micro-batches per data-parallel rank and step."""
+    return np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
+
+
+def _memory(parts: dict[str, Column], space: Space, chip: Chip, books: Bookkeeping) -> Memory:
+    allocated = np.asarray(sum(parts[name] for name in PARTS))
+    groups = sum(
+        np.asarray(getattr(space, name) > 1, dtype=np.float64) for name in ("tp", "cp", "dp", "pp", "ep")
+    )
+    return Memory(
+        **parts,
+        slack_bytes=allocated * books.slack_fraction,
+        outside_bytes=books.context_bytes + books.group_bytes * np.asarray(groups),
+        limit_bytes=chip_memory_bytes(chip),
+    )
+
+
+def _taken(shards: ShardBytes, here: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ShardBytes:
+    def take(columns: dict[Layer, Column]) -> dict[Layer, Column]:
+        return {kind: column[here] for kind, column in columns.items()}
+
+    return ShardBytes(
+        kept=take(shards.kept),
+        redone=take(shards.redone),
+        in_hand=take(shards.in_hand),
+        at_loss=shards.at_loss[here],
+        at_head=shards.at_head[here],
+    )
+
+
+def _stage(
+    job: Job, rows: Space, shards: ShardBytes, num_micro: Column, run: Run, books: Bookkeeping, schedule: str
+) -> dict[str, Column]:
+    """The parts of one stage; the first of a run, which holds the most."""
+    last = np.asarray(rows.pp - 1 == run.last)
+    head_values = _table_values(job.model, rows, books)
+    kept = np.asarray(sum(count * shards.kept[kind] for kind, count in run.layers))
+    held = in_flight(schedule, num_micro, rows.pp, rows.vpp, run.first)
+    # offloaded, two layers stay: one on its way and the one at work
+    near = 2.0 * _highest([shards.kept[kind] for kind, _ in run.layers], len(rows))
+    stays = np.where(rows.offloaded("activations") > 0, np.minimum(held * kept, near), held * kept)
+    layer = _highest([shards.redone[kind] + shards.in_hand[kind] for kind, _ in run.layers], len(rows))
+    trained = not job.adapters_only
+    head_copy = COPY_BYTES * head_values if books.placeholders and trained else 0.0
+    working = np.where(last, np.maximum(np.maximum(shards.at_loss, shards.at_head + head_copy), layer), layer)
+    kinds = tuple(kind for kind, _ in run.layers)
+    copies = (
+        COPY_BYTES * placeholder_values(job.model, kinds) / rows.tp if books.placeholders and trained else 0.0
+    )
+    parts = {
+        **_state(job, rows, run, books, head_values, schedule),
+        "activation_bytes": stays,
+        "working_bytes": working,
+        "buffer_bytes": np.zeros(len(rows)) + copies + books.workspace_bytes,
+    }
+    if not books.frees_gradients:
+        return parts
+    one = _highest([shards.kept[kind] for kind, _ in run.layers], len(rows))
+    return _freed(parts, alone=last & (rows.pp == 1) & (num_micro == 1), one_layer=one, backward=layer)
+
+
+def _freed(
+    parts: dict[str, Column],
+    *,
+    alone: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    one_layer: Column,
+    backward: Column,
+) -> dict[str, Column]:
+    """The higher of two moments where a step has one micro-batch: its loss, when no gradient exists yet, and the end of
+    its backward, when all do and one layer's tensors are left."""
+    early = parts["activation_bytes"] + parts["working_bytes"]
+    late = parts["gradient_bytes"] + one_layer + backward
+    at_end = alone & (late > early)
+    return parts | {
+        "gradient_bytes": np.where(alone & ~at_end, 0.0, parts["gradient_bytes"]),
+        "activation_bytes": np.where(at_end, one_layer, parts["activation_bytes"]),
+        "working_bytes": np.where(at_end, backward, parts["working_bytes"]),
+    }
+
+
+def _state(
+    job: Job, rows: Space, run: Run, books: Bookkeeping, table_values: Column, schedule: str
+) -> dict[str, Column]:
+    """Weights, gradients and optimizer; under ZeRO-2 and 3 with what is gathered or not yet spread."""
+    sharded, replicated, expert = stage_parameters(job.model, run.layers)
+    tables = _num_tables(job.model, rows, run)
+    copies = 2.0 if schedule == "dualpipe" else 1.0  # it runs both directions, so a chip holds two stages
+    chip = ChipParameters(
+        copies * (sharded / rows.tp + replicated + tables * table_values),
+        copies * expert / rows.expert_ways,
+    )
+    replicas = rows.sharers
+    state = state_bytes(chip, books.recipe, zero=rows.zero, dp=replicas, expert_dp=rows.expert_sharers)
+    whole = np.asarray(chip.dense + chip.expert)
+    unit = np.maximum(_largest_unit(job.model, run, rows), tables * table_values)
+    gathered = np.minimum(COPY_BYTES * whole, 2.0 * COPY_BYTES * unit)
+    bucket = books.recipe.gradient * np.minimum(np.minimum(whole, unit), books.bucket_values)
+    frozen = 0.0 if job.adapters_only else 1.0
+    spread, shared = rows.zero >= 2, rows.zero >= 3
+    weights = np.asarray(state.weight_bytes) + np.where(shared & (replicas > 1), gathered, 0.0)
+    gradients = np.asarray(state.gradient_bytes) + np.where(spread & (replicas > 1), bucket, 0.0)
+    # no more than all weights, and beside wide ones the copies they are multiplied as
+    most = books.recipe.weight + (COPY_BYTES if books.recipe.weight > COPY_BYTES else 0.0)
+    fetched = np.where(rows.offloaded("parameters") > 0, np.minimum(weights, gathered), weights)
+    error = kept_column(rows.compression) * whole  # what compression fed back has to be kept
+    stays = np.where(rows.offloaded("optimizer") > 0, 0.0, frozen)
+    return {
+        "weight_bytes": np.minimum(fetched, most * whole),
+        "gradient_bytes": frozen * (np.minimum(gradients, books.recipe.gradient * whole) + error),
+        "optimizer_bytes": stays * np.asarray(state.optimizer_bytes),
+    }
+
+
+def _num_tables(model: Model, rows: Space, run: Run) -> Column:
+    """Token tables and heads on a stage: both on a single one, else one at either end."""
+    alone = 1.0 if model.tied_embeddings else 2.0
+    at_end = (run.first == 0) | (rows.pp - 1 == run.last)
+    return np.where(rows.pp == 1, alone, np.where(at_end, 1.0, 0.0))
+
+
+def _table_values(model: Model, rows: Space, books: Bookkeeping) -> Column:
+    """Values of the token table or the head on one chip."""
+    step = VOCAB_ROWS * rows.tp if books.pads_vocab else rows.tp
+    return np.ceil(model.vocab / step) * step / rows.tp * model.hidden
+
+
+def _largest_unit(model: Model, run: Run, rows: Space) -> Column:
+    """Parameters of the largest layer of a stage on one chip: what fully sharded weights are gathered by."""
+    sizes = []
+    for kind, _ in run.layers:
+        each = layer_parameters(model, kind)
+        sizes.append(each.sharded / rows.tp + each.replicated + each.expert / rows.expert_ways)
+    return _highest(sizes, len(rows))
+
+
+def _highest(columns: list[Column], length: int) -> Column:
+    return np.max(columns, axis=0) if columns else np.zeros(length)
+
+
+def least_state_bytes(job: Job, num_chips: int, books: Bookkeeping) -> float:
+    """Training state of one chip if everything were spread evenly over all of them [B]: no layout takes less."""
+    return books.recipe.total * count_parameters(job.model).total / num_chips

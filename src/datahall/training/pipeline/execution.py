@@ -1,0 +1,309 @@
+"""One training step, simulated: kernels and exchange on a pipeline schedule, and every replica waiting for the slowest.
+
+Replicas of a data-parallel group do the same work, so one is played for all; only stragglers tell them apart,
+and then only those that could be the slowest are played.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.errors import ScenarioError
+from datahall.training.cluster import Cluster
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.pipeline.bubble import bubble_time
+from datahall.training.pipeline.schedule import Schedule, schedule
+from datahall.training.pipeline.simulate import Played, simulate
+from datahall.training.pipeline.straggler import Stragglers, stage_speeds
+from datahall.training.step.framework import Framework
+from datahall.training.step.stage_work import StageWork, stage_work
+from datahall.training.step.step import Job, StepTimes, step_times
+from datahall.workload.flops import mfu_fraction, training_flop_per_token
+
+Floats = NDArray[np.float64]
+NUM_STEPS = 8  # drawn where chips jitter
+
+
+OF_WHICH = ("redone_s", "uneven_s")  # inside other parts
+# part of a step -> what a person calls it
+PART_NAMES = {
+    "kernels_s": "kernels",
+    "redone_s": "of which recomputed",
+    "uneven_s": "of which waiting for the busiest experts",
+    "exchange_s": "tensor and expert exchange",
+    "beside_s": "slowed by what runs beside",
+    "messages_s": "messages between stages",
+    "bubble_s": "bubble",
+    "data_s": "gradients and parameters",
+    "optimizer_s": "optimizer",
+    "offload_s": "traffic to the host",
+    "fixed_s": "once a step",
+    "slowest_s": "waiting for the slowest rank",
+}
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """A step taken apart on its slowest stage [s]."""
+
+    kernels_s: float
+    redone_s: float  # of which run again: recomputed forwards
+    exchange_s: float  # tensor and expert exchange that nothing hides
+    beside_s: float  # kernels slowed, or waiting, by what runs beside them
+    messages_s: float  # between stages
+    bubble_s: float
+    data_s: float  # gradients and parameters that nothing hides
+    optimizer_s: float
+    fixed_s: float
+    slowest_s: float  # waiting for the slowest rank
+    offload_s: float = 0.0  # traffic to host or NVMe that nothing hides
+    uneven_s: float = 0.0  # of kernels and exchange: waiting for the rank with the most routed tokens
+
+    @property
+    def step_s(self) -> float:
+        return (
+            self.kernels_s + self.exchange_s + self.beside_s + self.messages_s + self.bubble_s
+            + self.data_s + self.optimizer_s + self.offload_s + self.fixed_s + self.slowest_s
+        )  # fmt: skip
+
+
+class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A simulated step, and the closed form beside it."""
+
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    framework: Framework
+    stragglers: Stragglers
+    plan: Schedule
+    stages: StageWork
+    closed: StepTimes
+    played: Played  # a replica without stragglers
+    slowest: Played  # the replica that everyone waited for in the first step
+    steps_s: Floats  # each step drawn; one where nothing is left to chance
+    num_played: int  # replicas played, all steps together
+
+    @property
+    def step_s(self) -> float:
+        """Mean over the steps drawn."""
+        return float(self.steps_s.mean())
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.job.global_batch * self.job.seq / self.step_s
+
+    @property
+    def mfu_fraction(self) -> float:
+        """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
+        flop = training_flop_per_token(self.job.model, float(self.job.seq))
+        peak_flop_per_s = self.cluster.chip.peak(self.job.precision.compute)
+        return float(mfu_fraction(self.tokens_per_s, flop, self.cluster.num_chips, peak_flop_per_s))
+
+    @property
+    def heaviest(self) -> int:
+        """The stage with the most work, the first of equals."""
+        work = self.stages.work
+        each_s = self.plan.num_visits * (work.forward_s + work.input_s + work.weight_s)
+        stages_s = each_s.reshape(self.plan.num_stages, -1).sum(axis=1)
+        return int(np.argmax(stages_s >= (1.0 - 1e-9) * stages_s.max()))
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The simulated step on its heaviest stage."""
+        stage, stages, closed = self.heaviest, self.stages, self.closed
+        mine = slice(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
+        visits, position = self.plan.num_visits[mine], self.plan.position[mine]
+        layers = float((visits * stages.layers[position]).sum())
+        ends = (
+            float((visits * (position == 0)).sum()),
+            float((visits * (position == self.plan.num_parts - 1)).sum()),
+        )
+        kernels_s = layers * sum(stages.layer.kernels_s)
+        kernels_s += ends[0] * sum(stages.first.kernels_s) + ends[1] * sum(stages.last.kernels_s)
+        exchange_s = layers * sum(stages.layer.exchange_s)
+        busy_s, free_s = float(self.played.busy_s[stage]), self.played.kernels_s
+        messages_s = self._num_messages(stage) * stages.work.blocked_s
+        opened_s = float(self.played.start_s[:, 0].min())
+        data_s = opened_s + self.played.makespan_s - free_s + self.data_exposed_s
+        optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
+        offload_s = float(closed.offload_s[0])
+        alone_s = self.played.makespan_s + self.data_exposed_s + optimizer_s + offload_s + fixed_s
+        return Parts(
+            kernels_s=kernels_s,
+            redone_s=layers * stages.layer.redone_s,
+            uneven_s=layers * stages.layer.uneven_s,
+            exchange_s=exchange_s,
+            beside_s=_clean(busy_s - kernels_s - exchange_s, busy_s),
+            messages_s=messages_s,
+            bubble_s=_clean(free_s - opened_s - busy_s - messages_s, free_s),
+            data_s=data_s,
+            optimizer_s=optimizer_s,
+            fixed_s=fixed_s,
+            slowest_s=self.step_s - alone_s,
+            offload_s=offload_s,
+        )
+
+    @property
+    def closed_parts(self) -> Parts:
+        """The closed form in the same parts."""
+        closed, num_micro = self.closed, float(self.closed.num_micro[0])
+        kernels_s = num_micro * float(closed.compute_s[0])
+        exchange_s = num_micro * float(closed.tensor_s[0] + closed.expert_s[0])
+        messages_s = num_micro * float(closed.pipeline_s[0])
+        in_slots_s = num_micro * float(closed.slot_s[0])
+        bubble_s = self._closed_bubble()
+        alone_s = in_slots_s + float(
+            closed.bubble_s[0]
+            + closed.data_s[0]
+            + closed.optimizer_s[0]
+            + closed.offload_s[0]
+            + closed.fixed_s[0]
+        )
+        growth = float(closed.step_s[0]) / alone_s
+        total_s = alone_s + bubble_s - float(closed.bubble_s[0])
+        return Parts(
+            kernels_s=kernels_s,
+            redone_s=0.0,
+            exchange_s=exchange_s,
+            beside_s=_clean(in_slots_s - kernels_s - exchange_s - messages_s, in_slots_s),
+            messages_s=messages_s,
+            bubble_s=bubble_s,
+            data_s=float(closed.data_s[0]),
+            optimizer_s=float(closed.optimizer_s[0]),
+            fixed_s=float(closed.fixed_s[0]),
+            slowest_s=(growth - 1.0) * total_s,
+            offload_s=float(closed.offload_s[0]),
+        )
+
+    @property
+    def data_exposed_s(self) -> float:
+        """Gradient and parameter exchange that the framework never hides [s]."""
+        return float(self.closed.data_s[0]) * (2.0 if self.plan.name == "dualpipe" else 1.0)
+
+    @property
+    def hidden_s(self) -> dict[str, float]:
+        """Exchange of the heaviest stage that ran beside kernels in one step [s]."""
+        parts, stage, work = self.parts, self.heaviest, self.stages.work
+        num_micro = float(self.closed.num_micro[0])
+        mine = slice(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
+        layers = float((self.plan.num_visits[mine] * self.stages.layers[self.plan.position[mine]]).sum())
+        whole_data_s = float((work.gather_s + work.reduce_s)[mine].sum()) + self.data_exposed_s
+        return {
+            "tensor": max(0.0, layers * self.stages.tensor_whole_s - parts.exchange_s),
+            "messages": self._num_messages(stage) * (self.stages.message_s - work.blocked_s),
+            "data": max(0.0, whole_data_s - parts.data_s),
+            "parameters": max(0.0, num_micro * float(self.closed.gathered_s[0]) - parts.beside_s),
+        }
+
+    def _num_messages(self, stage: int) -> int:
+        """Messages that a stage sends in a step."""
+        places = np.arange(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
+        count = 0
+        for target in (self.plan.before[places], self.plan.after[places]):
+            away = (target >= 0) & (target // self.plan.num_chunks != stage)
+            count += int(self.plan.num_visits[places][away].sum())
+        return count
+
+    def _closed_bubble(self) -> float:
+        if self.plan.name in ("gpipe", "1f1b", "interleaved"):
+            return float(self.closed.bubble_s[0])
+        work = self.stages.work
+        mean_s = [float(one.mean()) for one in (work.forward_s, work.input_s, work.weight_s)]
+        return bubble_time(
+            self.plan.name,
+            num_stages=self.plan.num_stages,
+            forward_s=mean_s[0] + work.blocked_s,
+            input_s=mean_s[1] + work.blocked_s,
+            weight_s=mean_s[2],
+        )
+
+
+def _clean(rest_s: float, whole_s: float) -> float:
+    """What is left of a whole, or nothing where that is rounding."""
+    return rest_s if abs(rest_s) > 1e-12 * whole_s else 0.0
+
+
+def simulate_step(
+    job: Job,
+    cluster: Cluster,
+    layout: Layout,
+    framework: Framework,
+    *,
+    order: str = "",
+    stragglers: Stragglers = Stragglers(),  # noqa: B008  # frozen
+    seed: int = 0,
+    num_steps: int = NUM_STEPS,
+) -> Execution:
+    """Play a step; `order` is a schedule's name (default 1F1B, interleaved where there are virtual stages).
+
+    Jitter that is asked for takes the place of what the framework's constants say of it.
+    """
+    layout.check(job.model, cluster.num_chips, job.global_batch)
+    stragglers.check()
+    name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
+    if name == "interleaved" and layout.vpp == 1 and layout.pp > 1:
+        raise ScenarioError("interleaved stages need at least two chunks each", hint="--vpp 2 or more")
+    num_micro = job.global_batch // (layout.dp * layout.micro_batch)
+    plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
+    closed = step_times(job, cluster, Space.of(layout), framework)
+    stages = stage_work(job, cluster, layout, framework, plan, closed)
+    played = simulate(plan, stages.work)
+    twice = 2.0 if name == "dualpipe" else 1.0
+    once_s = float(closed.optimizer_s[0] + closed.offload_s[0] + closed.fixed_s[0])
+    rest_s = twice * float(closed.data_s[0]) + once_s
+    growth = (
+        1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
+    )
+    steps_s, slowest, num_played = [], played, 1
+    for step in range(num_steps if stragglers.jitter_fraction else 1):
+        speeds = stage_speeds(
+            stragglers,
+            num_replicas=layout.dp,
+            num_stages=layout.pp,
+            num_chips=layout.tp * layout.cp,
+            num_domain=cluster.num_domain,
+            seed=seed,
+            step=step,
+        )
+        worst, count = _slowest_replica(plan, stages, played, speeds)
+        num_played += count
+        slowest = worst if step == 0 else slowest
+        steps_s.append((worst.makespan_s + rest_s) * growth)
+    return Execution(
+        job=job,
+        cluster=cluster,
+        layout=layout,
+        framework=framework,
+        stragglers=stragglers,
+        plan=plan,
+        stages=stages,
+        closed=closed,
+        played=played,
+        slowest=slowest,
+        steps_s=np.array(steps_s),
+        num_played=num_played,
+    )
+
+
+def _slowest_replica(plan: Schedule, stages: StageWork, alone: Played, speeds: Floats) -> tuple[Played, int]:
+    """The replica that ends last.
+
+    A replica whose slowest stage takes f times as long ends before f times the replica without stragglers, so
+    replicas are played from the highest bound down until no bound is above the slowest found.
+    """
+    distinct = np.unique(speeds, axis=0)
+    bounds = alone.makespan_s * np.maximum(1.0, distinct.max(axis=1))
+    worst, count, num_runs = alone, 0, int((bounds > alone.makespan_s).sum())
+    found_s = alone.makespan_s if bool((distinct >= 1.0).all()) else 0.0
+    for which in np.argsort(-bounds, kind="stable").tolist():
+        if bounds[which] <= found_s:
+            break
+        run = simulate(plan, stages.work, distinct[which], num_runs=num_runs)
+        count += 1
+        if run.makespan_s > found_s:
+            worst, found_s = run, run.makespan_s
+    return worst, count

@@ -1,0 +1,194 @@
+"""What each pipeline stage does for one micro-batch, from the kernels and exchange of a job.
+
+The closed form of `step.py` knows one slot, the slowest stage's; here its layers are cut over the stages, its
+kernels into forward, backward for the input and backward for the weights, and its exchange over both.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.training.cluster import Cluster
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.pipeline.schedule import Schedule
+from datahall.training.pipeline.simulate import Work
+from datahall.training.step.communication import group_times
+from datahall.training.step.experts import expert_exchange
+from datahall.training.step.framework import Framework
+from datahall.training.step.launch import OUTSIDE
+from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step.stage import part_layers
+from datahall.training.step.step import (
+    Job,
+    StepTimes,
+    accumulation_time,
+    data_exchange,
+    kernel_times,
+    operator_times,
+    pipeline_exchange,
+    tensor_exchange,
+)
+from datahall.workload.parameters import count_parameters
+
+Floats = NDArray[np.float64]
+NIC_TAX = 0.02  # share of a chip's arithmetic that a collective over the network takes; Calculon, Isaev et al. (2023)
+PARAMETER_BYTES = 2.0  # of a gathered parameter
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """One micro-batch on one layer, or on what lies outside them: forward, backward for input and for weights [s]."""
+
+    kernels_s: tuple[float, float, float]
+    exchange_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    redone_s: float = 0.0  # forward kernels run again, inside the backward for input
+    uneven_s: float = 0.0  # of kernels and exchange: waiting for the rank with the most routed tokens
+
+    @property
+    def total_s(self) -> Floats:
+        return np.add(self.kernels_s, self.exchange_s, dtype=np.float64)
+
+
+class StageWork(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of every place, what it was made of, and the exchange that stays hidden."""
+
+    work: Work
+    layers: NDArray[np.int64]  # by part of the model
+    layer: Layer
+    first: Layer  # embedding
+    last: Layer  # final norm, head and loss
+    beside_ratio: float  # a stage with parameters gathered beside its kernels over one without
+    tensor_whole_s: float  # tensor and expert exchange of one layer and micro-batch, hidden or not
+    message_s: float  # one message between stages
+    data_whole_s: float  # gradients and parameters, hidden or not
+
+
+def stage_work(
+    job: Job, cluster: Cluster, layout: Layout, framework: Framework, plan: Schedule, closed: StepTimes
+) -> StageWork:
+    """Durations for every place of a schedule."""
+    space = Space.of(layout)
+    whole = msgspec.structs.replace(
+        framework, tensor_exposed=1.0, expert_exposed=1.0, pipeline_exposed=1.0, data_exposed=1.0
+    )
+    layer, first, last = _layers(job, cluster, layout, framework, space)
+    alone_s = float(closed.compute_s[0] + closed.tensor_s[0] + closed.expert_s[0])
+    beside_ratio = float(closed.slot_s[0] - closed.pipeline_s[0]) / alone_s
+    layers = part_layers(job.model.num_layers, plan.num_parts, layout.split)
+    ends = np.arange(plan.num_parts)
+    parts_s = beside_ratio * (
+        layers[:, None] * layer.total_s
+        + (ends == 0)[:, None] * first.total_s
+        + (ends == plan.num_parts - 1)[:, None] * last.total_s
+    )
+    places_s = parts_s[plan.position]
+    data_whole_s = float(data_exchange(job, cluster, space, whole)[0])
+    gather_s, reduce_s = _hidden_exchange(
+        job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0])
+    )
+    message_s, latency_s = _message(job, cluster, space, whole)
+    return StageWork(
+        work=Work(
+            forward_s=np.ascontiguousarray(places_s[:, 0]),
+            input_s=np.ascontiguousarray(places_s[:, 1]),
+            weight_s=np.ascontiguousarray(places_s[:, 2]),
+            gather_s=gather_s,
+            reduce_s=reduce_s,
+            num_buckets=np.maximum(1, layers[plan.position]),  # one for each layer
+            latency_s=latency_s,
+            transfer_s=message_s - latency_s,
+            blocked_s=float(closed.pipeline_s[0]) / (2.0 * layout.vpp),
+            beside_ratio=1.0 / (1.0 - NIC_TAX),
+        ),
+        layers=layers,
+        layer=layer,
+        first=first,
+        last=last,
+        beside_ratio=beside_ratio,
+        tensor_whole_s=float(
+            tensor_exchange(job, cluster, space, whole)[0] + expert_exchange(job, cluster, space, whole)[0]
+        ),
+        message_s=message_s,
+        data_whole_s=data_whole_s,
+    )
+
+
+def _layers(
+    job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
+) -> tuple[Layer, Layer, Layer]:
+    """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
+    operators = micro_batch_operators(
+        job,
+        framework,
+        sharding_of(layout),
+        float(layout.micro_batch),
+        layout.recompute,
+        layout.modules,
+        cluster.chip,
+    )
+    found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
+    redone_s = 0.0
+    for one, total in operator_times(job, cluster, operators, framework):
+        name, total_s = one.name, float(np.ravel(total)[0])
+        where = 0 if not name.startswith(OUTSIDE) else 1 if name.startswith("embedding") else 2
+        weights = name.endswith("_wgrad") or (where == 1 and one.backward)
+        found[where, 2 if weights else int(one.backward)] += total_s
+        redone_s += total_s if name.endswith("_recompute") else 0.0
+    found[0, 2] += job.model.num_layers * float(accumulation_time(job, cluster, space, framework)[0])
+    layer_s, outside_s = (float(one[0]) for one in kernel_times(job, cluster, space, framework))
+    redone_s *= layer_s / float(found[0].sum())
+    found[0] *= layer_s / found[0].sum()
+    found[1:] *= outside_s / found[1:].sum()
+    forwards = 2.0 / (6.0 if layout.recompute == "full" else 4.0)
+    tensor_s = float(tensor_exchange(job, cluster, space, framework)[0])
+    expert_s = float(expert_exchange(job, cluster, space, framework)[0])
+    forward_s = forwards * tensor_s + 0.5 * expert_s
+    exchange_s = (forward_s, tensor_s + expert_s - forward_s, 0.0)
+    rows = [(float(row[0]), float(row[1]), float(row[2])) for row in found]
+    return (
+        Layer(
+            kernels_s=rows[0],
+            exchange_s=exchange_s,
+            redone_s=redone_s,
+            uneven_s=_uneven(job, cluster, framework, space, layer_s + expert_s),
+        ),
+        Layer(kernels_s=rows[1]),
+        Layer(kernels_s=rows[2]),
+    )
+
+
+def _uneven(job: Job, cluster: Cluster, framework: Framework, space: Space, layer_s: float) -> float:
+    """What a layer and its exchange of tokens would be faster by with as many tokens on every rank [s]."""
+    if job.model.moe is None or space.ep[0] == 1:
+        return 0.0
+    even = msgspec.structs.replace(job, imbalance=1.0)
+    kernels_s = kernel_times(even, cluster, space, framework)[0][0]
+    return max(0.0, layer_s - float(kernels_s + expert_exchange(even, cluster, space, framework)[0]))
+
+
+def _hidden_exchange(
+    job: Job, layout: Layout, framework: Framework, plan: Schedule, layers: NDArray[np.int64], hidden_s: float
+) -> tuple[Floats, Floats]:
+    """Parameters gathered and gradients reduced beside the kernels, by place, in proportion to what it holds [s]."""
+    counts = count_parameters(job.model)
+    each = (counts.total - counts.embedding - counts.head) / job.model.num_layers
+    held = layers * float(each)
+    held[0] += counts.embedding
+    held[-1] += counts.head
+    by_place = held[plan.position]
+    fullest = by_place.reshape(plan.num_stages, plan.num_chunks).sum(axis=1).max()
+    twice = 2.0 if plan.name == "dualpipe" else 1.0  # each part lies on two stages
+    share_s = twice * hidden_s * by_place / fullest
+    gathered = PARAMETER_BYTES / (PARAMETER_BYTES + framework.gradient_bytes) if layout.zero >= 1 else 0.0
+    return gathered * share_s, (1.0 - gathered) * share_s
+
+
+def _message(job: Job, cluster: Cluster, space: Space, whole: Framework) -> tuple[float, float]:
+    """One message between stages: its time, and how much of it is latency [s]."""
+    if space.pp[0] == 1:
+        return 0.0, 0.0
+    message_s = float(pipeline_exchange(job, cluster, space, whole)[0] / (2.0 * space.vpp[0]))
+    stride = space.tp * space.cp * space.dp
+    empty_s = group_times(cluster.system, "send-recv", np.ones(1), np.full(1, 2.0), stride)
+    return message_s, min(message_s, float(empty_s[0]))

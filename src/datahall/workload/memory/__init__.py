@@ -1,0 +1,1 @@
+"""Bytes that a model needs: parameters and their state, saved activations, caches."""

@@ -1,0 +1,192 @@
+"""What a chip holds whatever the batch: weights, and in training gradients and optimizer states.
+
+Parameters come in buckets with their own divisors: those split by tensor parallelism, those whole on every
+chip (norms, routers), and routed experts, which also have their own number of replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+import msgspec
+import numpy as np
+
+from datahall.catalog.entries.model import Model
+from datahall.errors import UnknownNameError
+from datahall.workload.operator import Number
+from datahall.workload.precision import BF16, Precision
+
+Stage = Literal["heaviest", "first", "middle", "last"]
+
+
+class Parameters(Protocol):
+    """Parameters of a model by the way they are divided."""
+
+    @property
+    def sharded(self) -> float: ...
+    @property
+    def replicated(self) -> float: ...
+    @property
+    def expert(self) -> float: ...
+    @property
+    def embedding(self) -> float: ...
+    @property
+    def head(self) -> float: ...
+
+
+class StateRecipe(msgspec.Struct, frozen=True):
+    """Bytes that one parameter takes in training."""
+
+    weight: float
+    gradient: float
+    master: float  # fp32 copy of the weight that the optimizer updates
+    moments: float  # both of Adam's
+
+    @property
+    def optimizer(self) -> float:
+        return self.master + self.moments
+
+    @property
+    def total(self) -> float:
+        return self.weight + self.gradient + self.optimizer
+
+    @classmethod
+    def named(cls, name: str) -> StateRecipe:
+        """Return a recipe; an unknown name is an error that lists the nearest ones.
+
+        >>> {name: StateRecipe.named(name).total for name in ("megatron", "pure-bf16", "precision-aware")}
+        {'megatron': 18.0, 'pure-bf16': 8.0, 'precision-aware': 14.0}
+        """
+        if name not in RECIPES:
+            raise UnknownNameError("state recipe", name, RECIPES, hint=f"recipes: {', '.join(RECIPES)}")
+        return RECIPES[name]
+
+
+RECIPES: Mapping[str, StateRecipe] = MappingProxyType(
+    {
+        "megatron": StateRecipe(2.0, 4.0, 4.0, 8.0),  # Megatron-LM default: bf16 weights, fp32 the rest
+        "bf16-gradients": StateRecipe(2.0, 2.0, 4.0, 8.0),  # Rajbhandari et al. (2020), ZeRO: 16 B
+        "precision-aware": StateRecipe(2.0, 4.0, 4.0, 4.0),  # Megatron's optimizer with bf16 moments
+        "fp8-parameters": StateRecipe(1.0, 4.0, 4.0, 8.0),
+        "fp32": StateRecipe(4.0, 4.0, 0.0, 8.0),  # also FSDP and AMP, whose 16-bit copies are transient
+        "pure-bf16": StateRecipe(2.0, 2.0, 0.0, 4.0),
+    }
+)
+
+
+class ChipParameters(msgspec.Struct, frozen=True):
+    """Parameters on one chip: experts apart, for they have fewer replicas."""
+
+    dense: Number
+    expert: Number
+
+
+class StateBytes(msgspec.Struct, frozen=True):
+    """Training state on one chip [B]."""
+
+    weight_bytes: Number
+    gradient_bytes: Number
+    optimizer_bytes: Number
+
+    @property
+    def total_bytes(self) -> Number:
+        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
+
+
+def chip_parameters(
+    counts: Parameters,
+    *,
+    tp: Number = 1.0,
+    pp: Number = 1.0,
+    ep: Number = 1.0,
+    stage: Stage = "heaviest",
+) -> ChipParameters:
+    """Parameters on one chip of an evenly cut pipeline.
+
+        dense = (sharded/t + replicated)/p + tables/t      expert = expert/(max(ep, t)·p)
+
+    The first stage holds the embedding and the last the head; a tied head is a second copy when there is
+    more than one stage.  `heaviest` is whichever of the two is larger.
+
+    >>> class Counts(msgspec.Struct):
+    ...     sharded: float; replicated: float; expert: float; embedding: float; head: float
+    >>> part = chip_parameters(Counts(8e9, 1e6, 0.0, 0.5e9, 0.5e9), tp=4, pp=2)
+    >>> float(part.dense), float(part.expert)
+    (1125500000.0, 0.0)
+    """
+    body = (counts.sharded / tp + counts.replicated) / pp
+    head = counts.head or counts.embedding
+    only = counts.embedding + counts.head
+    apart = {"heaviest": max(counts.embedding, head), "first": counts.embedding, "last": head, "middle": 0.0}
+    tables = np.where(np.asarray(pp) > 1, apart[stage], only)[()]
+    return ChipParameters(body + tables / tp, counts.expert / np.maximum(ep, tp) / pp)
+
+
+def state_bytes(
+    parameters: ChipParameters,
+    recipe: StateRecipe,
+    *,
+    zero: Number = 0.0,
+    dp: Number = 1.0,
+    expert_dp: Number | None = None,
+) -> StateBytes:
+    """Weights, gradients and optimizer states on one chip under ZeRO stage `zero` over `dp` replicas.
+
+        optimizer/D from stage 1,  gradients/D from stage 2,  weights/D from stage 3
+
+    Parameters: those of the chip; bytes per parameter; ZeRO stage 0–3 (Megatron's distributed optimizer is
+    1, FSDP is 3); replicas of the dense weights; replicas of the experts, dp·cp·tp/max(ep, tp).
+    Reference: Rajbhandari et al. (2020), ZeRO, section 5.
+
+    >>> one = state_bytes(ChipParameters(1e9, 0.0), StateRecipe.named("megatron"), zero=1, dp=4)
+    >>> float(one.total_bytes) / 1e9
+    9.0
+    """
+    replicas = dp if expert_dp is None else expert_dp
+
+    def held(bytes_per_parameter: float, from_stage: int) -> Number:
+        split = np.asarray(zero) >= from_stage
+        dense = parameters.dense / np.where(split, dp, 1.0)[()]
+        expert = parameters.expert / np.where(split, replicas, 1.0)[()]
+        total: Number = bytes_per_parameter * (dense + expert)
+        return total
+
+    return StateBytes(held(recipe.weight, 3), held(recipe.gradient, 2), held(recipe.optimizer, 1))
+
+
+def gathered_bytes(unit_parameters: Number, recipe: StateRecipe, num_units: float = 2.0) -> Number:
+    """Whole weights that ZeRO-3 holds for the unit at work and the one fetched ahead [B].
+
+    bytes = units·parameters of one unit·bytes per weight
+    """
+    return num_units * unit_parameters * recipe.weight
+
+
+def serving_weight_bytes(
+    model: Model,
+    counts: Parameters,
+    precision: Precision = BF16,
+    *,
+    tp: Number = 1.0,
+    pp: Number = 1.0,
+    ep: Number = 1.0,
+    stage: Stage = "heaviest",
+) -> Number:
+    """Weights on one serving chip [B]: linear layers in their format, tables, norms and routers wide.
+
+    The latent projections of MLA are whole on every chip yet quantised like other linear layers.
+    """
+    latent = _latent_projections(model)
+    chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep, stage=stage)
+    quantised = (counts.sharded / tp + latent) / pp + chip.expert
+    wide = chip.dense + chip.expert - quantised
+    return quantised * precision.weight_bytes_per_value + wide * precision.wide_bytes_per_value
+
+
+def _latent_projections(model: Model) -> float:
+    if model.mla is None:
+        return 0.0
+    width = model.mla.q_rank + model.mla.kv_rank + model.mla.rope_head_dim
+    return float(sum(layer.mixer == "mla" for layer in model.layers) * model.hidden * width)
