@@ -21,7 +21,7 @@ from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.show.serving_plan import plan_serve
+from datahall.answers.serving.plan import plan_serve
 from datahall.workload.traffic.requests import Requests
 
 VIDUR_PER_S, BLIS_PER_S, DYNOSIM_PER_S = 270.0, 1_400.0, 11_000.0

@@ -37,8 +37,8 @@ from datahall.answer import Answer
 from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.chart import HEIGHT, WIDTH, svg
-from datahall.show.roofline import show_roofline
-from datahall.show.term import terms
+from datahall.answers.model.roofline import show_roofline
+from datahall.answers.term.term import terms
 from datahall.units import fmt
 from datahall.validation.kernels import SYSTEMS
 from datahall.validation.ledger import DOMAINS, validate

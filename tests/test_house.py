@@ -18,13 +18,13 @@ import datahall
 from datahall.units import unit_of
 
 HOUSE = Path(datahall.__file__).parent
-# From top to bottom as the data flows: a room imports only what stands before it.  `show` and `simulate`
-# answer questions from every room that computes; `report` draws the answers and knows none of them.
+# From top to bottom as the data flows: a room imports only what stands before it.  `answers` puts
+# what every room computes into words; `report` draws the answers and knows none of them.
 ORDER = (
     "errors", "units", "breakdown", "compiled", "answer",
-    "events", "catalog", "workload", "silicon", "fabric", "training", "inference", "reliability",
-    "scheduling", "datapath", "power", "economics", "planner", "validation", "serve", "audit",
-    "show", "simulate", "report", "studio", "cli",
+    "events", "catalog", "workload", "scenario", "silicon", "fabric", "cluster", "training", "inference", "reliability",
+    "scheduling", "datapath", "power", "economics", "planner", "validation", "calibrate", "run", "serve", "audit",
+    "answers", "report", "studio", "cli",
 )  # fmt: skip
 FRONT_DOORS = {"__init__", "__main__"}
 # A notebook asks an answer for its own HTML, which only `report` can draw; imported when asked.

@@ -7,11 +7,16 @@ are SI floats with their unit beside them; only `report/` turns them into text.
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from datahall.breakdown import Breakdown, Source
+from datahall.errors import OutputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Verdict = Literal["yes", "no"]
 
@@ -153,8 +158,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    inputs: dict[str, Cell]
     headline: str
+    inputs: dict[str, Cell] = {}
+    question: dict[str, object] = {}  # what was asked, so that it can be asked again
     binding: str = ""
     verdict: Verdict = "yes"
     results: dict[str, Cell] = {}
@@ -167,6 +173,34 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.headline
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.kind}: {self.headline}>"
+
+    def save(self, path: str | Path) -> None:
+        """Write the answer to a file; its ending chooses the format (.html, .md, .csv, .json, .txt)."""
+        from datahall.report.output import format_of, render, write
+
+        write(render(self, format_of(Path(path))), Path(path))
+
+    def to_json(self) -> str:
+        """The answer as JSON, as `--format json` prints it."""
+        from datahall.report.output import render
+
+        return render(self, "json")
+
+    def to_pandas(self, table: int = 0) -> DataFrame:
+        """One of its tables as a pandas DataFrame, with the keys of JSON as columns; needs pandas."""
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise OutputError(
+                "pandas is not installed", hint="pip install pandas; or use to_json()"
+            ) from error
+        if not -len(self.tables) <= table < len(self.tables):
+            titles = ", ".join(one.title for one in self.tables) or "none"
+            raise OutputError(f"there is no table {table}", hint=f"its tables: {titles}")
+        return DataFrame.from_records(self.tables[table].records())
 
     def citations(self) -> tuple[Source, ...]:
         """Every source behind this answer once; a citation in a table counts from 1 in this list."""

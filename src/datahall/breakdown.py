@@ -1,13 +1,18 @@
-"""Figures that can explain themselves.
+"""Figures that can explain themselves, and whose chain cannot be false.
 
-A headline figure is a `Breakdown`: what it is called, its value and unit, the formula, the parts it was
-computed from, a P10–P90 band and the facts it rests on.  Closed forms run on arrays; a breakdown is built
-for the one row that is shown, so it costs nothing in a search.
+A headline figure is a `Breakdown`.  Its value is computed from its parts by the constructor that makes it (`total`,
+`product`, `quotient`, `ceiling`, …), down to leaves that say what they are: a `fact` of the catalogue, something
+`given` by the person who asks, a `fitted` constant, something `assumed`, or what a simulation found.  Closed forms run
+on arrays; a breakdown is built for the one row that is shown, so it costs nothing in a search.
+
+Bands combine by one rule, interval arithmetic: parts err together, so a sum of P10s is the P10 of the sum, and what is
+divided by is taken at its other end.  A band is stated once, where it was earned; what rests on it derives its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil, inf, isclose, prod
 from typing import Literal
 
 import msgspec
@@ -16,6 +21,14 @@ from datahall.units import fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate"]
 Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
+Origin = Literal["computed", "fact", "input", "fitted", "assumption", "simulated"]
+Operation = Literal[
+    "", "sum", "difference", "product", "quotient", "ceiling", "floor", "maximum", "minimum", "overlap", "power",
+    "solved", "simulated",
+]  # fmt: skip
+
+SAME = 1e-9  # relative distance within which two floats are the same figure
+MET = 0.02  # how far the two sides of an equation may be apart that was solved by bisection
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -38,22 +51,21 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A figure and the chain behind it.
+    """A figure and the chain behind it; made by the constructors below, never by hand.
 
-    >>> weights = Breakdown(name="weights", value=16.06e9, unit="bytes", formula="parameters × 2 B")
-    >>> bandwidth = Breakdown(name="bandwidth", value=4.8e12, unit="bytes_per_s")
-    >>> step = Breakdown(name="time to read the weights", value=16.06e9 / 4.8e12, unit="s",
-    ...                  formula="weights / bandwidth", parts=(weights, bandwidth))
-    >>> print(step)
-    time to read the weights = 3.346 ms
-    >>> step.at("weights").value
+    >>> read = quotient("time to read the weights", given("weights", 16.06e9, "bytes"),
+    ...                 given("bandwidth", 4.8e12, "bytes_per_s"), "s")
+    >>> print(read, "=", read.formula)
+    time to read the weights = 3.346 ms = weights / bandwidth
+    >>> read.at("weights").value
     16060000000.0
     """
 
     name: str
     value: float
     unit: str
-    formula: str = ""
+    operation: Operation = ""
+    origin: Origin = "computed"
     parts: tuple[Breakdown, ...] = ()
     band: Band | None = None
     sources: tuple[Source, ...] = ()
@@ -70,6 +82,11 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.band is None:
             return text
         return f"{text} [{fmt(self.band.low, self.unit, 3)} – {fmt(self.band.high, self.unit, 3)}]"
+
+    @property
+    def formula(self) -> str:
+        """How the value follows from the parts."""
+        return _FORMULAS[self.operation](self.parts) if self.operation else ""
 
     def at(self, *path: str) -> Breakdown:
         """Return the part at `path`, e.g. `figure.at("layer 0", "attention")`."""
@@ -91,3 +108,209 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def citations(self) -> tuple[Source, ...]:
         """Every source this figure rests on, once each, in the order they are met."""
         return tuple(dict.fromkeys(source for _, figure in self.walk() for source in figure.sources))
+
+    def with_band(self, low_ratio: float, high_ratio: float, basis: str) -> Breakdown:
+        """The same figure with the band that was earned for it, as ratios of measured over predicted."""
+        return msgspec.structs.replace(
+            self, band=Band(self.value * low_ratio, self.value * high_ratio, basis)
+        )
+
+    def with_note(self, note: str = "", basis: Basis = "", sources: Sequence[Source] = ()) -> Breakdown:
+        """The same figure with words on what it rests on."""
+        return msgspec.structs.replace(
+            self,
+            note=note or self.note,
+            basis=basis or self.basis,
+            sources=tuple(dict.fromkeys((*self.sources, *sources))),
+        )
+
+    def named(self, name: str) -> Breakdown:
+        """The same figure under another name."""
+        return msgspec.structs.replace(self, name=name)
+
+
+def fact(name: str, value: float, unit: str, *sources: Source, note: str = "") -> Breakdown:
+    """A value of the catalogue, with its source."""
+    assert sources, f"the fact {name!r} has no source"
+    return Breakdown(name=name, value=float(value), unit=unit, origin="fact", sources=sources, note=note)
+
+
+def given(name: str, value: float, unit: str, note: str = "") -> Breakdown:
+    """What the person who asks said, or left at its default."""
+    return Breakdown(name=name, value=float(value), unit=unit, origin="input", note=note)
+
+
+def fitted(name: str, value: float, unit: str, on: str, *sources: Source, basis: Basis = "") -> Breakdown:
+    """A constant that was fitted, and on what."""
+    return Breakdown(
+        name=name, value=float(value), unit=unit, origin="fitted", sources=sources, note=on, basis=basis
+    )
+
+
+def assumed(name: str, value: float, unit: str, why: str, *sources: Source) -> Breakdown:
+    """Something taken for granted, and why."""
+    return Breakdown(name=name, value=float(value), unit=unit, origin="assumption", sources=sources, note=why)
+
+
+def simulated(name: str, value: float, unit: str, how: str, *beside: Breakdown) -> Breakdown:
+    """What a simulation found; figures beside it say what it was run with or compare it."""
+    return Breakdown(
+        name=name, value=float(value), unit=unit, origin="simulated", operation="simulated" if beside else "",
+        parts=beside, note=how,
+    )  # fmt: skip
+
+
+def total(name: str, parts: Sequence[Breakdown], note: str = "") -> Breakdown:
+    """The sum of parts of one unit."""
+    return _computed("sum", name, parts, parts[0].unit, note)
+
+
+def difference(name: str, whole: Breakdown, *less: Breakdown, note: str = "") -> Breakdown:
+    """What is left of a whole."""
+    return _computed("difference", name, (whole, *less), whole.unit, note)
+
+
+def product(name: str, parts: Sequence[Breakdown], unit: str, note: str = "") -> Breakdown:
+    """Parts multiplied."""
+    return _computed("product", name, parts, unit, note)
+
+
+def quotient(name: str, over: Breakdown, under: Breakdown, unit: str, note: str = "") -> Breakdown:
+    """One part divided by another."""
+    return _computed("quotient", name, (over, under), unit, note)
+
+
+def ceiling(name: str, part: Breakdown, unit: str = "count", note: str = "") -> Breakdown:
+    """A part rounded up, at least 1."""
+    return _computed("ceiling", name, (part,), unit, note)
+
+
+def floor(name: str, part: Breakdown, unit: str = "count", note: str = "") -> Breakdown:
+    """A part rounded down."""
+    return _computed("floor", name, (part,), unit, note)
+
+
+def maximum(name: str, parts: Sequence[Breakdown], note: str = "") -> Breakdown:
+    """The largest part."""
+    return _computed("maximum", name, parts, parts[0].unit, note)
+
+
+def minimum(name: str, parts: Sequence[Breakdown], note: str = "") -> Breakdown:
+    """The smallest part."""
+    return _computed("minimum", name, parts, parts[0].unit, note)
+
+
+def overlap(name: str, one: Breakdown, other: Breakdown, degree: Breakdown, note: str = "") -> Breakdown:
+    """Two parts that partly hide behind each other: (a^p + b^p)^(1/p); p = 1 is the sum, a large p the maximum."""
+    return _computed("overlap", name, (one, other, degree), one.unit, note)
+
+
+def power(name: str, part: Breakdown, exponent: Breakdown, unit: str, note: str = "") -> Breakdown:
+    """A part to the power of another."""
+    return _computed("power", name, (part, exponent), unit, note)
+
+
+def solved(
+    name: str, value: float, unit: str, reaches: Breakdown, limit: Breakdown, note: str = ""
+) -> Breakdown:
+    """The largest value at which one figure just keeps a limit; both are its parts."""
+    return Breakdown(
+        name=name, value=float(value), unit=unit, operation="solved", parts=(reaches, limit), note=note
+    )
+
+
+def _computed(operation: Operation, name: str, parts: Sequence[Breakdown], unit: str, note: str) -> Breakdown:
+    values = [part.value for part in parts]
+    return Breakdown(
+        name=name,
+        value=_VALUES[operation](values),
+        unit=unit,
+        operation=operation,
+        parts=tuple(parts),
+        band=_combined(operation, parts),
+        note=note,
+    )
+
+
+def _combined(operation: Operation, parts: Sequence[Breakdown]) -> Band | None:
+    """The band of a figure from those of its parts: interval arithmetic."""
+    bands = [part.band for part in parts]
+    if not any(bands):
+        return None
+    lows = [band.low if band else part.value for band, part in zip(bands, parts, strict=True)]
+    highs = [band.high if band else part.value for band, part in zip(bands, parts, strict=True)]
+    falling = {"difference": slice(1, None), "quotient": slice(1, 2)}.get(operation)
+    if falling is not None:
+        lows[falling], highs[falling] = highs[falling], lows[falling]
+    compute = _VALUES[operation]
+    basis = next(band.basis for band in bands if band)
+    return Band(compute(lows), compute(highs), basis)
+
+
+def evaluate(figure: Breakdown) -> float:
+    """The value again from the values of the parts; a leaf, and what a simulation found, is what it says."""
+    if figure.operation in ("", "simulated", "solved"):
+        return figure.value
+    return _VALUES[figure.operation]([part.value for part in figure.parts])
+
+
+def false_nodes(figure: Breakdown) -> list[str]:
+    """What does not hold in a chain: figures that are not what their parts make, leaves without an origin."""
+    wrong = []
+    for _, one in figure.walk():
+        if not isclose(evaluate(one), one.value, rel_tol=SAME, abs_tol=1e-300):
+            wrong.append(f"{one.name} is {one.value!r}, but {one.formula} is {evaluate(one)!r}")
+        if one.operation == "solved" and one.parts[0].value > one.parts[1].value * (1 + MET):
+            wrong.append(f"{one.name}: {one.parts[0]} is beyond {one.parts[1]}")
+        if not one.parts and one.origin == "computed":
+            wrong.append(f"{one.name} says neither what it is computed from nor what it rests on")
+        if one.origin == "fact" and not one.sources:
+            wrong.append(f"the fact {one.name} has no source")
+        if one.origin in ("fitted", "assumption", "simulated") and not (one.note or one.sources):
+            wrong.append(f"{one.name} is {one.origin}, but does not say on what")
+    return wrong
+
+
+def _quotient(values: list[float]) -> float:
+    return values[0] / values[1] if values[1] else inf
+
+
+def _overlap(values: list[float]) -> float:
+    one, other, degree = values
+    if degree == 1.0:
+        return one + other
+    return float((one**degree + other**degree) ** (1.0 / degree))
+
+
+_VALUES: dict[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "difference": lambda values: values[0] - sum(values[1:]),
+    "product": prod,
+    "quotient": _quotient,
+    "ceiling": lambda values: float(max(1, ceil(values[0] - 1e-9))) if values[0] < inf else inf,
+    "floor": lambda values: float(int(values[0] + 1e-9)) if values[0] < inf else inf,
+    "maximum": max,
+    "minimum": min,
+    "overlap": _overlap,
+    "power": lambda values: float(values[0] ** values[1]),
+}
+
+
+def _names(parts: Sequence[Breakdown], sign: str) -> str:
+    return sign.join(part.name for part in parts)
+
+
+_FORMULAS: dict[str, Callable[[Sequence[Breakdown]], str]] = {
+    "sum": lambda parts: _names(parts, " + "),
+    "difference": lambda parts: _names(parts, " − "),
+    "product": lambda parts: _names(parts, " × "),
+    "quotient": lambda parts: _names(parts, " / "),
+    "ceiling": lambda parts: f"⌈{parts[0].name}⌉",
+    "floor": lambda parts: f"⌊{parts[0].name}⌋",
+    "maximum": lambda parts: f"max({_names(parts, ', ')})",
+    "minimum": lambda parts: f"min({_names(parts, ', ')})",
+    "overlap": lambda parts: f"({parts[0].name}^p + {parts[1].name}^p)^(1/p), p = {parts[2].name}",
+    "power": lambda parts: f"{parts[0].name} ^ {parts[1].name}",
+    "solved": lambda parts: f"the most at which {parts[0].name} ≤ {parts[1].name}",
+    "simulated": lambda parts: f"simulated, beside {_names(parts, ', ')}",
+}

@@ -59,6 +59,7 @@ class DatahallError(Exception):
 
     code = "error"
     exit_code = 2
+    spell: Speller = staticmethod(keyword)  # the border that a question came through puts its own here
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", field: str = "") -> None:
         super().__init__(message)
@@ -67,8 +68,9 @@ class DatahallError(Exception):
         self.hint = hint
         self.field = field
 
-    def lines(self, spell: Speller = keyword) -> list[str]:
-        """The error as a border prints it: what, where, what to do."""
+    def lines(self) -> list[str]:
+        """The error as its border prints it: what, where, what to do."""
+        spell = self.spell
         text = [f"error[{self.code}]: {spelled(self.message, spell)}"]
         where = self.where or (spell(self.field, None) if self.field else "")
         if where:
@@ -168,8 +170,8 @@ class DocumentError(DatahallError, ValueError):
         count = len(self.problems)
         super().__init__(f"{name}: {count} problem{'s' if count != 1 else ''}")
 
-    def lines(self, spell: Speller = keyword) -> list[str]:
-        return [super().lines(spell)[0], *(f"  {spelled(repr(problem), spell)}" for problem in self.problems)]
+    def lines(self) -> list[str]:
+        return [super().lines()[0], *(f"  {spelled(repr(problem), self.spell)}" for problem in self.problems)]
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def test_a_bug_is_called_one(datahall: Callable, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the sky fell")
 
-    monkeypatch.setattr("datahall.show.chip.show_chip", broken)
+    monkeypatch.setattr("datahall.answers.chip.chip.show_chip", broken)
     code, out, err = datahall("show", "chip", "h100")
     assert (code, out) == (3, "")
     assert err.count("\n") == 1
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_with_130(datahall: Callable, monkeypatch: pytest.MonkeyPatc
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("datahall.show.chip.show_chip", interrupted)
+    monkeypatch.setattr("datahall.answers.chip.chip.show_chip", interrupted)
     code, out, err = datahall("show", "chip", "h100")
     assert (code, out, err.strip()) == (130, "", "interrupted")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from datahall.answers.serving.simulation import simulate_serve
 from datahall.errors import ScenarioError
-from datahall.simulate.serve import simulate_serve
 
 PLAIN = """
 version = 1

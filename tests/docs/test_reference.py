@@ -8,8 +8,8 @@ import pytest
 import datahall as dh
 from datahall import errors
 from datahall.answer import Answer
-from datahall.show.scorecard import scorecard_answer
-from datahall.show.term import terms
+from datahall.answers.term.term import terms
+from datahall.answers.validation.scorecard import scorecard_answer
 
 DOCS = Path(__file__).parents[2] / "docs"
 

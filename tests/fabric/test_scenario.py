@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from datahall.answers.fabric.simulation import fabric_answer, fabric_trace, simulate_fabric
 from datahall.catalog.document import parse
 from datahall.cli.main import run
 from datahall.errors import DatahallError, DocumentError, ScenarioError
 from datahall.fabric.flows.crosscheck import crosscheck
 from datahall.fabric.scenario import Scenario, play, scenario_of
 from datahall.fabric.scenario_file import numbers
-from datahall.simulate.fabric import fabric_answer, fabric_trace, simulate_fabric
 
 FABRIC = """
 version = 1

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
+from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.adapters import (
     adapter_bytes,
@@ -31,7 +32,6 @@ from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.training.host import host_of
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Requests
 

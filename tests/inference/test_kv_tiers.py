@@ -13,13 +13,13 @@ from tests.inference.serving_case import poisson, replica, table
 
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
+from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.scenario import serving_scenario_of
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.training.host import host_of
 from datahall.workload.traffic.requests import Requests
 
 BLOCK = 16

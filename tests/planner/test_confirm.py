@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from datahall.answers.serving.words import load_of
 from datahall.catalog import load as catalogue
 from datahall.inference.engine.slo import Slo
 from datahall.planner.serve import STEP_ADDED, Choice, confirm, demand_of_users, plan_serving
-from datahall.show.serving_words import load_of
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.traffic import Traffic
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.choices import COMPRESSIONS
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from datahall.catalog import load
+from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
-from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.straggler import Stragglers, expected_maximum

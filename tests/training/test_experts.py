@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from datahall.catalog import load
-from datahall.training.cluster import cluster_of
+from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.step.experts import (
     apart_by_expert,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
 from datahall.silicon.kernel import time_operators
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory, stage_memories

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.memory.bookkeeping import BOOKS, bookkeeping_of

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
+from datahall.cluster.host import Host, host_of
 from datahall.errors import ScenarioError
-from datahall.training.cluster import cluster_of
-from datahall.training.host import Host, host_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.training.cluster import cluster_of
+from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Space
 from datahall.training.layout.search import (
     Search,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from datahall.catalog import load
+from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError, UnknownNameError
-from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.step.communication import group_times
 from datahall.training.step.framework import framework, frameworks

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
 from datahall.inference.engine.slo import Slo
 from datahall.inference.simulation.run import Records
-from datahall.show.scorecard import scorecard_answer
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.figures import figures_of

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import click
 
-from datahall.cli.verbs import Question
-
-
-@click.command(
-    "completion",
-    cls=Question,
-    examples="""
-    datahall completion bash >> ~/.bashrc
-    datahall completion zsh >> ~/.zshrc
-    datahall completion fish > ~/.config/fish/completions/datahall.fish
-    """,
+EXAMPLES = (
+    "datahall completion bash >> ~/.bashrc",
+    "datahall completion zsh >> ~/.zshrc",
+    "datahall completion fish > ~/.config/fish/completions/datahall.fish",
 )
+
+
+@click.command("completion", epilog="\b\n" + "\n".join(EXAMPLES))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def command(shell: str) -> None:
+def completion(shell: str) -> None:
     """Print the completion script of a shell."""
     from click.shell_completion import get_completion_class
 

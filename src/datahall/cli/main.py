@@ -13,39 +13,12 @@ from collections.abc import Sequence
 import click
 
 from datahall import __version__
-from datahall.cli.verbs import Verb, Verbs
+from datahall.cli.groups import Root
 from datahall.errors import DatahallError, OutputError
-
-VERBS = {
-    "decide": (
-        Verb("plan", "what to build, and why not something else: train"),
-        Verb("explain", "the chain behind any answer, or what a term means"),
-    ),
-    "look": (
-        Verb("show", "one question: chip, model, roofline, memory, fabric, …"),
-        Verb("simulate", "watch it happen, event by event: fabric, train"),
-    ),
-    "trust": (
-        Verb("validate", "our error against public measurements"),
-        Verb("check", "every problem of a catalogue file or a config.json"),
-        Verb("catalog", "chips, models, links, servers, prices; search and add"),
-    ),
-    "": (Verb("completion", "completion script for a shell"),),
-}
-
-EXAMPLES = """
-datahall show chip h100-sxm
-datahall show model llama-3.1-70b --seq 8192
-datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
-datahall catalog chips --sort memory
-"""
 
 
 @click.group(
-    cls=Verbs,
-    home="datahall.cli",
-    sections=VERBS,
-    examples=EXAMPLES,
+    cls=Root,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Each verb: datahall VERB --help. Completion for your shell: datahall completion bash.",
@@ -77,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(words: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     try:
-        code = root.main(list(words), prog_name="datahall", standalone_mode=False)
+        code = root.main(list(words), prog_name="datahall", standalone_mode=False, obj={"words": list(words)})
         return code if isinstance(code, int) else 0
     except DatahallError as error:
         return _failed(error, words)

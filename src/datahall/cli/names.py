@@ -1,4 +1,4 @@
-"""Names of the catalogue for shell completion."""
+"""Names for shell completion: what the field says it completes."""
 
 from __future__ import annotations
 
@@ -7,35 +7,65 @@ from collections.abc import Callable, Iterable
 import click
 
 from datahall.errors import DatahallError
+from datahall.scenario.field import Field
+from datahall.scenario.kinds import Choice, Kind, Listed, Name
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def chip_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Chips that begin with what is typed."""
-    del context, parameter
+def completer(field: Field) -> Completer | None:
+    """The function that completes an input; None where there is nothing to complete."""
+    if not isinstance(_inner(field.kind), Name | Choice):
+        return None
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        del context, parameter
+        head, comma, last = (
+            incomplete.rpartition(",") if isinstance(field.kind, Listed) else ("", "", incomplete)
+        )
+        try:
+            found = sorted(name for name in names(_inner(field.kind)) if name.startswith(last.lower()))
+        except DatahallError:  # a broken overlay must not break the shell
+            return []
+        return [f"{head}{comma}{name}" for name in found]
+
+    return complete
+
+
+def _inner(kind: Kind) -> Kind:
+    return kind.of if isinstance(kind, Listed) else kind
+
+
+def names(kind: Kind) -> Iterable[str]:
+    """All values that an input may have by name."""
     from datahall.catalog import load
 
-    return _beginning(incomplete, lambda: (chip.name for chip in load().chips()))
+    if isinstance(kind, Choice):
+        return kind.options
+    assert isinstance(kind, Name)
+    match kind.of:
+        case "chip" | "entry":
+            return (chip.name for chip in load().chips())
+        case "model":
+            return (model.name for model in load().models())
+        case "fabric":
+            from datahall.fabric.design.design import TOPOLOGIES
 
+            return (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics()))
+        case "engine":
+            from datahall.inference.engine.engine import engines
 
-def model_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Models that begin with what is typed."""
-    del context, parameter
-    from datahall.catalog import load
+            return engines()
+        case "framework":
+            from datahall.training.step.framework import frameworks
 
-    return _beginning(incomplete, lambda: (model.name for model in load().models()))
+            return frameworks()
+        case "recipe":
+            from datahall.workload.memory.state import RECIPES
 
+            return RECIPES
+        case "traffic":
+            from datahall.workload.traffic.presets import presets
 
-def fabric_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topologies and published fabrics that begin with what is typed."""
-    del context, parameter
-    from datahall.catalog import load
-    from datahall.fabric.design.design import TOPOLOGIES
-
-    return _beginning(incomplete, lambda: (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics())))
-
-
-def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
-    try:
-        return sorted(name for name in names() if name.startswith(incomplete.lower()))
-    except DatahallError:  # a broken overlay must not break the shell
-        return []
+            return presets()
+    return ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options

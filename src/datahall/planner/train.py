@@ -14,9 +14,9 @@ import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.no_room import no_room
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import WIDE, Options, divisors

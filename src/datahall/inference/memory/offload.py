@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
+from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica
-from datahall.training.host import host_of
 from datahall.workload.memory.kv_cache import kv_bytes_per_token
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.training.cluster import Cluster
+from datahall.cluster.cluster import Cluster
 from datahall.training.layout.choices import CONTEXTS, RECOMPUTES, offload_names
 from datahall.training.layout.layout import Column, Layout, Space
 from datahall.training.layout.space import Options, layout_space

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from datahall.cluster.host import Host
 from datahall.errors import ScenarioError
-from datahall.training.host import Host
 from datahall.training.layout.choices import OFFLOADS, TIERS
 from datahall.training.layout.layout import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.training.cluster import Cluster
+from datahall.cluster.cluster import Cluster
 from datahall.training.layout.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import Bookkeeping

@@ -11,8 +11,8 @@ from datahall.workload.operator import Attention, Number
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.chip import Chip
+    from datahall.cluster.cluster import Cluster
     from datahall.silicon.kernel import KernelTime
-    from datahall.training.cluster import Cluster
     from datahall.training.layout.layout import Column
     from datahall.training.step.step import Job
 

@@ -28,7 +28,7 @@ from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.model import Moe
-    from datahall.training.cluster import Cluster
+    from datahall.cluster.cluster import Cluster
     from datahall.training.layout.layout import Column, Space
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job

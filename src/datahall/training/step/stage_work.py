@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.training.cluster import Cluster
+from datahall.cluster.cluster import Cluster
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work

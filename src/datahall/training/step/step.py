@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import Cluster
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
-from datahall.training.cluster import Cluster
 from datahall.training.layout.choices import CONTEXTS, RECOMPUTES, module_names
 from datahall.training.layout.layout import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.training.cluster import Cluster
+from datahall.cluster.cluster import Cluster
 from datahall.training.layout.layout import Layout
 from datahall.training.step.step import Job
 from datahall.validation.measurement import Row, RowError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from datahall.training.cluster import Cluster
+from datahall.cluster.cluster import Cluster
 from datahall.training.step.step import Job
 from datahall.validation.measurement import Row, RowError
 from datahall.validation.training.sources import Source

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import DatahallError
-from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import peak_memory

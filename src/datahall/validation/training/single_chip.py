@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from datahall.catalog import load
 from datahall.catalog.entries.model import Layer, Model
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import DatahallError
-from datahall.training.cluster import cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory

@@ -1,0 +1,150 @@
+"""Asking a question: a verb and its inputs, from any border, to the function that answers.
+
+flags, keywords ──┐
+                  ├─ scenario ─ the function of the verb ─ answer
+TOML, JSON ───────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+
+from datahall.answer import Answer, Cell
+from datahall.answers.reply import Reply, Scored, Traced, answer_of
+from datahall.answers.verbs import BY_NAME, Verb
+from datahall.catalog import Catalog, document, json_document, load
+from datahall.catalog.document import Document
+from datahall.errors import DatahallError, UnknownNameError
+from datahall.scenario.form import Form
+from datahall.scenario.form import form as make_form
+from datahall.scenario.kinds import Plain, Raw
+from datahall.scenario.read import VERSION, read_document, read_names
+from datahall.scenario.scenario import Scenario
+
+Answering = Callable[[Scenario], Reply]
+
+
+@cache
+def form_of(name: str) -> Form:
+    """The inputs of a verb."""
+    verb = verb_named(name)
+    return make_form(verb.name, verb.takes, verb.arguments, verb.required)
+
+
+def verb_named(name: str) -> Verb:
+    """A verb of the table; an unknown one is an error with the nearest."""
+    if name not in BY_NAME:
+        raise UnknownNameError("verb", name, BY_NAME, hint="all of them: datahall --help")
+    return BY_NAME[name]
+
+
+def ask(
+    verb: str,
+    given: Mapping[str, Raw] | None = None,
+    *,
+    document: Document | None = None,
+    catalog: Catalog | None = None,
+    bare: bool = False,
+) -> Reply:
+    """The answer to a verb with some inputs by name, or with a file and inputs in place of what the file says."""
+    form = form_of(verb)
+    shelf = catalog or load()
+    try:
+        scenario = (
+            read_names(form, given or {}, shelf, bare=bare)
+            if document is None
+            else read_document(form, document, shelf, given)
+        )
+        return answered(scenario)
+    except DatahallError as error:
+        if document is not None:
+            error.spell = form.key
+        raise
+
+
+def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) -> Answer:
+    """The answer to a question in plain types, as a JSON body or `Answer.question` has it: its `ask` says the verb."""
+    name = content.get("ask")
+    plain = msgspec.to_builtins(dict(content))
+    found = Document("", plain, {})
+    return answer_of(ask(str(name or ""), document=found, catalog=catalog))
+
+
+def answered(scenario: Scenario) -> Reply:
+    """Call the function that answers; add what was asked, and what stood in place of what."""
+    try:
+        reply = _function(scenario.verb)(scenario)
+    except DatahallError as error:
+        if scenario.document is not None and error.field and not error.where:
+            error.where = scenario.where(error.field)
+        raise
+    answer = answer_of(reply)
+    whole = msgspec.structs.replace(
+        answer,
+        inputs={**inputs_of(scenario), **answer.inputs},
+        question=question_of(scenario),
+        notes=(*answer.notes, *_replaced(scenario)),
+    )
+    if isinstance(reply, Traced):
+        return Traced(whole, reply.trace)
+    return Scored(whole, reply.json) if isinstance(reply, Scored) else whole
+
+
+@cache
+def _function(verb: str) -> Answering:
+    module, _, name = verb_named(verb).answer.partition(":")
+    found: Answering = getattr(import_module(f"datahall.answers.{module}"), name)
+    return found
+
+
+def question_of(scenario: Scenario) -> dict[str, object]:
+    """What was asked in plain types, as a file would have it."""
+    asked: dict[str, object] = {"version": VERSION, "ask": scenario.verb}
+    for section, tables in scenario.said.items():
+        if not section:
+            asked |= tables[0] if tables else {}
+        elif any(tables):
+            asked[section] = list(tables) if len(tables) > 1 else tables[0]
+    return asked
+
+
+def inputs_of(scenario: Scenario) -> dict[str, Cell]:
+    """Every input that was given or has a default, under names that end in their unit."""
+    found: dict[str, Cell] = {}
+    for field in scenario.form.fields.values():
+        sections = scenario.sections[field.section]
+        value = getattr(sections[0], field.attribute) if sections else None
+        if value is None or value in ("", (), {}, False):
+            continue
+        plain = isinstance(value, str | int | float | bool)
+        found[field.attribute] = value if plain else _text(field.kind.write(value))
+    if scenario.path:
+        found = {"scenario": scenario.path, **found}
+    return found
+
+
+def _text(value: Plain) -> str | int | float | bool:
+    if isinstance(value, list):
+        return ", ".join(str(_text(one)) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(one)}" for key, one in value.items())
+    return value
+
+
+def _replaced(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(f"in place of what {scenario.path} says: {what}" for what in scenario.replaced)
+
+
+def scenario_file(path: str) -> Document | None:
+    """The scenario that a path names, or None where it is something else: a model's name or its config.json."""
+    if path.endswith(".toml"):
+        return document.read(Path(path))
+    if not path.endswith(".json"):
+        return None
+    found = json_document.read(Path(path))
+    return found if found.content.get("version") == VERSION and "model_type" not in found.content else None

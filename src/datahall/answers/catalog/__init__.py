@@ -1,0 +1,1 @@
+"""Lists of what the catalogue knows, prices, and new entries."""

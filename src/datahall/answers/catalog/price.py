@@ -1,0 +1,177 @@
+"""What chips and tokens cost, with the age of each price."""
+
+from __future__ import annotations
+
+import datetime
+from math import isnan, nan
+from typing import get_args
+
+from datahall.answer import Answer, Cell, Column, Quantity, Table
+from datahall.answers.bounds import opened
+from datahall.answers.chip.citation import Citations, known
+from datahall.breakdown import Source
+from datahall.catalog import Catalog
+from datahall.catalog.entries.offer import STALE_DAYS, Offer, OfferKind
+from datahall.errors import ScenarioError
+from datahall.units import DAY_S, fmt, parse
+
+KINDS: tuple[str, ...] = get_args(OfferKind)
+
+
+def catalog_prices(
+    *,
+    chip: str = "",
+    kind: str = "",
+    max_age: str | float = "",
+    today: datetime.date | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Prices per chip and hour, or to buy, cheapest first; older than half a year is flagged as stale."""
+    shelf, day = opened(catalog), today or datetime.date.today()
+    if kind and kind not in KINDS:
+        raise ScenarioError(f'"{kind}" is not a kind of price', hint=f"one of {', '.join(KINDS)}")
+    oldest_s = parse(max_age, "s") if max_age != "" else float("inf")
+    if oldest_s <= 0:
+        raise ScenarioError(f"--max-age is {max_age}; it must be above 0", hint='e.g. --max-age "90 days"')
+    offers = [
+        offer
+        for offer in (_spot(shelf, chip) if kind == "spot" else shelf.offers(chip, kind))
+        if offer.age_days(day) * DAY_S <= oldest_s
+    ]
+    cited = Citations()
+    table = _table(offers, day, kind, cited)
+    stale = sum(offer.stale(day) for offer in offers)
+    return Answer(
+        kind="prices",
+        inputs={
+            "chip": chip,
+            "kind": kind,
+            "max_age_s": oldest_s if max_age != "" else None,
+            "today": day.isoformat(),
+        },
+        headline=_headline(offers, kind, chip, day),
+        verdict="yes" if offers else "no",
+        results={"num_prices": len(offers), "num_stale": stale},
+        tables=(table,) if offers else (),
+        notes=(
+            f"per chip and hour in US dollars; “stale” is older than {STALE_DAYS} days",
+            "a list price, without discounts, egress, storage or tax",
+        ),
+        sources=cited.sources,
+        next_commands=(f"datahall show chip {chip or 'h100-sxm'}",),
+    )
+
+
+def catalog_api_prices(
+    model: str = "", *, today: datetime.date | None = None, first_party: bool = False
+) -> Answer:
+    """List prices of hosted models whose name holds `model`, per million tokens, cheapest output first."""
+    from datahall.catalog.entries.api_price import api_price, api_prices
+
+    day = today or datetime.date.today()
+    words = model.lower().split()
+    found = [
+        price
+        for price in api_prices(day)
+        if all(word in f"{price.name} {price.title}".lower() for word in words)
+        and (price.first_party or not first_party)
+    ]
+    if not found and model:
+        found = [api_price(model, day)]
+    found.sort(key=lambda price: (price.output_usd_per_mtok, price.name))
+    rows = tuple(
+        (
+            price.model, price.provider, price.input_usd_per_mtok, price.output_usd_per_mtok,
+            known(price.cached_usd_per_mtok), price.tiered,
+        )
+        for price in found
+    )  # fmt: skip
+    columns = (
+        Column("model"), Column("sold by"), Column("input", "usd_per_mtok"), Column("output", "usd_per_mtok"),
+        Column("cached input", "usd_per_mtok"), Column("tiered"),
+    )  # fmt: skip
+    return Answer(
+        kind="api-prices",
+        inputs={"model": model, "first_party": first_party, "today": day.isoformat()},
+        headline=f"{len(rows):,} prices per million tokens" + (f" for “{model}”." if model else "."),
+        results={"num_prices": len(rows)},
+        tables=(Table(title="list prices of hosted models", columns=columns, rows=rows),),
+        notes=(
+            "list prices; committed-use and off-peak discounts are not in them",
+            "tiered: the price rises with the length of the prompt, and this is its lowest step",
+        ),
+        sources=(found[0].source,) if found else (),
+        next_commands=("datahall catalog prices --chip h100-sxm",),
+    )
+
+
+def _spot(shelf: Catalog, chip: str) -> list[Offer]:
+    """Offers with a spot price, whatever else they are, cheapest first."""
+    found = [offer for offer in shelf.offers(chip) if not isnan(_hourly(offer, "spot"))]
+    return sorted(found, key=lambda offer: _hourly(offer, "spot"))
+
+
+def _hourly(offer: Offer, kind: str) -> float:
+    """The price per chip and hour that a kind of price asks for; NaN where the offer has none."""
+    if kind == "spot" and offer.kind != "spot":
+        return offer.spot_usd_per_hour
+    return offer.usd_per_hour
+
+
+def _headline(offers: list[Offer], kind: str, chip: str, day: datetime.date) -> str:
+    what = f"{kind + ' ' if kind else ''}price"
+    where = f" of {chip}" if chip else ""
+    if not offers:
+        return f"No {what}{where} in the catalogue."
+    count = f"{len(offers)} {what}{'s' if len(offers) != 1 else ''}{where}"
+    fresh = [offer for offer in offers if not isnan(_hourly(offer, kind)) and not offer.stale(day)]
+    if not fresh:
+        return f"{count}; none of an hour is younger than {STALE_DAYS} days."
+    low = min(fresh, key=lambda offer: _hourly(offer, kind))
+    way = "" if kind else f" ({low.kind})"
+    return (
+        f"{count}; the lowest fresh one is {fmt(_hourly(low, kind), 'usd_per_hour')} at {low.provider}{way}."
+    )
+
+
+def _table(offers: list[Offer], day: datetime.date, kind: str, cited: Citations) -> Table:
+    columns = (
+        Column("sold by"),
+        Column("chip"),
+        Column("kind"),
+        Column("price"),
+        Column("age", "s"),
+        Column("state"),
+        Column("source", "citation"),
+    )
+    newest = sorted((offer.source for offer in offers), key=lambda source: source.date)
+    lists = {
+        source.title: source for source in newest
+    }  # one list of prices is one source, whatever each row's age
+    rows = tuple(_row(offer, day, kind, cited, lists) for offer in offers)
+    return Table(title="prices of one chip", columns=columns, rows=rows)
+
+
+def _row(
+    offer: Offer, day: datetime.date, kind: str, cited: Citations, lists: dict[str, Source]
+) -> tuple[Cell, ...]:
+    return (
+        offer.provider,
+        offer.chip or offer.gpu,
+        "spot" if kind == "spot" else offer.basis or offer.kind,
+        _price(offer, kind),
+        offer.age_days(day) * DAY_S,
+        "stale" if offer.stale(day) else "fresh",
+        cited.number(lists[offer.source.title]),
+    )
+
+
+def _price(offer: Offer, kind: str) -> Cell:
+    """By the hour, or to buy one; a range where the provider has several."""
+    hourly = _hourly(offer, kind)
+    if not isnan(hourly):
+        low, high = (offer.low_usd_per_hour, offer.high_usd_per_hour) if kind != "spot" else (nan, nan)
+        return Quantity(hourly, "usd_per_hour", *((low, high) if low < high else ()))
+    if not isnan(offer.purchase_usd):
+        return Quantity(offer.purchase_usd / offer.num_chips, "usd")
+    return None

@@ -1,0 +1,1 @@
+"""One chip in words: its facts and claims about them, its memory hierarchy."""

@@ -1,0 +1,1 @@
+"""Fabrics, collectives and flow simulations in words, tables and charts."""

@@ -1,0 +1,101 @@
+"""The next command: the same question changed, or another one about the same thing, with all that was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from datahall.answers.ask import form_of
+from datahall.scenario.field import CONCEPTS, Field
+from datahall.scenario.form import Form, quoted
+from datahall.scenario.kinds import Flag, Plain
+from datahall.scenario.scenario import Scenario
+
+
+def follow(
+    scenario: Scenario, verb: str = "", changes: Mapping[str, Plain | None] | None = None, tail: str = ""
+) -> str:
+    """A command that asks `verb` with what was given and some changes, by the names of its inputs; None leaves one out.
+
+    What was given and the verb does not take falls away.  A file that flags cannot express is asked again as a file.
+    """
+    form = form_of(verb or scenario.verb)
+    changed = dict(changes or {})
+    if scenario.path and form.verb == scenario.verb and _is_wide(scenario):
+        values, words = changed, [quoted(scenario.path)]
+    else:
+        values, words = {**_kept(scenario, form), **changed}, []
+        words += [
+            _word(form.fields[name], values.get(name))
+            for name in form.arguments
+            if values.get(name) is not None
+        ]
+        words += _tables(scenario, form)
+    words += [
+        _flag(form, field, values[name])
+        for name, field in form.fields.items()
+        if values.get(name) is not None and name not in form.arguments
+    ]
+    return " ".join(word for word in ("datahall", form.verb, *words, tail) if word)
+
+
+def _is_wide(scenario: Scenario) -> bool:
+    """Whether it has several tables of one kind that flags give once only."""
+    return any(len(tables) > 1 for section, tables in scenario.said.items() if not CONCEPTS[section].inline)
+
+
+def _kept(scenario: Scenario, form: Form) -> dict[str, Plain]:
+    """What was given and means the same for the other verb."""
+    found: dict[str, Plain] = {}
+    for name, field in form.fields.items():
+        tables = scenario.said.get(field.section, ())
+        if tables and field.key in tables[0]:
+            found[name] = tables[0][field.key]
+    return found
+
+
+def _tables(scenario: Scenario, form: Form) -> list[str]:
+    words = []
+    for concept in form.tables:
+        for table in scenario.said.get(concept.name, ()):
+            inside = ",".join(f"{key}={_inline(value)}" for key, value in table.items())
+            words.append(f"--{concept.name} {quoted(inside)}")
+    return words
+
+
+def _word(field: Field, value: Plain | None) -> str:
+    assert value is not None
+    if isinstance(value, list):
+        return " ".join(quoted(str(one)) for one in value)
+    del field
+    return quoted(str(value))
+
+
+def _flag(form: Form, field: Field, value: Plain | None) -> str:
+    assert value is not None
+    if isinstance(field.kind, Flag):
+        flag = form.flag(field.name)
+        return flag if value else flag.replace("--", "--no-", 1)
+    return form.flag(field.name, _inline(value))
+
+
+def _inline(value: Plain) -> str:
+    """A value as one word."""
+    if isinstance(value, list):
+        return ",".join(_inline(one) for one in value)
+    if isinstance(value, dict):
+        if any(isinstance(one, list | dict) for one in value.values()):
+            return "{" + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + "}"
+        return ",".join(f"{key}={_inline(one)}" for key, one in value.items())
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _toml(value: Plain) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + "}"
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,140 @@
+"""The verbs as Python functions, made from the table: real signatures, documented keywords, the same answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from datahall.answer import Answer
+from datahall.answers.ask import ask, form_of, scenario_file
+from datahall.answers.reply import answer_of
+from datahall.answers.verbs import Verb, words
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
+from datahall.scenario.field import Field
+from datahall.scenario.kinds import Count, Flag, Listed, Quantity, Raw, Share
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def function_of(verb: Verb) -> Callable[..., Answer]:
+    """The function of a verb."""
+    form = form_of(verb.name)
+    names = [*form.arguments, *(name for name in form.fields if name not in form.arguments)]
+    names += [concept.name for concept in form.tables]
+
+    def asked(*args: Any, catalog: Catalog | None = None, **given: Any) -> Answer:
+        bound = _bound(verb, names, args, given)
+        first = bound.get(form.arguments[0]) if form.arguments else bound.pop("scenario", None)
+        file = scenario_file(str(first)) if verb.by_file and first is not None else None
+        if file is not None and form.arguments:
+            del bound[form.arguments[0]]
+        return answer_of(ask(verb.name, bound, document=file, catalog=_catalog(catalog), bare=True))
+
+    asked.__name__ = asked.__qualname__ = verb.function
+    asked.__module__ = "datahall"
+    asked.__doc__ = documentation(verb)
+    asked.__signature__ = signature(verb)  # type: ignore[attr-defined]
+    asked.__annotations__ = {}
+    return asked
+
+
+def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Raw]:
+    form = form_of(verb.name)
+    first = list(form.arguments) or (["scenario"] if verb.by_file else [])
+    if len(args) > len(first):
+        raise ScenarioError(
+            f"{verb.function} takes {len(first)} positional argument{'s' if len(first) != 1 else ''}, not {len(args)}",
+            hint=f"keywords: {', '.join(names)}",
+        )
+    bound = dict(zip(first, args, strict=False))
+    twice = set(bound) & set(given)
+    if twice:
+        raise ScenarioError(f"{verb.function} got {', '.join(twice)} twice", hint="by place or by name")
+    return {**bound, **given}
+
+
+def _catalog(catalog: object) -> Catalog | None:
+    if catalog is None or isinstance(catalog, Catalog):
+        return catalog
+    raise ScenarioError(
+        f"catalog is {type(catalog).__name__}, not a Catalog", hint='dh.Catalog(extra=["my-folder"])'
+    )
+
+
+def signature(verb: Verb) -> inspect.Signature:
+    """What the function takes, with its defaults."""
+    form = form_of(verb.name)
+    parameters = []
+    for name in form.arguments:
+        needed = name in form.required
+        default = inspect.Parameter.empty if needed else _default(form.fields[name])
+        parameters.append(
+            inspect.Parameter(name, POSITIONAL, default=default, annotation=hint(form.fields[name]))
+        )
+    if not form.arguments and verb.by_file and form.fields:
+        parameters.append(inspect.Parameter("scenario", POSITIONAL, default="", annotation="str"))
+    for name, field in form.fields.items():
+        if name not in form.arguments:
+            parameters.append(
+                inspect.Parameter(name, KEYWORD, default=_default(field), annotation=hint(field))
+            )
+    parameters += [
+        inspect.Parameter(concept.name, KEYWORD, default=None, annotation="Tables | None")
+        for concept in form.tables
+    ]
+    parameters.append(inspect.Parameter("catalog", KEYWORD, default=None, annotation="Catalog | None"))
+    return inspect.Signature(parameters, return_annotation="Answer")
+
+
+def _default(field: Field) -> object:
+    """The default as it stands in a signature: what a person would write."""
+    if field.default is None or isinstance(field.default, bool | int | str):
+        return field.default
+    if field.default in ((), {}):
+        return None
+    return field.kind.write(field.default)
+
+
+def hint(field: Field) -> str:
+    """The type of a keyword."""
+    kind = field.kind
+    if isinstance(kind, Flag):
+        return "bool" if field.default is not None else "bool | None"
+    text = (
+        "str | float"
+        if isinstance(kind, Quantity | Share)
+        else "str | int"
+        if isinstance(kind, Count)
+        else "str"
+    )
+    text = "str | Sequence[str]" if isinstance(kind, Listed) else text
+    text = "str | int | Mapping[str, Any]" if type(kind).__name__ == "LengthsKind" else text
+    text = "str | Mapping[str, Any]" if type(kind).__name__ in ("Mapped", "Regions") else text
+    text = "str | int | Sequence[int]" if type(kind).__name__ in ("Numbers", "Split") else text
+    return text if field.default is not None and field.default not in ((), {}) else f"{text} | None"
+
+
+def documentation(verb: Verb) -> str:
+    """What it answers, and each keyword with its unit."""
+    form = form_of(verb.name)
+    lines = [f"{verb.about[:1].upper()}{verb.about[1:]}.", ""]
+    lines += [verb.details, ""] if verb.details else []
+    lines += ["Parameters", "----------"]
+    for name, field in form.fields.items():
+        default = f" (default {field.shown_default})" if field.shown_default else ""
+        lines.append(f"{name} : {hint(field)}")
+        lines.append(f"    {field.kind.help}{default}")
+    for concept in form.tables:
+        lines.append(f"{concept.name} : table, or several")
+        lines.append(f"    {(concept.struct().__doc__ or '').strip()}")
+    lines += [
+        "catalog : Catalog",
+        "    Entries of your own over the shipped ones.",
+        "",
+        "Examples of the command",
+        "",
+    ]
+    return "\n".join([*lines, *(f"    {line}" for line in words(verb))])

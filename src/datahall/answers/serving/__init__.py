@@ -1,0 +1,1 @@
+"""Services in words: plans, fits, techniques and simulated fleets."""

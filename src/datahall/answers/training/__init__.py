@@ -1,0 +1,1 @@
+"""Training runs in words: plans, memory, simulated steps."""

@@ -1,0 +1,1 @@
+"""What our predictions are worth, and what is wrong with a file, in words."""

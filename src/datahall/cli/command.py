@@ -1,0 +1,234 @@
+"""A verb as a command: options made from the fields it takes, what was typed asked, the answer delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from datahall.answers.ask import ask, form_of, scenario_file
+from datahall.answers.verbs import Verb, words
+from datahall.cli.delivery import Delivery, deliver, talk
+from datahall.cli.groups import write_examples
+from datahall.cli.names import completer
+from datahall.errors import CatalogError, DatahallError, ScenarioError
+from datahall.report.output import FORMATS
+from datahall.scenario.field import Concept, Field
+from datahall.scenario.kinds import Flag, Listed, Raw, listed
+
+if TYPE_CHECKING:
+    from datahall.catalog import Catalog
+
+OF_EVERY = ("form", "output", "folders", "quiet", "color", "debug", "help")
+
+
+class Question(click.Command):
+    """A command whose help shows examples first, then its own options by section, then those of every question."""
+
+    def __init__(self, verb: Verb) -> None:
+        self.verb = verb
+        self.form = form_of(verb.name)
+        about = f"{verb.about[:1].upper()}{verb.about[1:]}."
+        super().__init__(
+            verb.word or verb.name,
+            params=[*self._arguments(), *self._options(), *_common(verb.traced)],
+            callback=self.run,
+            help=f"{about}\n\n{verb.details}" if verb.details else about,
+        )
+
+    def _arguments(self) -> list[click.Parameter]:
+        arguments: list[click.Parameter] = []
+        for place, name in enumerate(self.form.arguments):
+            field = self.form.fields[name]
+            many = self.verb.several and place == len(self.form.arguments) - 1
+            metavar = f"{field.placeholder}…" if many else field.placeholder
+            arguments.append(
+                click.Argument(
+                    [name],
+                    nargs=-1 if many else 1,
+                    required=False,
+                    metavar=metavar,
+                    shell_complete=completer(field),
+                )
+            )
+        if not arguments and self.verb.by_file and self.form.fields:
+            arguments.append(click.Argument(["scenario"], required=False, metavar="[SCENARIO]"))
+        return arguments
+
+    def _options(self) -> list[click.Parameter]:
+        fields = [field for name, field in self.form.fields.items() if name not in self.form.arguments]
+        tables = [_table_option(concept) for concept in self.form.tables]
+        usual = [_option(field) for field in fields if not field.kind.rare]
+        rare = [_option(field) for field in fields if field.kind.rare]
+        return [*usual, *tables, *rare]
+
+    def run(
+        self,
+        form: str | None,
+        output: str,
+        folders: tuple[str, ...],
+        quiet: bool,
+        color: bool | None,
+        **typed: Any,
+    ) -> None:
+        """Ask what was typed, and send the answer where it was asked for."""
+        context = click.get_current_context()
+        if not quiet:
+            talk()
+        given = self._given(context, typed)
+        file = self._file(given)
+        way = Delivery(
+            form=form, output=output, quiet=quiet, color=color,
+            explain=bool((context.find_root().obj or {}).get("explain")),
+        )  # fmt: skip
+        way.check(json="--json" in context.find_root().obj["words"] if context.find_root().obj else False)
+        try:
+            reply = ask(self.verb.name, given, document=file, catalog=open_catalog(folders))
+        except DatahallError as error:
+            if file is None:
+                error.spell = self.form.flag
+            raise
+        deliver(reply, way)
+
+    def _given(self, context: click.Context, typed: dict[str, Any]) -> dict[str, Raw]:
+        """What a person typed, by the names of inputs."""
+        given: dict[str, Raw] = {}
+        for name, value in typed.items():
+            if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+                continue
+            given[name] = _joined(self.form.fields.get(name), value) if isinstance(value, tuple) else value
+        return given
+
+    def _file(self, given: dict[str, Raw]) -> Any:
+        """The scenario file that stands in place of the first argument, if one does."""
+        first = self.form.arguments[0] if self.form.arguments else "scenario"
+        value = given.get(first)
+        if not self.verb.by_file or not isinstance(value, str):
+            return None
+        found = scenario_file(value)
+        if found is not None or first == "scenario":
+            del given[first]
+        if found is None and first == "scenario":
+            raise ScenarioError(f'"{value}" is not a scenario', hint="a .toml or .json file")
+        return found
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pieces = self.collect_usage_pieces(ctx)
+        formatter.write_usage(ctx.command_path, " ".join(pieces))
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        write_examples(words(self.verb), formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rare = {field.name for field in self.form.fields.values() if field.kind.rare}
+        titles = {"Options": [], "Rarely needed": [], "Options of every question": []}  # type: dict[str, list[tuple[str, str]]]
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None or not isinstance(parameter, click.Option):
+                continue
+            every = parameter.name in OF_EVERY
+            titles[
+                "Options of every question"
+                if every
+                else "Rarely needed"
+                if parameter.name in rare
+                else "Options"
+            ].append(record)
+        for title, lines in titles.items():
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
+
+
+def _joined(field: Field | None, values: tuple[str, ...]) -> Raw:
+    """What was given several times: the tables, the words of the last argument, or lists with commas put together."""
+    if field is None or not isinstance(field.kind, Listed):
+        return list(values)
+    return [word for value in values for word in listed(value)]
+
+
+def _option(field: Field) -> click.Option:
+    flag = f"--{field.name.replace('_', '-')}"
+    default = f"  [default: {field.shown_default}]" if field.shown_default else ""
+    text = f"{field.kind.help}{default}"
+    if isinstance(field.kind, Flag):
+        spelled = flag if field.default is False else f"{flag}/--no-{flag[2:]}"
+        return click.Option([field.name, spelled], is_flag=True, default=None, help=text)
+    return click.Option(
+        [field.name, flag], metavar=field.placeholder, help=text, multiple=isinstance(field.kind, Listed),
+        shell_complete=completer(field),
+    )  # fmt: skip
+
+
+def _table_option(concept: Concept) -> click.Option:
+    about = (concept.struct().__doc__ or "").strip().split("\n")[0]
+    keys = ", ".join(field.key for field in form_fields(concept))
+    return click.Option(
+        [concept.name, f"--{concept.name.replace('_', '-')}"], multiple=True, metavar="KEY=VALUE,…",
+        help=f"{about} Keys: {keys}.",
+    )  # fmt: skip
+
+
+def form_fields(concept: Concept) -> Sequence[Field]:
+    """The inputs of a section."""
+    from datahall.scenario.field import fields
+
+    return fields(concept.name)
+
+
+def _common(traced: bool) -> list[click.Parameter]:
+    formats = (*FORMATS, "perfetto") if traced else FORMATS
+    return [
+        click.Option(
+            ["form", "--format"], type=click.Choice(formats), metavar="FORMAT",
+            help=f"One of {', '.join(formats)} (default: table).",
+        ),
+        click.Option(["form", "--json"], flag_value="json", help="Same as --format json."),
+        click.Option(
+            ["output", "-o", "--output"], default="", metavar="FILE",
+            help="Write to FILE; its ending chooses the format.",
+        ),
+        click.Option(
+            ["folders", "--catalog"], multiple=True, metavar="DIR", help="Your own catalogue entries, over the shipped."
+        ),
+        click.Option(["--quiet"], is_flag=True, help="No remarks, only the answer."),
+        click.Option(["--color/--no-color"], default=None, help="Colour, or none (default: on a terminal)."),
+        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    ]  # fmt: skip
+
+
+def open_catalog(folders: tuple[str, ...]) -> Catalog:
+    """The catalogue, with the user's folders over it."""
+    from datahall.catalog import Catalog, load
+
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise CatalogError(
+                f"{folder} is not a folder", where="--catalog", hint="name a folder with TOML files in it"
+            )
+    return Catalog(extra=folders) if folders else load()
+
+
+def verb_of_file(path: str, verbs: Sequence[Verb]) -> Verb:
+    """Which of some verbs a file asks: the one it names, or the one whose sections it has."""
+    found = scenario_file(path)
+    if found is None:
+        raise ScenarioError(f"{path} is not a scenario", hint="a .toml or .json file with version = 1")
+    asked = found.content.get("ask")
+    for verb in verbs:
+        if asked == verb.name:
+            return verb
+    if asked is not None:
+        names = ", ".join(f'"{verb.name}"' for verb in verbs)
+        raise ScenarioError(f"{path} asks {asked!r}", where=found.where("ask"), hint=f"ask = one of {names}")
+    fits = {
+        verb: len(set(found.content) & {one.section for one in verb.takes if one.section}) for verb in verbs
+    }
+    best = max(fits, key=lambda verb: fits[verb])
+    if list(fits.values()).count(fits[best]) > 1:
+        names = ", ".join(f'"{verb.name}"' for verb in verbs)
+        raise ScenarioError(f"{path} does not say what it asks", where=path, hint=f"ask = one of {names}")
+    return best

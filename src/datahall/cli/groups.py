@@ -1,0 +1,126 @@
+"""Groups of commands, made from the table of verbs; a command is made only when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from datahall.answers.verbs import GROUPS, VERBS, Verb, words
+
+FILES = (".toml", ".json")
+SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))
+MOST_EXAMPLES = 7
+SPECIAL = {"completion": "completion script for a shell"}  # not a question
+
+
+class Root(click.Group):
+    """`datahall`: the groups of verbs in their sections."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return [*(group.name for group in GROUPS), *SPECIAL]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name == "explain":
+            from datahall.cli.explain import explain
+
+            return explain
+        if cmd_name == "completion":
+            from datahall.cli.completion import completion
+
+            return completion
+        mine = [verb for verb in VERBS if verb.group == cmd_name]
+        if not mine:
+            return None
+        return command(mine[0]) if not mine[0].word else Verbs(cmd_name, mine)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        _check_known(self, ctx, args)
+        return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        chosen = [
+            verb
+            for name in ("plan serve", "plan train", "show fit", "simulate serve")
+            for verb in VERBS
+            if verb.name == name
+        ]
+        write_examples([words(verb)[0] for verb in chosen], formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for section in SECTIONS:
+            with formatter.section(section.capitalize()):
+                formatter.write_dl(
+                    [
+                        (group.name, _listed(group.name, group.about))
+                        for group in GROUPS
+                        if group.section == section
+                    ]
+                )
+
+
+def _listed(name: str, about: str) -> str:
+    """What a group is for, and the words that follow it."""
+    second = [verb.word for verb in VERBS if verb.group == name and verb.word]
+    return f"{about}: {', '.join(second)}" if second and name != "catalog" else about
+
+
+class Verbs(click.Group):
+    """The verbs that begin with one word."""
+
+    def __init__(self, name: str, verbs: Sequence[Verb]) -> None:
+        about = next(group.about for group in GROUPS if group.name == name)
+        super().__init__(name, help=f"{about[:1].upper()}{about[1:]}.")
+        self.verbs = tuple(verbs)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return [verb.word for verb in self.verbs]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return next((command(verb) for verb in self.verbs if verb.word == cmd_name), None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0].endswith(FILES) and self.get_command(ctx, args[0]) is None:
+            from datahall.cli.command import verb_of_file
+
+            verb = verb_of_file(args[0], self.verbs)
+            return verb.word, command(verb), args
+        _check_known(self, ctx, args)
+        return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        write_examples([words(verb)[0] for verb in self.verbs][:MOST_EXAMPLES], formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Questions"):
+            formatter.write_dl([(verb.word, verb.about) for verb in self.verbs])
+
+
+def command(verb: Verb) -> click.Command:
+    """The command of a verb."""
+    from datahall.cli.command import Question
+
+    return Question(verb)
+
+
+def _check_known(group: click.Group, ctx: click.Context, args: list[str]) -> None:
+    """A command that is not there is an error with the nearest."""
+    name = args[0] if args else ""
+    if name and not name.startswith("-") and group.get_command(ctx, name) is None:
+        from datahall.cli.usage import UnknownCommand
+
+        raise UnknownCommand(name, group.list_commands(ctx), ctx)
+
+
+def write_examples(lines: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """Write lines to copy, as they are."""
+    if lines:
+        with formatter.section("Examples"):
+            for line in lines:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")

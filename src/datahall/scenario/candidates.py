@@ -1,0 +1,22 @@
+"""What a plan may choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.deployment import precision_kind
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Listed, Name, Share
+
+
+class Candidates(Section, frozen=True, kw_only=True):
+    """The chips and formats that a plan weighs, and what it leaves free."""
+
+    chips: Annotated[
+        tuple[str, ...], Listed("Kinds of chip to weigh (default: a few usual ones).", of=Name("", of="chip"))
+    ] = ()
+    precision: Annotated[tuple[str, ...], Listed("Formats to weigh.", of=precision_kind("A format."))] = (
+        "bf16",
+        "fp8",
+    )
+    headroom_fraction: Annotated[float, Share("Of what a replica holds, left free.", below=True)] = 0.1

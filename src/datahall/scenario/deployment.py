@@ -1,0 +1,183 @@
+"""How a model is served: the chip, the group of chips of one replica, the engine and its options, how many replicas."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
+from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PREEMPTIONS, ROLES
+from datahall.workload.precision import Precision
+
+MOST_REPLICAS = 100_000
+MOST_CHIPS = 2**20
+MOST_ADAPTERS, MOST_RANK = 1_000_000, 4096
+MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
+
+
+class PrecisionName(Text, frozen=True):
+    """A number format by name: bf16, fp8, fp8-kv8, w4a16, nvfp4."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        name = super().read(raw, at).lower()
+        Precision.named(name)
+        return name
+
+
+def precision_kind(help: str) -> PrecisionName:
+    """The kind of an input that names a number format."""
+    return PrecisionName(help, metavar="FORMAT", example="fp8")
+
+
+class Deployment(Section, frozen=True, kw_only=True):
+    """One pool of equal replicas; several pools make a fleet."""
+
+    chip: Annotated[str, Name("Chip that it runs on.", of="chip")] = "h100-sxm"
+    tp: Annotated[
+        int | None,
+        Count(
+            "Chips that share each layer of a replica (default: the fewest that hold it).", most=MOST_CHIPS
+        ),
+    ] = None
+    pp: Annotated[int, Count("Pipeline stages of a replica.", most=1024)] = 1
+    dp: Annotated[int, Count("Ranks of a replica that attend to sequences of their own.", most=4096)] = 1
+    ep: Annotated[int, Count("Chips that share the experts.", most=MOST_CHIPS)] = 1
+    replicas: Annotated[int, Count("Replicas behind the router.", most=MOST_REPLICAS)] = 1
+    disaggregated: Annotated[
+        str,
+        Text(
+            "Prompts on replicas of their own: prefill=4xh200,decode=8xh200.", against=("replicas",), metavar="POOLS",
+            example="prefill=1xh200,decode=2xh200",
+        ),
+    ] = ""  # fmt: skip
+    precision: Annotated[str, precision_kind("Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, …")] = "bf16"
+    engine: Annotated[str, Name("Serving engine: vllm, sglang, trtllm, …", of="engine", metavar="NAME")] = (
+        "vllm"
+    )
+    draft: Annotated[
+        str,
+        Text(
+            "Speculative decoding: ngram, mtp, or the name of a draft model.", metavar="HOW", example="ngram"
+        ),
+    ] = ""
+    num_draft: Annotated[int, Count("Tokens drafted for a step.", most=MOST_DRAFTED, needs=("draft",))] = 3
+    acceptance_fraction: Annotated[
+        float, Share("Chance that a drafted token is kept.", above=True, needs=("draft",))
+    ] = 0.5
+    adapters: Annotated[int | None, Count("LoRA adapters that requests ask for.", most=MOST_ADAPTERS)] = None
+    adapter_rank: Annotated[int, Count("Rank of an adapter.", most=MOST_RANK, needs=("adapters",))] = 16
+    resident_adapters: Annotated[
+        int | None,
+        Count("Adapters on the chips at once (default: all).", most=MOST_ADAPTERS, needs=("adapters",)),
+    ] = None
+    adapter_zipf: Annotated[
+        float,
+        Quantity(
+            "Zipf exponent of the adapters' popularity; 0: all alike.",
+            unit="ratio",
+            most=10.0,
+            needs=("adapters",),
+            rare=True,
+        ),
+    ] = 1.0
+    attention_adapters: Annotated[
+        bool, Flag("Adapters beside attention alone, not the dense MLPs.", needs=("adapters",), rare=True)
+    ] = False
+    host_cache_bytes: Annotated[
+        float, Quantity("Memory of a replica's hosts for blocks of cache that leave the chips.")
+    ] = 0.0
+    host_link_bytes_per_s: Annotated[
+        float | None,
+        Quantity(
+            "Between a chip and its host, one way (default: the chip's link).",
+            above=True,
+            needs=("host_cache",),
+            rare=True,
+        ),
+    ] = None
+    drive_cache_bytes: Annotated[float, Quantity("Drives for blocks that leave the hosts' memory.")] = 0.0
+    drive_rate_bytes_per_s: Annotated[
+        float | None,
+        Quantity(
+            "Of a chip's share of the drives (default: as servers are sold).",
+            above=True,
+            needs=("drive_cache",),
+        ),
+    ] = None
+    max_context: Annotated[
+        int | None, Count("Longest sequence it accepts (default: the model's).", unit="tokens", rare=True)
+    ] = None
+    routing_skew: Annotated[
+        float,
+        Quantity(
+            "Power-law exponent of the experts' popularity; 0: balanced.", unit="ratio", most=10.0, rare=True
+        ),
+    ] = 0.0
+    kv_blocks: Annotated[int | None, Count("Blocks of cache that the engine reported.", rare=True)] = None
+    role: Annotated[
+        str, Choice("What a pool does.", options=ROLES, against=("disaggregated",), rare=True)
+    ] = "both"
+    region: Annotated[
+        str, Text("Region that a pool stands in.", flat="in_region", metavar="REGION", rare=True)
+    ] = ""
+    handoff_bytes_per_s: Annotated[
+        float | None,
+        Quantity(
+            "Rate at which a prefill pool hands its cache over (default: its network's).",
+            above=True,
+            rare=True,
+        ),
+    ] = None
+    # options of the engine; none: the engine's own default
+    batching: Annotated[str | None, Choice("How requests share steps.", options=BATCHING, rare=True)] = None
+    token_budget: Annotated[
+        int | None, Count("Most new tokens in one step.", unit="tokens", most=2**24, rare=True)
+    ] = None
+    max_sequences: Annotated[int | None, Count("Most sequences that run at once.", most=2**20, rare=True)] = (
+        None
+    )
+    block_tokens: Annotated[
+        int | None,
+        Count("Tokens of one block of cache.", unit="tokens", most=2**16, name="block_tokens", rare=True),
+    ] = None
+    chunked_prefill: Annotated[
+        bool | None, Flag("Prompts may be cut to what is left of a step.", rare=True)
+    ] = None
+    mixed_steps: Annotated[bool | None, Flag("Prompts and decodes share steps.", rare=True)] = None
+    whole_prompt_blocks: Annotated[
+        bool | None, Flag("A prompt waits until blocks for all of it are free.", rare=True)
+    ] = None
+    whole_output_blocks: Annotated[bool | None, Flag("… and for all that it may generate.", rare=True)] = None
+    prefix_caching: Annotated[bool | None, Flag("Blocks of shared prefixes are kept.", rare=True)] = None
+    preemption: Annotated[
+        str | None, Choice("What happens to who must leave.", options=PREEMPTIONS, rare=True)
+    ] = None
+    expert_exchange: Annotated[
+        str | None, Choice("How attention ranks meet at the experts.", options=EXPERT_EXCHANGES, rare=True)
+    ] = None
+    memory_fraction: Annotated[
+        float | None,
+        Share("Of the chip's memory that the engine takes.", name="memory_fraction", above=True, rare=True),
+    ] = None
+    reserved_bytes: Annotated[
+        float | None, Quantity("Memory for context, graphs and buffers.", rare=True)
+    ] = None
+    host_step_s: Annotated[
+        float | None, Quantity("Host time of a step that the chip waits for.", rare=True)
+    ] = None
+    host_sequence_s: Annotated[float | None, Quantity("… and more of it for each sequence.", rare=True)] = (
+        None
+    )
+    wait_s: Annotated[
+        float | None, Quantity("Dynamic batching: how long a first request waits for company.", rare=True)
+    ] = None
+    first_token_s: Annotated[
+        float | None, Quantity("Front end: tokenising, queues, the first chunk back.", rare=True)
+    ] = None
+
+
+ENGINE_OPTIONS = (
+    "batching", "token_budget", "max_sequences", "block_tokens", "chunked_prefill", "mixed_steps", "whole_prompt_blocks",
+    "whole_output_blocks", "prefix_caching", "preemption", "expert_exchange", "memory_fraction", "reserved_bytes",
+    "host_step_s", "host_sequence_s", "wait_s", "first_token_s",
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""How chips are wired, and what is sent over the wires: the design of a fabric, its transport, jobs, background, stalls."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.deployment import precision_kind
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
+from datahall.scenario.views import LEVELS
+from datahall.scenario.words import ALGORITHMS, COLLECTIVES, PATTERNS, POLICIES, TRANSPORTS
+
+MOST_CHIPS = 1_000_000
+
+
+class FabricDesign(Section, frozen=True, kw_only=True):
+    """So many chips of a kind on a topology: of parts from the catalogue, or of links that are all alike."""
+
+    topology: Annotated[
+        str,
+        Name(
+            "Topology, or a fabric that was built (default: as the chip is sold, full bisection).",
+            flat="on",
+            of="fabric",
+            metavar="TOPOLOGY",
+        ),
+    ] = ""
+    topologies: Annotated[
+        tuple[str, ...],
+        Listed(
+            "Topologies, or fabrics that were built, side by side.",
+            of=Name("", of="fabric"),
+            against=("on",),
+            metavar="TOPOLOGY",
+        ),
+    ] = ()
+    chips: Annotated[int | None, Count("Chips to join.", most=MOST_CHIPS, example="1024")] = None
+    chip: Annotated[str, Name("Chip (default: h100-sxm, or the topology's usual one).", of="chip")] = ""
+    domain: Annotated[
+        int | None, Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS)
+    ] = None
+    nic_bytes_per_s: Annotated[
+        float | None, Quantity("Network of a chip, one way (default: its usual one).", above=True)
+    ] = None
+    oversubscription: Annotated[
+        str, Text('Down:up of each tier from the leaves, e.g. "1:1,7:1".', metavar="DOWN:UP", example="2:1")
+    ] = "1:1"
+    switch: Annotated[
+        str, Text("Switch of the catalogue (default: of the port's speed).", metavar="SWITCH", rare=True)
+    ] = ""
+    server: Annotated[
+        str,
+        Text("Server of the catalogue (default: the one the chip is sold in).", metavar="SERVER", rare=True),
+    ] = ""
+    radix: Annotated[
+        int | None, Count("Ports of a switch, instead of the catalogue's.", least=2, most=4096, rare=True)
+    ] = None
+    tiers: Annotated[int | None, Count("Tiers of switches (default: the fewest).", most=9, rare=True)] = None
+    sides: Annotated[
+        str, Text("Sides of a torus (default: the most cube-like).", metavar="XxYxZ", rare=True)
+    ] = ""
+    bandwidth_bytes_per_s: Annotated[
+        float | None, Quantity("Of every link, instead of the catalogue's parts.", above=True, rare=True)
+    ] = None
+    latency_s: Annotated[float, Quantity("Of every such link.", needs=("bandwidth",), rare=True)] = 500e-9
+    scale_up_bytes_per_s: Annotated[
+        float, Quantity("Of a scale-up link beside them.", above=True, needs=("bandwidth",), rare=True)
+    ] = 450e9
+    scale_up_latency_s: Annotated[float, Quantity("Of a scale-up link.", needs=("bandwidth",), rare=True)] = (
+        500e-9
+    )
+
+
+class Network(Section, frozen=True, kw_only=True):
+    """How flows choose their paths, and how the transport behaves."""
+
+    routing: Annotated[str, Choice(f"{', '.join(POLICIES)}.", options=POLICIES)] = "ecmp"
+    paths: Annotated[int, Count("Queue pairs that a flow is split into.", most=1024)] = 1
+    transport: Annotated[str, Choice(f"{', '.join(TRANSPORTS)}.", options=TRANSPORTS)] = "infiniband"
+    lanes: Annotated[int, Count("Virtual lanes.", most=16, rare=True)] = 2
+    loss_fraction: Annotated[float, Share("Of packets.", rare=True)] = 0.0
+    selective_repeat: Annotated[bool, Flag("Only what was lost is sent again.", rare=True)] = False
+    watchdog_s: Annotated[float, Quantity("After it a paused port drops what it holds.", rare=True)] = 0.1
+
+
+class FabricJob(Section, frozen=True, kw_only=True):
+    """A collective on some endpoints, over and over."""
+
+    name: Annotated[str, Text("What to call it.")] = ""
+    collective: Annotated[str, Choice("What it does.", options=COLLECTIVES)] = "all-reduce"
+    algorithm: Annotated[str, Text("How (default: the usual way).")] = ""
+    ranks: Annotated[
+        tuple[int, ...], Numbers("Endpoints: 64 (the first 64), 0-63, 0-1023:8.", ranks=True)
+    ] = ()
+    size_bytes: Annotated[float, Quantity("The whole array.", above=True)] = 1e6
+    repeat: Annotated[int, Count("Times.", most=10_000_000)] = 1
+    start_s: Annotated[float, Quantity("When it begins.")] = 0.0
+    pause_s: Annotated[float, Quantity("Between two of them.")] = 0.0
+    overhead_s: Annotated[float, Quantity("Software, per message.")] = 0.0
+
+
+class Background(Section, frozen=True, kw_only=True):
+    """Flows that nobody waits for."""
+
+    name: Annotated[str, Text("What to call it.")] = ""
+    pattern: Annotated[str, Choice("Who sends to whom.", options=PATTERNS)] = "permutation"
+    hosts: Annotated[tuple[int, ...], Numbers("Endpoints (default: all).", ranks=True)] = ()
+    target: Annotated[int | None, Count("Incast: who receives.", least=0)] = None
+    size_bytes: Annotated[float, Quantity("Of a flow.", above=True)] = 1e6
+    load_fraction: Annotated[float, Share("Random: of the line rate.", above=True)] = 0.3
+    start_s: Annotated[float, Quantity("When it begins.")] = 0.0
+    until_s: Annotated[float, Quantity("Random: when it ends.", above=True)] = 1e-3
+
+
+class Stall(Section, frozen=True, kw_only=True):
+    """A chip that stops draining its port."""
+
+    chip: Annotated[int, Count("Which.", least=0)] = 0
+    start_s: Annotated[float, Quantity("When.")] = 0.0
+    duration_s: Annotated[float | None, Quantity("For how long (default: for good).", above=True)] = None
+
+
+class CollectiveCall(Section, frozen=True, kw_only=True):
+    """One collective, by its size or as an MoE layer sizes it."""
+
+    collective: Annotated[str, Choice(f"{', '.join(COLLECTIVES)}.", options=COLLECTIVES)] = "all-reduce"
+    size_bytes: Annotated[
+        float | None,
+        Quantity("The whole array, as in nccl-tests.", above=True, against=("experts",), example="1GB"),
+    ] = None
+    experts: Annotated[int | None, Count("MoE: experts, one a chip.", least=2)] = None
+    tokens: Annotated[int | None, Count("MoE: tokens of all chips together.", needs=("experts",))] = None
+    topk: Annotated[int | None, Count("MoE: experts of each token.", needs=("experts",))] = None
+    hidden: Annotated[int | None, Count("MoE: hidden size.", needs=("experts",))] = None
+    precision: Annotated[str, precision_kind("MoE: format of the tokens.")] = "bf16"
+    algorithm: Annotated[
+        str | None,
+        Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),
+    ] = None
+    version: Annotated[str, Text("Version of NCCL (default 2.27).", metavar="X.Y", example="2.27")] = ""
+    level: Annotated[
+        str | None, Choice("Constants to use: datasheet, family or measured.", options=LEVELS)
+    ] = None
+    all: Annotated[bool, Flag("Every protocol, and what textbooks add.")] = False

@@ -1,0 +1,128 @@
+"""One input: where it stands, what it is called at each border, what it may hold and what it is if nobody says."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from datahall.scenario.kinds import Kind, Plain, Quantity, key_of
+from datahall.units import unit_of
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One concept of a scenario: a table in a file, a group of options of a command."""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """An input as it was declared."""
+
+    section: str
+    attribute: str  # of the section's struct, with its unit
+    key: str  # in a file, under its section
+    name: str  # flag and keyword
+    kind: Kind
+    default: object
+
+    @property
+    def path(self) -> str:
+        """Where a file has it, e.g. "deployment.tp"."""
+        return f"{self.section}.{self.key}" if self.section else self.key
+
+    @property
+    def placeholder(self) -> str:
+        return self.kind.placeholder(self.attribute)
+
+    @property
+    def shown_default(self) -> str:
+        """The default as a person would write it; nothing where there is none."""
+        if self.default is None or self.default in ("", (), False):
+            return ""
+        written = self.kind.write(self.default)
+        return ",".join(map(str, written)) if isinstance(written, list) else str(written)
+
+
+class Concept(msgspec.Struct, frozen=True, kw_only=True):
+    """A section by name: the struct that declares it, and whether a scenario may have several.
+
+    An `inline` one is a single flag or keyword that takes a whole table: --failure "switches=3,start=2ms".
+    """
+
+    name: str
+    home: str  # module:struct, loaded when a verb takes it
+    many: bool = False
+    inline: bool = False
+
+    def struct(self) -> type[Section]:
+        module, _, name = self.home.partition(":")
+        found: type[Section] = getattr(import_module(f"datahall.scenario.{module}"), name)
+        return found
+
+
+CONCEPTS = {
+    one.name: one
+    for one in (
+        Concept(name="", home="root:Root"),
+        Concept(name="deployment", home="deployment:Deployment", many=True),
+        Concept(name="router", home="fleet:Router"),
+        Concept(name="region", inline=True, home="fleet:Region", many=True),
+        Concept(name="cache", inline=True, home="fleet:AnswerCache"),
+        Concept(name="traffic", home="traffic:Traffic", many=True),
+        Concept(name="promise", home="promise:Promise"),
+        Concept(name="candidates", home="candidates:Candidates"),
+        Concept(name="training", home="training:TrainingJob"),
+        Concept(name="layout", home="training:TrainingLayout"),
+        Concept(name="stragglers", home="training:Stragglers"),
+        Concept(name="fabric", home="fabric:FabricDesign"),
+        Concept(name="network", home="fabric:Network"),
+        Concept(name="job", inline=True, home="fabric:FabricJob", many=True),
+        Concept(name="background", inline=True, home="fabric:Background", many=True),
+        Concept(name="stall", inline=True, home="fabric:Stall", many=True),
+        Concept(name="failure", inline=True, home="failure:Failure", many=True),
+        Concept(name="collective", home="fabric:CollectiveCall"),
+        Concept(name="sequences", home="views:Sequences"),
+        Concept(name="pass", home="views:Pass"),
+        Concept(name="working_set", home="views:WorkingSet"),
+        Concept(name="claim", home="views:Claim"),
+        Concept(name="prefix", home="views:Prefix"),
+        Concept(name="chips", home="views:ChipListing"),
+        Concept(name="models", home="views:ModelListing"),
+        Concept(name="offers", home="views:OfferListing"),
+        Concept(name="search", home="views:Search"),
+        Concept(name="files", home="views:Files"),
+        Concept(name="simulation", home="views:Simulation"),
+    )
+}
+
+
+@cache
+def fields(section: str) -> tuple[Field, ...]:
+    """The inputs of a section in the order they are declared."""
+    struct = CONCEPTS[section].struct()
+    hints = get_type_hints(struct, include_extras=True)
+    defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
+    return tuple(_field(section, name, hints[name], defaults.get(name)) for name in struct.__struct_fields__)
+
+
+def _field(section: str, attribute: str, hint: object, default: object) -> Field:
+    assert get_origin(hint) is Annotated, f"{section}.{attribute} is not declared"
+    kind = next(one for one in get_args(hint) if isinstance(one, Kind))
+    if isinstance(kind, Quantity) and not kind.unit:
+        kind = msgspec.structs.replace(kind, unit=unit_of(attribute))
+    key = kind.name or key_of(attribute)
+    return Field(
+        section=section, attribute=attribute, key=key, name=kind.flat or key, kind=kind, default=default
+    )
+
+
+def plain(section: Section, only: frozenset[str] | None = None) -> dict[str, Plain]:
+    """A section in plain types under its keys; values that are none are left out."""
+    name = next(one.name for one in CONCEPTS.values() if one.home.endswith(f":{type(section).__name__}"))
+    found = {}
+    for field in fields(name):
+        value = getattr(section, field.attribute)
+        if value is not None and (only is None or field.key in only):
+            found[field.key] = field.kind.write(value)
+    return found

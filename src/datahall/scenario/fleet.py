@@ -1,0 +1,72 @@
+"""What stands around the replicas of a service: the router, autoscaling, regions, a cache of whole answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Choice, Count, Mapped, Quantity, Rate, Share, Text
+from datahall.scenario.words import ROUTINGS
+
+
+class Router(Section, frozen=True, kw_only=True):
+    """Which replica gets a request, and how many replicas there are."""
+
+    routing: Annotated[str, Choice(f"{', '.join(ROUTINGS)}.", options=ROUTINGS, metavar="NAME")] = (
+        "least-outstanding"
+    )
+    affinity_load_ratio: Annotated[
+        float,
+        Quantity(
+            "Prefix affinity: load over the mean at which the next replica is asked.", above=True, rare=True
+        ),
+    ] = 1.25
+    spill: Annotated[
+        int, Count("Requests per replica at which a region sends further ones elsewhere.", rare=True)
+    ] = 64
+    autoscale: Annotated[
+        str,
+        Text(
+            "Replicas by load: MIN..MAX, and with :N the requests in the system for each.", metavar="MIN..MAX[:N]",
+            example="1..16",
+        ),
+    ] = ""  # fmt: skip
+    cold_start_s: Annotated[float, Quantity("Until a new replica serves.", needs=("autoscale",))] = 120.0
+    interval_s: Annotated[
+        float,
+        Quantity("Between two decisions of the autoscaler.", above=True, needs=("autoscale",), rare=True),
+    ] = 15.0
+    patience_s: Annotated[
+        float, Quantity("How long fewer replicas must have been enough.", needs=("autoscale",), rare=True)
+    ] = 300.0
+
+
+class Region(Section, frozen=True, kw_only=True):
+    """A place that requests come from and replicas stand in."""
+
+    name: Annotated[str, Text("Its name.")] = ""
+    inside_s: Annotated[float, Quantity("One way, from its users to its replicas.")] = 0.0
+    to: Annotated[
+        dict[str, float],
+        Mapped("One way to other regions.", of=Quantity("Distance.", unit="s"), example='{ us = "40 ms" }'),
+    ] = {}
+
+
+class AnswerCache(Section, frozen=True, kw_only=True):
+    """A cache of whole answers in front of the fleet: in each process, shared, and by meaning."""
+
+    questions: Annotated[int, Count("Different questions that come again.")] = 10_000
+    zipf: Annotated[float, Quantity("Zipf exponent of their popularity.", unit="ratio", most=10.0)] = 0.9
+    unique_fraction: Annotated[float, Share("Of requests that nobody ever asks again.")] = 0.5
+    rate_per_s: Annotated[float | None, Rate("Requests per second, where the traffic does not tell.")] = None
+    process: Annotated[int, Count("Answers that the cache of a process holds; 0: none.", least=0)] = 0
+    process_ttl_s: Annotated[float, Quantity("How long it keeps one.", needs=("process",))] = 300.0
+    processes: Annotated[int, Count("Processes with a cache of their own.", needs=("process",))] = 1
+    process_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("process",))] = 50e-6
+    shared: Annotated[int, Count("Answers that a shared cache holds; 0: none.", least=0)] = 0
+    shared_ttl_s: Annotated[float, Quantity("How long it keeps one.", needs=("shared",))] = 3600.0
+    shared_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("shared",))] = 1e-3
+    semantic_fraction: Annotated[
+        float, Share("Of requests that get this far, answered by meaning.", below=True)
+    ] = 0.0
+    semantic_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("semantic",))] = 30e-3

@@ -1,0 +1,105 @@
+"""The form of a question: which inputs a verb takes, which it must have, and how each border spells them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from datahall.scenario.field import CONCEPTS, Concept, Field, fields
+from datahall.scenario.takes import Takes
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """The inputs of one verb."""
+
+    verb: str
+    arguments: tuple[str, ...] = ()  # inputs that need no flag, in this order
+    required: tuple[str, ...] = ()
+    sections: dict[str, tuple[Field, ...]]  # what it takes of each
+
+    @property
+    def concepts(self) -> tuple[Concept, ...]:
+        """The sections it takes, in order."""
+        return tuple(CONCEPTS[name] for name in self.sections)
+
+    @property
+    def tables(self) -> tuple[Concept, ...]:
+        """Those that flags and keywords give whole, one table each."""
+        return tuple(concept for concept in self.concepts if concept.inline)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Its inputs by the name of flag and keyword."""
+        return {
+            field.name: field
+            for section, found in self.sections.items()
+            if not CONCEPTS[section].inline
+            for field in found
+        }
+
+    def of(self, section: str) -> dict[str, Field]:
+        """The inputs of one section by their keys in a file."""
+        return {field.key: field for field in self.sections.get(section, ())}
+
+    def flag(self, name: str, value: str | None = None) -> str:
+        """An input as the command line spells it."""
+        field = self.fields.get(name)
+        if field is not None and name in self.arguments:
+            return field.placeholder if value is None else quoted(value)
+        if field is None and name not in {concept.name for concept in self.tables}:
+            return name if value is None else f"{name} {value}"
+        flag = f"--{name.replace('_', '-')}"
+        return flag if value is None else f"{flag} {quoted(value)}"
+
+    def key(self, name: str, value: str | None = None) -> str:
+        """An input as a file spells it."""
+        field = self.fields.get(name)
+        path = field.path if field else name
+        if value is None:
+            return path
+        bare = value.replace(".", "", 1).isdecimal() or value in ("true", "false")
+        return f"{path} = {value}" if bare else f'{path} = "{value}"'
+
+
+def form(
+    verb: str, takes: Iterable[Takes], arguments: Sequence[str] = (), required: Sequence[str] = ()
+) -> Form:
+    """The form of a verb; a name stands for one input only."""
+    made = Form(
+        verb=verb,
+        arguments=tuple(arguments),
+        required=tuple(required),
+        sections={one.section: _taken(one) for one in takes},
+    )
+    names = [
+        field.name for concept in made.concepts if not concept.inline for field in made.sections[concept.name]
+    ]
+    names += [concept.name for concept in made.tables]
+    twice = {name for name in names if names.count(name) > 1}
+    missing = {*arguments, *required} - set(names)
+    assert not twice, f"{verb} takes {twice} twice"
+    assert not missing, f"{verb} does not take {missing}"
+    return made
+
+
+def _taken(takes: Takes) -> tuple[Field, ...]:
+    found = fields(takes.section)
+    unknown = {*takes.only, *takes.without} - {field.name for field in found}
+    assert not unknown, f"[{takes.section}] has no {unknown}"
+    return tuple(
+        field
+        for field in found
+        if field.name not in takes.without and (not takes.only or field.name in takes.only)
+    )
+
+
+def quoted(value: str) -> str:
+    """A value as a shell reads it.
+
+    >>> quoted("h100-sxm"), quoted("0.5 %"), quoted("it's")
+    ('h100-sxm', '"0.5 %"', '"it\\'s"')
+    """
+    safe = shlex.quote(value)
+    return f'"{value}"' if safe.startswith(("'", '"')) and not set(value) & set('"$`\\!') else safe

@@ -1,0 +1,16 @@
+"""Latency goals: how soon the first token comes, how fast the others follow, and for how many of the requests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Percentile, Quantity
+
+
+class Promise(Section, frozen=True, kw_only=True):
+    """The service-level objective of a service."""
+
+    ttft_s: Annotated[float, Quantity("Most time to the first token.", above=True)] = 1.0
+    tpot_s: Annotated[float, Quantity("Most time per output token after the first.", above=True)] = 0.05
+    percentile: Annotated[float, Percentile("Share of requests that must keep both limits.")] = 0.95

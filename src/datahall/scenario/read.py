@@ -1,0 +1,317 @@
+"""Reading a question: from flags or keywords (flat names), or from a file (sections), into one `Scenario`.
+
+All borders come through here, so that one question has one answer: the same kinds read the same values, the same rules
+refuse what does not apply, and every problem is found at once and named at its place.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from datahall.catalog import Catalog
+from datahall.catalog.document import Document, Value
+from datahall.errors import DatahallError, Problem, ScenarioError, nearest, option
+from datahall.scenario.field import CONCEPTS, Concept, Field
+from datahall.scenario.form import Form
+from datahall.scenario.kinds import Plain, Raw, Reading, listed, shown
+from datahall.scenario.scenario import Scenario, problems_error
+
+VERSION = 1
+OF_EVERY_FILE = ("version", "ask")
+
+Tables = dict[str, list[dict[str, Raw]]]  # what was written, by section
+
+
+def read_names(form: Form, given: Mapping[str, Raw], catalog: Catalog, *, bare: bool = False) -> Scenario:
+    """A question from flags or keywords; `bare`: numbers without a unit are in SI."""
+    reader = _Reader(form, Reading(catalog=catalog, bare=bare))
+    return reader.scenario(reader.tables(given))
+
+
+def read_document(
+    form: Form, document: Document, catalog: Catalog, given: Mapping[str, Raw] | None = None
+) -> Scenario:
+    """A question from a file; what is `given` beside it stands in its place, and that is said."""
+    folder = Path(document.path).parent if document.path else None
+    reader = _Reader(form, Reading(catalog=catalog, folder=folder), document)
+    tables = reader.sections(document.content)
+    return reader.scenario(tables, beside=given or {})
+
+
+class _Reader:
+    def __init__(self, form: Form, at: Reading, document: Document | None = None) -> None:
+        self.form = form
+        self.at = at
+        self.document = document
+        self.errors: list[DatahallError] = []
+        self.replaced: list[str] = []
+
+    # -- what was written, by section -----------------------------------------------------------------------------
+
+    def tables(self, given: Mapping[str, Raw]) -> Tables:
+        """Flags and keywords under their sections; None is as if it had not been said."""
+        found: Tables = {}
+        fields, tables = self.form.fields, {concept.name: concept for concept in self.form.tables}
+        for name, raw in given.items():
+            if raw is None:
+                continue
+            if name in tables:
+                found[name] = [self._table(name, one) for one in _each(raw, tables[name])]
+            elif name in fields:
+                found.setdefault(fields[name].section, [{}])[0][fields[name].key] = raw
+            else:
+                self._unknown(name, [*fields, *tables])
+        return found
+
+    def sections(self, content: Mapping[str, Value]) -> Tables:
+        """The tables of a file."""
+        found: Tables = {"": [{}]}
+        known = {concept.name: concept for concept in self.form.concepts}
+        root = self.form.of("")
+        for key, raw in content.items():
+            if key in OF_EVERY_FILE:
+                continue
+            if key in root:
+                found[""][0][key] = raw
+            elif key in known and key:
+                found[key] = self._rows(known[key], raw)
+            elif key in CONCEPTS and key:
+                self._problem((key,), f"{self.form.verb} takes no [{key}]", "leave it out")
+            else:
+                words = [*root, *(name for name in known if name), *OF_EVERY_FILE]
+                self._problem((key,), f'unknown key "{key}"', _meant(key, words))
+        self._version(content)
+        return found
+
+    def _version(self, content: Mapping[str, Value]) -> None:
+        if "version" not in content:
+            self._problem((), '"version" is missing', f"write version = {VERSION}")
+        elif content["version"] != VERSION:
+            message = f"version is {shown(content['version'])}"
+            self._problem(("version",), message, f"this release reads version = {VERSION}")
+        asked = content.get("ask", self.form.verb)
+        if asked != self.form.verb:
+            self._problem(
+                ("ask",), f"the file asks {shown(asked)}", f'leave it out, or ask = "{self.form.verb}"'
+            )
+
+    def _rows(self, concept: Concept, raw: Value) -> list[dict[str, Raw]]:
+        rows = raw if isinstance(raw, list) else [raw]
+        if isinstance(raw, list) and not concept.many and len(rows) != 1:
+            self._problem((concept.name,), f"{len(rows)} tables of {concept.name}", f"one: [{concept.name}]")
+            return [{}]
+        if not all(isinstance(row, dict) for row in rows):
+            head = f"[[{concept.name}]]" if concept.many else f"[{concept.name}]"
+            self._problem((concept.name,), f"{concept.name} must be a table", f"write {head}")
+            return [{}]
+        return [dict(row) for row in rows if isinstance(row, dict)]
+
+    def _table(self, name: str, raw: Raw) -> dict[str, Raw]:
+        try:
+            return inline_table(raw)
+        except DatahallError as error:
+            self._keep(error, name)
+            return {}
+
+    # -- from what was written to what it means ---------------------------------------------------------------------
+
+    def scenario(self, tables: Tables, beside: Mapping[str, Raw] | None = None) -> Scenario:
+        """Every section read and checked; all problems are raised together."""
+        self._replace(tables, beside or {})
+        sections: dict[str, tuple[object, ...]] = {}
+        said: dict[str, tuple[dict[str, Plain], ...]] = {}
+        for concept in self.form.concepts:
+            rows = tables.get(concept.name) or ([] if concept.inline else [{}])
+            read = [self._read(concept, index, row) for index, row in enumerate(rows)]
+            said[concept.name] = tuple(self._written(concept, values) for values in read)
+            struct = concept.struct()
+            attributes = {field.key: field.attribute for field in self.form.sections[concept.name]}
+            sections[concept.name] = tuple(
+                struct(**{attributes[key]: value for key, value in values.items()}) for values in read
+            )
+        self._missing(said)
+        if self.errors:
+            if len(self.errors) == 1 and self.document is None:
+                raise self.errors[0]
+            raise problems_error(self.document.path if self.document else self.form.verb, self.errors)
+        return Scenario(
+            form=self.form, catalog=self.at.catalog, sections=sections, said=said,  # type: ignore[arg-type]
+            document=self.document, replaced=tuple(self.replaced),
+        )  # fmt: skip
+
+    def _replace(self, tables: Tables, beside: Mapping[str, Raw]) -> None:
+        """Put what was said beside a file over what the file says."""
+        for section, rows in self.tables(beside).items():
+            there = tables.get(section) or []
+            if CONCEPTS[section].inline or not there:
+                tables[section] = rows
+                continue
+            names = {field.key: field.name for field in self.form.sections[section]}
+            for key, raw in rows[0].items():
+                if len(there) > 1:
+                    error = ScenarioError(
+                        f"the file has {len(there)} tables [[{section}]]",
+                        field=names[key],
+                        hint="change it in the file",
+                    )
+                    self.errors.append(error)
+                elif key in there[0]:
+                    self.replaced.append(f"{names[key]} {shown(there[0][key])}")
+                there[0][key] = raw
+
+    def _read(self, concept: Concept, index: int, row: Mapping[str, Raw]) -> dict[str, object]:
+        values: dict[str, object] = {}
+        known = self.form.of(concept.name)
+        for key, raw in row.items():
+            field = known.get(key)
+            if field is None:
+                self._not_taken(concept, index, key, known)
+                continue
+            try:
+                values[key] = field.kind.read(raw, self.at)
+            except DatahallError as error:
+                self._keep(error, field.name, (concept, index, key), prefix=f"{key}: ")
+        self._apply_rules(concept, index, row, known, values)
+        return values
+
+    def _written(self, concept: Concept, values: Mapping[str, object]) -> dict[str, Plain]:
+        known = self.form.of(concept.name)
+        return {key: known[key].kind.write(value) for key, value in values.items()}
+
+    def _apply_rules(
+        self,
+        concept: Concept,
+        index: int,
+        row: Mapping[str, Raw],
+        known: Mapping[str, Field],
+        values: Mapping[str, object],
+    ) -> None:
+        """The one rule for inputs that say nothing here, and for pairs of which one would win."""
+        by_name = {field.name: field for field in known.values()}
+        for key in row:
+            field = known.get(key)
+            if field is None:
+                continue
+            for other in field.kind.against:
+                if other in by_name and by_name[other].key in row:
+                    self._keep(
+                        ScenarioError(
+                            f"{option(field.name)} and {option(other)} do not go together", hint="say one of them"
+                        ),
+                        field.name, (concept, index, key),
+                    )  # fmt: skip
+            needs = [by_name[name] for name in field.kind.needs if name in by_name]
+            if needs and not any(
+                values.get(one.key) not in (None, "", (), False) or one.key in row for one in needs
+            ):
+                words = " or ".join(option(one.name) for one in needs)
+                self._keep(
+                    ScenarioError(
+                        f"{option(field.name)} says nothing without {words}", hint=f"add {words}, or leave it out"
+                    ),
+                    field.name, (concept, index, key),
+                )  # fmt: skip
+
+    def _missing(self, said: Mapping[str, tuple[dict[str, Plain], ...]]) -> None:
+        wrong = {error.field for error in self.errors}
+        for name in self.form.required:
+            field = self.form.fields.get(name)
+            if field is None:
+                if not said.get(name):
+                    self._problem((), f"[[{name}]] is missing", "", field=name)
+                continue
+            if any(field.key in row for row in said.get(field.section, ())) or name in wrong:
+                continue
+            how = field.kind.example or field.placeholder
+            error = ScenarioError(f"{option(name)} is missing", field=name, hint=f"e.g. {option(name, how)}")
+            self._keep(error, name)
+
+    # -- problems -----------------------------------------------------------------------------------------------------
+
+    def _keep(
+        self, error: DatahallError, name: str, place: tuple[Concept, int, str] | None = None, prefix: str = ""
+    ) -> None:
+        error.field = error.field or name
+        if prefix and isinstance(error, ScenarioError) and not error.message.startswith("⟦"):
+            error.message = prefix + error.message
+        if self.document is not None and not error.where:
+            error.where = self.document.where(*self._keys(*place)) if place else self.document.path
+        self.errors.append(error)
+
+    def _keys(self, concept: Concept, index: int, key: str) -> tuple[str, ...]:
+        assert self.document is not None
+        if not concept.name:
+            return (key,)
+        if isinstance(self.document.content.get(concept.name), list):
+            return (concept.name, str(index), key)
+        return (concept.name, key)
+
+    def _problem(self, keys: tuple[str, ...], message: str, hint: str, field: str = "") -> None:
+        where = self.document.where(*keys) if self.document is not None else ""
+        self.errors.append(ScenarioError(message, where=where, hint=hint, field=field))
+
+    def _not_taken(self, concept: Concept, index: int, key: str, known: Mapping[str, Field]) -> None:
+        from datahall.scenario.field import fields
+
+        if any(field.key == key for field in fields(concept.name)):
+            message, hint = f"{self.form.verb} takes no {key}", "leave it out"
+        else:
+            message, hint = f'unknown key "{key}"', _meant(key, known)
+        error = ScenarioError(message, hint=hint)
+        self._keep(error, concept.name or key, (concept, index, key))
+
+    def _unknown(self, name: str, known: Iterable[str]) -> None:
+        error = ScenarioError(f"{self.form.verb} takes no {name}", hint=_meant(name, known), field=name)
+        self.errors.append(error)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = nearest(word, names, 1)
+    return f"did you mean {option(close[0])}?" if close else f"known: {', '.join(names)}"
+
+
+def _each(raw: Raw, concept: Concept) -> list[Raw]:
+    """The tables of a flag or keyword that may be given several times."""
+    if isinstance(raw, list | tuple):
+        return list(raw)
+    del concept
+    return [raw]
+
+
+def inline_table(raw: Raw) -> dict[str, Raw]:
+    """A table from a dictionary, from TOML's own `{ … }`, or from "key=value,key=value".
+
+    >>> inline_table("switches=0-3,start=2ms")
+    {'switches': '0-3', 'start': '2ms'}
+    >>> inline_table('{name = "eu", to = {us = "40 ms"}}')
+    {'name': 'eu', 'to': {'us': '40 ms'}}
+    """
+    if isinstance(raw, dict):
+        return dict(raw)
+    if not isinstance(raw, str):
+        raise ScenarioError(f"{shown(raw)} is not a table", hint='e.g. "key=value,key=value"')
+    if raw.strip().startswith("{"):
+        try:
+            found = tomllib.loads(f"x = {raw}")["x"]
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(f"{shown(raw)} is not an inline table of TOML: {error}") from error
+        assert isinstance(found, dict)
+        return found
+    table: dict[str, Raw] = {}
+    key = ""
+    for part in listed(raw):
+        name, equals, value = str(part).partition("=")
+        if equals:
+            key = name.strip()
+            table[key] = value.strip()
+        elif key:  # a comma inside a value: 0-3,7
+            table[key] = f"{table[key]},{part}"
+        else:
+            raise ScenarioError(f"{shown(part)} is not key=value", hint='e.g. "switches=0-3,start=2ms"')
+    return table
+
+
+__all__ = ["Problem", "inline_table", "read_document", "read_names"]

@@ -1,0 +1,18 @@
+"""What every question may say: which model, which seed, what to call it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Count, Name, Text
+
+
+class Root(Section, frozen=True, kw_only=True):
+    """The keys at the head of a file."""
+
+    name: Annotated[str, Text("What to call the scenario.", rare=True)] = ""
+    model: Annotated[
+        str, Name("Name of the catalogue, or a config.json in the Hugging Face format.", of="model")
+    ] = ""
+    seed: Annotated[int, Count("Of every random draw.", least=0)] = 0

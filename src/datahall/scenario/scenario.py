@@ -1,0 +1,173 @@
+"""A question that was read: every section that its verb takes, what a person said of it, and where it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.document import Document
+from datahall.catalog.entries.model import Model
+from datahall.errors import DatahallError, DocumentError, InfeasibleError, Problem, keyword, spelled
+from datahall.scenario.field import CONCEPTS, Section
+from datahall.scenario.form import Form
+from datahall.scenario.kinds import Plain
+from datahall.scenario.root import Root
+
+S = TypeVar("S", bound=Section)
+Made = TypeVar("Made")
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Sections by name.  Ask for one with its struct: `scenario.one(Promise).ttft_s`, `scenario.all(Traffic)`."""
+
+    form: Form
+    catalog: Catalog
+    sections: dict[str, tuple[Section, ...]]
+    said: dict[str, tuple[dict[str, Plain], ...]]  # what was given, by section and key, in plain types
+    document: Document | None = None
+    replaced: tuple[str, ...] = ()  # inputs of the file in whose place something else was said
+
+    @property
+    def verb(self) -> str:
+        return self.form.verb
+
+    @property
+    def root(self) -> Root:
+        return self.one(Root)
+
+    @property
+    def path(self) -> str:
+        """The file that asked, if one did."""
+        return self.document.path if self.document is not None else ""
+
+    @property
+    def name(self) -> str:
+        """What to call it: as it says, or as its file is called."""
+        return self.root.name or (Path(self.path).stem if self.path else "")
+
+    def all(self, kind: type[S]) -> tuple[S, ...]:
+        """Every section of a kind; one that was not given is there once with its defaults, unless there may be none."""
+        return self.sections.get(section_name(kind), ())  # type: ignore[return-value]  # the table of concepts says so
+
+    def one(self, kind: type[S]) -> S:
+        """The one section of a kind, or the first of several."""
+        found = self.all(kind)
+        return found[0] if found else kind()
+
+    def given(self, name: str, index: int = 0) -> bool:
+        """Whether a person said it."""
+        field = self.form.fields.get(name)
+        if field is None:
+            return False
+        tables = self.said.get(field.section, ())
+        return index < len(tables) and field.key in tables[index]
+
+    def model(self) -> Model:
+        """The model that is asked about: of the catalogue, or from its `config.json`."""
+        return model_of(self.root.model, self.catalog)
+
+    def where(self, name: str, index: int = 0) -> str:
+        """The place of an input: file:line, or nothing where no file was read."""
+        field = self.form.fields.get(name)
+        if self.document is None:
+            return ""
+        if field is None:
+            return self.document.path
+        keys: tuple[str, ...] = (field.section, field.key) if field.section else (field.key,)
+        if field.section and isinstance(self.document.content.get(field.section), list):
+            keys = (field.section, str(index), field.key)
+        return self.document.where(*keys)
+
+    @contextmanager
+    def at(self, index: int = 0, field: str = "") -> Iterator[None]:
+        """What goes wrong inside is at fault of the section with that number, or of an input."""
+        try:
+            yield
+        except DatahallError as error:
+            error.field = error.field or field
+            error.where = error.where or (self.where(error.field, index) if error.field else "")
+            raise
+
+    def with_said(self, changes: Mapping[str, Plain]) -> dict[str, tuple[dict[str, Plain], ...]]:
+        """What was said with some inputs changed, by their names; None takes one back."""
+        said = {section: tuple(dict(one) for one in tables) for section, tables in self.said.items()}
+        for name, value in changes.items():
+            field = self.form.fields[name]
+            tables = said.setdefault(field.section, ({},)) or ({},)
+            tables[0][field.key] = value
+            said[field.section] = tables
+        return said
+
+
+class Attempts:
+    """Things made one after the other; what goes wrong is kept, and raised together at the end."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.errors: list[DatahallError] = []
+
+    def make(self, do: Callable[[], Made], *, index: int = 0, field: str = "") -> Made | None:
+        """What can be made, or None."""
+        try:
+            with self.scenario.at(index, field):
+                return do()
+        except DatahallError as error:
+            self.errors.append(error)
+        return None
+
+    def finish(self) -> None:
+        """Raise what went wrong: one error as it is; several as problems of the file; a "no" only where nothing is wrong."""
+        if not self.errors:
+            return
+        wrong = [error for error in self.errors if not isinstance(error, InfeasibleError)]
+        if len(self.errors) == 1 and (self.scenario.document is None or not wrong):
+            raise self.errors[0]
+        if not wrong:
+            first = self.errors[0]
+            also = "".join(f"; {one.where}: {one.message}" for one in self.errors[1:])
+            raise InfeasibleError(first.message + also, where=first.where, hint=first.hint)
+        raise problems_error(self.scenario.path or self.scenario.verb, self.errors)
+
+
+def problems_error(name: str, errors: list[DatahallError]) -> DocumentError:
+    """Several errors as one, each with its place."""
+    found: list[Problem] = []
+    for error in errors:
+        if isinstance(error, DocumentError):
+            found += error.problems
+        else:
+            found.append(Problem(error.where or f"⟦{error.field}⟧", error.message, error.hint))
+    return DocumentError(name, found)
+
+
+def section_name(kind: type[Section]) -> str:
+    """The name under which a struct stands in a scenario."""
+    return next(one.name for one in CONCEPTS.values() if one.home.endswith(f":{kind.__name__}"))
+
+
+def model_of(name: str, catalog: Catalog) -> Model:
+    """A model by name, or by the path of its `config.json`."""
+    if name.endswith(".json"):
+        from datahall.catalog.huggingface import from_config
+
+        return from_config(Path(name))
+    return catalog.model(name)
+
+
+def said_by_name(scenario: Scenario) -> dict[str, Plain]:
+    """What was given of the first section of each kind, under the names of flags and keywords."""
+    return {
+        field.name: scenario.said[field.section][0][field.key]
+        for field in scenario.form.fields.values()
+        if scenario.said.get(field.section) and field.key in scenario.said[field.section][0]
+    }
+
+
+def message_of(error: DatahallError) -> str:
+    """The text of an error as Python spells its inputs."""
+    return spelled(error.message, keyword)

@@ -1,0 +1,13 @@
+"""Which inputs a verb takes of a section, known without loading the section."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Takes(NamedTuple):
+    """A section that a verb takes: all of it, or only some of its inputs, or all but some."""
+
+    section: str
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()

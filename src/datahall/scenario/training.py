@@ -1,0 +1,188 @@
+"""A training run: what is trained on what, how it is spread over the chips, and who of them is slow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.errors import ScenarioError
+from datahall.scenario.deployment import precision_kind
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import (
+    Choice,
+    Count,
+    File,
+    Kind,
+    Listed,
+    Name,
+    Plain,
+    Quantity,
+    Raw,
+    Reading,
+    Share,
+    listed,
+)
+from datahall.scenario.words import (
+    COMPRESSIONS,
+    CONTEXT_EXCHANGES,
+    MODULES,
+    OFFLOADS,
+    RECOMPUTES,
+    SCHEDULES,
+    TIERS,
+)
+
+MOST_DEGREE = 2**20
+OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
+
+
+class TrainingJob(Section, frozen=True, kw_only=True):
+    """What is trained, and by when."""
+
+    num_tokens: Annotated[
+        float | None, Quantity("Tokens to train on.", name="tokens", unit="tokens", above=True, example="15T")
+    ] = None
+    deadline_s: Annotated[
+        float | None,
+        Quantity("When it must be done, instead of a number of chips.", above=True, example="30d"),
+    ] = None
+    seq: Annotated[
+        int | None,
+        Count("Tokens of a sequence (default 8192, or the layout file's).", unit="tokens", most=2**30),
+    ] = None
+    global_batch: Annotated[
+        int | None,
+        Count("Sequences of a step, all replicas together (default 1024, or the layout file's).", most=2**30),
+    ] = None
+    precision: Annotated[
+        str | None, precision_kind("Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).")
+    ] = None
+    framework: Annotated[
+        str,
+        Name(
+            "Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, …",
+            of="framework",
+            metavar="NAME",
+        ),
+    ] = "nemo"
+    state: Annotated[
+        str,
+        Name(
+            "Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).",
+            of="recipe",
+        ),
+    ] = ""
+    imbalance_ratio: Annotated[
+        float | None,
+        Quantity(
+            "Load of the busiest rank that holds experts over the mean (default: chance alone).",
+            least=1.0,
+            most=1e6,
+        ),
+    ] = None
+
+
+class Split(Kind, frozen=True):
+    """Layers of each stage: "3 4 4 4", "3,4x3" or a list."""
+
+    def read(self, raw: Raw, at: Reading) -> tuple[int, ...]:
+        del at
+        found: list[int] = []
+        for word in listed(raw.replace(" ", ",") if isinstance(raw, str) else raw):
+            layers, _, times = str(word).replace("×", "x").partition("x")
+            if not layers.isdigit() or (times and not times.isdigit()) or isinstance(word, bool):
+                raise ScenarioError(f'"{word}" is no number of layers', hint='e.g. "3 4 4 4", or "3,4x3"')
+            if int(times or 1) > MOST_DEGREE:
+                raise ScenarioError(f"{times} stages are too many", hint=f"at most {MOST_DEGREE:,}")
+            found += [int(layers)] * int(times or 1)
+        return tuple(found)
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, tuple)
+        return [int(one) for one in value]
+
+
+class TrainingLayout(Section, frozen=True, kw_only=True):
+    """How a model is spread over chips; what is not said is as its file says, or as is usual."""
+
+    file: Annotated[
+        str,
+        File("Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.", flat="layout"),
+    ] = ""
+    tp: Annotated[int | None, Count("Chips that share each layer.", most=MOST_DEGREE)] = None
+    pp: Annotated[int | None, Count("Pipeline stages.", most=512)] = None
+    vpp: Annotated[int | None, Count("Virtual stages on each chip.", most=64)] = None
+    cp: Annotated[int | None, Count("Chips that share each sequence.", most=MOST_DEGREE)] = None
+    ep: Annotated[int | None, Count("Chips that share the experts.", most=MOST_DEGREE)] = None
+    dp: Annotated[int | None, Count("Replicas (default: the chips left over).", most=MOST_DEGREE)] = None
+    zero: Annotated[
+        int | None,
+        Count("What replicas share of their state: 0 to 3 (default 1; FSDP is 3).", least=0, most=3),
+    ] = None
+    micro_batch: Annotated[
+        int | None, Count("Sequences at once on a replica (default 1).", most=MOST_DEGREE)
+    ] = None
+    recompute: Annotated[
+        str | None, Choice("What backward computes again: none, selective or full.", options=RECOMPUTES)
+    ] = None
+    schedule: Annotated[str | None, Choice(f"{', '.join(SCHEDULES)} (default 1f1b).", options=SCHEDULES)] = (
+        None
+    )
+    etp: Annotated[
+        int | None,
+        Count(
+            "Chips that share one expert (default: tp/ep, at least 1).", least=0, most=MOST_DEGREE, rare=True
+        ),
+    ] = None
+    shard: Annotated[
+        int | None,
+        Count(
+            "Replicas that share a state, others hold copies (HSDP).", least=0, most=MOST_DEGREE, rare=True
+        ),
+    ] = None
+    modules: Annotated[
+        tuple[str, ...],
+        Listed(
+            f"Recompute only these: {', '.join(MODULES)}.",
+            of=Choice("", options=MODULES),
+            metavar="LIST",
+            rare=True,
+        ),
+    ] = ()
+    context: Annotated[
+        str | None,
+        Choice(
+            "Exchange of a split context: ring or all-to-all.",
+            options=CONTEXT_EXCHANGES,
+            metavar="HOW",
+            rare=True,
+        ),
+    ] = None
+    split: Annotated[
+        tuple[int, ...], Split('Layers of each stage, e.g. "3 4 4 4" or "3,4x3".', metavar="LIST", rare=True)
+    ] = ()
+    offload: Annotated[
+        tuple[str, ...],
+        Listed(
+            f"To the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme.", of=Choice("", options=OFFLOADED),
+            metavar="LIST", rare=True,
+        ),
+    ] = ()  # fmt: skip
+    compress: Annotated[
+        str | None,
+        Choice(
+            f"Gradients on the wire: {', '.join(COMPRESSIONS)}.",
+            options=COMPRESSIONS,
+            metavar="HOW",
+            rare=True,
+        ),
+    ] = None
+
+
+class Stragglers(Section, frozen=True, kw_only=True):
+    """Who is slow, and when."""
+
+    slow_hosts_fraction: Annotated[float, Share("Hosts that are always slow.")] = 0.0
+    slow_by_fraction: Annotated[
+        float, Share("How much longer a slow host takes.", needs=("slow_hosts",), most=10.0)
+    ] = 0.1
+    jitter_fraction: Annotated[float, Share("Standard deviation of a chip's time in a step.")] = 0.0

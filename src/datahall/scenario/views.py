@@ -1,0 +1,125 @@
+"""What small questions ask: sequences, one pass, a working set, a claim, lists of the catalogue, files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Quantity, Share, Text
+
+PHASES = ("prefill", "decode")
+LEVELS = ("datasheet", "family", "measured")
+FABRIC_LEVELS = ("symmetric", "full")
+CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
+MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
+OFFER_KINDS = ("on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "auction", "purchase")
+
+
+class Sequences(Section, frozen=True, kw_only=True):
+    """So many sequences of some length."""
+
+    context: Annotated[int, Count("Tokens of a sequence.", unit="tokens", most=2**30)] = 8192
+    batch: Annotated[int, Count("Sequences at once.", most=2**30)] = 1
+
+
+class Pass(Section, frozen=True, kw_only=True):
+    """One forward pass."""
+
+    phase: Annotated[str, Choice("What runs: prefill or decode.", options=PHASES)] = "decode"
+    level: Annotated[
+        str | None,
+        Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
+    ] = None
+    eager: Annotated[bool, Flag("Launch each kernel from the host instead of replaying a graph.")] = False
+
+
+class WorkingSet(Section, frozen=True, kw_only=True):
+    """What is read over and over, and where what does not fit is kept."""
+
+    working_set_bytes: Annotated[
+        float | None, Quantity("What is read over and over.", above=True, example="2GB")
+    ] = None
+    offload: Annotated[
+        str | None, Choice("Where to keep what does not fit: host or nvme.", options=("host", "nvme"))
+    ] = None
+    prefetch: Annotated[bool, Flag("Fetch the next part while this one is used.")] = False
+
+
+class Claim(Section, frozen=True, kw_only=True):
+    """A number that somebody states of a chip."""
+
+    chip: Annotated[str, Name("Chip; with a claim also a server or a link.", of="entry", metavar="CHIP")] = ""
+    claim: Annotated[
+        str,
+        Text("Is this number right? Exit code 1 if not.", metavar="QUANTITY=VALUE", example='"memory=80GB"'),
+    ] = ""
+
+
+class Prefix(Section, frozen=True, kw_only=True):
+    """What a cache of prefixes finds."""
+
+    cached_fraction: Annotated[float, Share("Of a prompt that a prefix cache finds.", below=True)] = 0.3
+
+
+class ChipListing(Section, frozen=True, kw_only=True):
+    """Which chips of the catalogue, in which order."""
+
+    sort: Annotated[str, Choice("What comes first.", options=CHIP_ORDERS, metavar="COLUMN")] = "name"
+    vendor: Annotated[str, Text("Only this vendor's.", metavar="NAME")] = ""
+    precision: Annotated[
+        str, Text("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
+    ] = ""
+
+
+class ModelListing(Section, frozen=True, kw_only=True):
+    """Which models of the catalogue, in which order."""
+
+    sort: Annotated[str, Choice("What comes first.", options=MODEL_ORDERS, metavar="COLUMN")] = "name"
+    family: Annotated[str, Text("Only this family.", metavar="NAME")] = ""
+
+
+class OfferListing(Section, frozen=True, kw_only=True):
+    """Which offers of chips."""
+
+    chip: Annotated[str, Text("Only of this chip.", metavar="CHIP")] = ""
+    kind: Annotated[str, Text(f"{', '.join(OFFER_KINDS)}, …", metavar="KIND")] = ""
+    max_age_s: Annotated[float | None, Quantity("Leave out what is older.", above=True, example="90d")] = None
+
+
+class Search(Section, frozen=True, kw_only=True):
+    """What to look for in the catalogue and among hosted models."""
+
+    text: Annotated[
+        tuple[str, ...], Listed("Words that an entry must have.", of=Text(""), metavar="TEXT")
+    ] = ()
+    hosted: Annotated[str, Text("Only hosted models whose name has it.", metavar="MODEL")] = ""
+    first_party: Annotated[bool, Flag("Only models sold by their maker.")] = False
+
+
+class Files(Section, frozen=True, kw_only=True):
+    """Files to check, add or score, and the domain to score them in."""
+
+    files: Annotated[tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE")] = ()
+    file: Annotated[str, Text("A TOML file of catalogue entries.", metavar="FILE")] = ""
+    replace: Annotated[bool, Flag("Overwrite a file of the same name.")] = False
+    domain: Annotated[str, Text("kernels, collectives, training or inference.", metavar="DOMAIN")] = ""
+    data: Annotated[
+        tuple[str, ...],
+        Listed("Score this CSV instead of the shipped measurements.", of=Text(""), metavar="FILE"),
+    ] = ()
+    term: Annotated[str, Text("Word of the nomenclature.", metavar="TERM")] = ""
+
+
+class Simulation(Section, frozen=True, kw_only=True):
+    """How finely a fabric is simulated."""
+
+    level: Annotated[
+        str, Choice("symmetric folds alike flows; full simulates every message.", options=FABRIC_LEVELS)
+    ] = "symmetric"
+    check_with: Annotated[
+        str | None,
+        Choice(
+            "Show the difference from closed-form, symmetric or full.",
+            options=("closed-form", *FABRIC_LEVELS),
+        ),
+    ] = None

@@ -1,0 +1,46 @@
+"""Closed vocabularies: the few words that an input of a kind may be.  The rooms that compute take their types from here."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from datahall.workload.memory.activation import Recompute
+
+Batching = Literal["continuous", "static", "dynamic"]
+Preemption = Literal["recompute", "swap"]
+ExpertExchange = Literal["auto", "gather", "all-to-all"]
+Role = Literal["both", "prefill", "decode"]
+Routing = Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
+BATCHING: tuple[Batching, ...] = get_args(Batching)
+PREEMPTIONS: tuple[Preemption, ...] = get_args(Preemption)
+EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = get_args(ExpertExchange)
+ROLES: tuple[Role, ...] = get_args(Role)
+ROUTINGS: tuple[Routing, ...] = get_args(Routing)
+
+# ring: keys and values pass by; all-to-all: each chip gets whole sequences of some heads (DeepSpeed Ulysses)
+ContextExchange = Literal["ring", "all-to-all"]
+Compression = Literal["none", "bf16", "fp8", "1-bit", "power-sgd"]
+Schedule = Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"]
+RECOMPUTES: tuple[Recompute, ...] = get_args(Recompute)
+CONTEXT_EXCHANGES: tuple[ContextExchange, ...] = get_args(ContextExchange)
+COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+# what selective recomputation may run again, in Megatron-LM's words
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+# what may leave a chip's memory, and where to
+OFFLOADS = ("optimizer", "parameters", "activations")
+TIERS = ("host", "nvme")
+
+Policy = Literal["deterministic", "ecmp", "spray"]
+TransportKind = Literal["infiniband", "roce", "lossy"]
+Collective = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"
+]
+Pattern = Literal["permutation", "incast", "random"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
+COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+
+# the algorithms that NCCL can be limited to, as NCCL_ALGO spells them
+ALGORITHMS = ("ring", "tree", "nvls", "nvls-tree", "pat")

@@ -1,0 +1,104 @@
+"""What `show model` says, and what fits."""
+
+from pathlib import Path
+
+import pytest
+
+from datahall.answer import Answer
+from datahall.answers.model.model import show_model
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError, UnknownNameError
+from datahall.inference.memory.fit import fit, legal_groups
+from datahall.report import render
+from datahall.workload.precision import Precision
+
+CONFIG = Path(__file__).parents[1] / "catalog" / "configs" / "llama-3.1-70b.json"
+
+
+def rows(answer: Answer, title: str) -> list[dict[str, object]]:
+    table = next(table for table in answer.tables if table.title.startswith(title))
+    return [dict(record) for record in table.records()]
+
+
+def test_llama_70b(shelf: Catalog) -> None:
+    results = show_model("llama-3.1-70b", seq=8192, catalog=shelf).results
+    assert results["num_parameters"] == 70_553_706_496
+    assert results["kv_bytes_per_token"] == 2 * 8 * 128 * 80 * 2
+    assert results["weight_bytes"] == pytest.approx(2 * 70_553_706_496)
+    assert results["training_flop_per_token"] == pytest.approx(3 * results["forward_flop_per_token"])  # type: ignore[operator]
+
+
+def test_a_config_file_gives_the_same_numbers_as_the_catalogue(shelf: Catalog) -> None:
+    named, read = show_model("llama-3.1-70b", catalog=shelf), show_model(str(CONFIG), catalog=shelf)
+    assert named.results == read.results
+    assert rows(named, "what it fits on") == rows(read, "what it fits on")
+
+
+def test_parts_add_up(shelf: Catalog) -> None:
+    *parts, whole = rows(show_model("deepseek-v3", catalog=shelf), "parameters by part")
+    assert sum(int(part["num_parameters"]) for part in parts) == whole["num_parameters"]  # type: ignore[call-overload]
+
+
+def test_the_figure_adds_up(shelf: Catalog) -> None:
+    figure = show_model("llama-3.1-8b", seq=4096, batch=16, catalog=shelf).figure
+    assert figure is not None
+    assert figure.value == pytest.approx(sum(part.value for part in figure.parts))
+    assert figure.at("KV cache").value == pytest.approx(16 * figure.at("KV cache").parts[0].value)
+
+
+def test_more_sequences_never_need_fewer_chips(shelf: Catalog) -> None:
+    needed = [
+        rows(show_model("llama-3.1-70b", batch=batch, chips=["h100-sxm"], catalog=shelf), "what")[0][
+            "num_chips"
+        ]
+        for batch in (1, 16, 64)
+    ]
+    assert needed == sorted(needed)  # type: ignore[type-var]
+    assert needed[0] == 2
+
+
+def test_a_group_holds_what_it_says(shelf: Catalog) -> None:
+    model, chip = shelf.model("llama-3.1-70b"), shelf.chip("h200-sxm")
+    found = fit(model, chip, seq=8192, batch=1, precision=Precision.named("bf16"))
+    assert found.weight_bytes + found.num_sequences * found.sequence_bytes <= found.usable_bytes
+    assert found.weight_bytes + (found.num_sequences + 1) * found.sequence_bytes > found.usable_bytes
+
+
+def test_a_precision_the_chip_lacks_is_not_fitted(shelf: Catalog) -> None:
+    row = rows(show_model("llama-3.1-8b", precision="fp8", chips=["a100-sxm-80gb"], catalog=shelf), "what")[0]
+    assert row["num_chips"] is None
+    assert row["remark"] == "has no FP8"
+
+
+def test_what_fits_nowhere_says_so(shelf: Catalog) -> None:
+    answer = show_model("kimi-k2", chips=["t4"], precision="fp16", catalog=shelf)
+    assert answer.binding.startswith("No group of up to 64")
+
+
+def test_groups_divide_the_heads(shelf: Catalog) -> None:
+    assert legal_groups(shelf.model("llama-3.1-70b")) == [1, 2, 4, 8, 16, 32, 64]
+    assert legal_groups(shelf.model("phi-3-mini")) == [1, 2, 4, 8, 16, 32]
+
+
+def test_beyond_the_longest_context_is_noted(shelf: Catalog) -> None:
+    assert any("beyond" in note for note in show_model("gpt2-xl", seq=4096, catalog=shelf).notes)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "many", "", 2**50, float("nan")])
+def test_bad_lengths(shelf: Catalog, value: object) -> None:
+    with pytest.raises(ScenarioError, match="--seq"):
+        show_model("llama-3.1-8b", seq=value, catalog=shelf)  # type: ignore[arg-type]
+
+
+def test_unknown_names(shelf: Catalog) -> None:
+    with pytest.raises(UnknownNameError, match=r"llama-3.1-8b"):
+        show_model("lama-3.1-8b", catalog=shelf)
+    with pytest.raises(UnknownNameError, match="precisions:"):
+        show_model("llama-3.1-8b", precision="fp7", catalog=shelf)
+
+
+def test_every_model_can_be_shown(shelf: Catalog) -> None:
+    for model in shelf.models():
+        text = render(show_model(model.name, seq=2048, chips=["h100-sxm"], catalog=shelf), "table")
+        assert model.title in text
+        assert "nan" not in text.split("\n", 1)[0].replace(model.title, "")

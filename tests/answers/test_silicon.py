@@ -1,0 +1,123 @@
+"""What `show roofline` and `show hierarchy` say; whether it is true is the ledger's business."""
+
+import pytest
+
+from datahall.answer import LineChart, RooflineChart
+from datahall.answers.chip.hierarchy import show_hierarchy
+from datahall.answers.model.roofline import show_roofline
+from datahall.catalog import Catalog
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.report import FORMATS, render
+
+DECODE = {"model": "llama-3.1-8b", "phase": "decode", "batch": 32, "context": 4096}
+
+
+def test_the_pass_is_the_sum_of_its_operators(shelf: Catalog) -> None:
+    answer = show_roofline("h200", **DECODE, catalog=shelf)  # type: ignore[arg-type]
+    rows = answer.tables[0].records()
+    total = answer.results["pass_s"]
+    assert sum(float(row["time_s"]) for row in rows) == pytest.approx(total)  # type: ignore[arg-type]
+    assert sum(float(row["share_fraction"]) for row in rows) == pytest.approx(1)  # type: ignore[arg-type]
+    assert answer.figure is not None
+    assert answer.figure.value == pytest.approx(total)
+    assert sum(part.value for part in answer.figure.parts) == pytest.approx(total)
+    assert answer.figure.citations()
+
+
+def test_the_marked_row_is_the_largest(shelf: Catalog) -> None:
+    table = show_roofline("h200", **DECODE, catalog=shelf).tables[0]  # type: ignore[arg-type]
+    times = [float(record["time_s"]) for record in table.records()]  # type: ignore[arg-type]
+    assert table.marked == times.index(max(times))
+
+
+def test_the_chart_has_a_point_per_operator_with_arithmetic(shelf: Catalog) -> None:
+    answer = show_roofline("h200", **DECODE, catalog=shelf)  # type: ignore[arg-type]
+    chart = answer.charts[0]
+    assert isinstance(chart, RooflineChart)
+    counted = {row["operator"] for row in answer.tables[0].records() if row["intensity_flop_per_byte"]}
+    assert {point.label for point in chart.points} == counted
+    assert set(chart.slopes) == {"HBM3e", "L2"}
+
+
+def test_decode_waits_for_memory_and_prefill_for_arithmetic(shelf: Catalog) -> None:
+    prefill = show_roofline("h200", model="llama-3.1-8b", phase="prefill", context=4096, catalog=shelf)
+    decode = show_roofline("h200", **DECODE, catalog=shelf)  # type: ignore[arg-type]
+    assert prefill.binding.startswith("Arithmetic binds")
+    assert decode.binding.startswith("Memory bandwidth binds")
+
+
+def test_the_level_is_said(shelf: Catalog) -> None:
+    assert show_roofline("h200", model="llama-3.1-8b", catalog=shelf).results["level"] == "measured"
+    assert (
+        show_roofline("h200", model="llama-3.1-8b", level="datasheet", catalog=shelf).results["level"]
+        == "datasheet only"
+    )
+
+
+def test_what_does_not_fit_is_noted(shelf: Catalog) -> None:
+    notes = show_roofline("h100-sxm", model="llama-3.1-70b", catalog=shelf).notes
+    assert any("does not fit" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"batch": 0},
+        {"batch": -4},
+        {"context": 0},
+        {"tp": 3},
+        {"tp": 0},
+        {"phase": "think"},
+        {"level": "guess"},
+    ],
+)
+def test_bad_questions(shelf: Catalog, asked: dict[str, object]) -> None:
+    with pytest.raises(ScenarioError):
+        show_roofline("h200", model="llama-3.1-8b", catalog=shelf, **asked)  # type: ignore[arg-type]
+
+
+def test_a_precision_the_chip_lacks_is_refused(shelf: Catalog) -> None:
+    with pytest.raises(UnsupportedError, match="has no FP8"):
+        show_roofline("a100-sxm-80gb", model="llama-3.1-8b", precision="fp8", catalog=shelf)
+
+
+def test_the_cliff_of_every_chip_that_has_one(shelf: Catalog) -> None:
+    for chip in shelf.chips():
+        try:
+            answer = show_hierarchy(chip.name, catalog=shelf)
+        except UnsupportedError:
+            continue
+        for form in FORMATS:
+            assert "nan" not in render(answer, form)
+
+
+def test_bandwidth_never_rises_with_the_working_set(shelf: Catalog) -> None:
+    chart = show_hierarchy("h100-sxm", offload="host", catalog=shelf).charts[0]
+    assert isinstance(chart, LineChart)
+    for series in chart.series:
+        assert all(later <= earlier * 1.0001 for earlier, later in zip(series.y, series.y[1:], strict=False))
+
+
+def test_prefetch_is_never_slower(shelf: Catalog) -> None:
+    plain = show_hierarchy("h100-sxm", working_set="120 GB", offload="host", catalog=shelf)
+    ahead = show_hierarchy("h100-sxm", working_set="120 GB", offload="host", prefetch=True, catalog=shelf)
+    assert ahead.results["read_bytes_per_s"] > plain.results["read_bytes_per_s"]  # type: ignore[operator]
+
+
+def test_a_set_that_fits_nowhere_is_a_no_with_a_way_out(shelf: Catalog) -> None:
+    with pytest.raises(InfeasibleError, match=r"(?s)1.87 times .*--offload host"):
+        show_hierarchy("h100-sxm", working_set="160 GB", catalog=shelf)
+
+
+@pytest.mark.parametrize("size", ["0", "-2 GB", "2 apples", "2", float("nan")])
+def test_bad_working_sets(shelf: Catalog, size: str | float) -> None:
+    with pytest.raises(ScenarioError, match="--working-set"):
+        show_hierarchy("h100-sxm", working_set=size, catalog=shelf)
+
+
+def test_an_operator_of_two_kinds_of_layer_is_one_row(shelf: Catalog) -> None:
+    answer = show_roofline("h200", model="deepseek-v3", precision="fp8", tp=8, batch=64, catalog=shelf)
+    rows = [record["operator"] for record in answer.tables[0].records()]
+    assert len(rows) == len(set(rows))
+    runs = {record["operator"]: record["num_runs"] for record in answer.tables[0].records()}
+    assert runs["attention"] == 61
