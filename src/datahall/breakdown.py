@@ -21,10 +21,10 @@ from datahall.units import fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate"]
 Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
-Origin = Literal["computed", "fact", "input", "fitted", "assumption", "simulated"]
+Origin = Literal["computed", "fact", "input", "decision", "fitted", "assumption", "model", "simulated"]
 Operation = Literal[
     "", "sum", "difference", "product", "quotient", "ceiling", "floor", "maximum", "minimum", "overlap", "power",
-    "solved", "simulated",
+    "solved", "simulated", "modelled",
 ]  # fmt: skip
 
 SAME = 1e-9  # relative distance within which two floats are the same figure
@@ -152,6 +152,19 @@ def assumed(name: str, value: float, unit: str, why: str, *sources: Source) -> B
     return Breakdown(name=name, value=float(value), unit=unit, origin="assumption", sources=sources, note=why)
 
 
+def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:
+    """What a plan decided, and why."""
+    return Breakdown(name=name, value=float(value), unit=unit, origin="decision", note=why)
+
+
+def modelled(name: str, value: float, unit: str, by: str, *beside: Breakdown) -> Breakdown:
+    """What a numerical model found that is no sum or product: which model, and the figures it was run with."""
+    return Breakdown(
+        name=name, value=float(value), unit=unit, origin="model", operation="modelled" if beside else "",
+        parts=beside, note=by,
+    )  # fmt: skip
+
+
 def simulated(name: str, value: float, unit: str, how: str, *beside: Breakdown) -> Breakdown:
     """What a simulation found; figures beside it say what it was run with or compare it."""
     return Breakdown(
@@ -249,7 +262,7 @@ def _combined(operation: Operation, parts: Sequence[Breakdown]) -> Band | None:
 
 def evaluate(figure: Breakdown) -> float:
     """The value again from the values of the parts; a leaf, and what a simulation found, is what it says."""
-    if figure.operation in ("", "simulated", "solved"):
+    if figure.operation in ("", "simulated", "modelled", "solved"):
         return figure.value
     return _VALUES[figure.operation]([part.value for part in figure.parts])
 
@@ -266,7 +279,7 @@ def false_nodes(figure: Breakdown) -> list[str]:
             wrong.append(f"{one.name} says neither what it is computed from nor what it rests on")
         if one.origin == "fact" and not one.sources:
             wrong.append(f"the fact {one.name} has no source")
-        if one.origin in ("fitted", "assumption", "simulated") and not (one.note or one.sources):
+        if one.origin not in ("computed", "fact", "input") and not (one.note or one.sources):
             wrong.append(f"{one.name} is {one.origin}, but does not say on what")
     return wrong
 
@@ -313,4 +326,5 @@ _FORMULAS: dict[str, Callable[[Sequence[Breakdown]], str]] = {
     "power": lambda parts: f"{parts[0].name} ^ {parts[1].name}",
     "solved": lambda parts: f"the most at which {parts[0].name} ≤ {parts[1].name}",
     "simulated": lambda parts: f"simulated, beside {_names(parts, ', ')}",
+    "modelled": lambda parts: f"modelled, from {_names(parts, ', ')}",
 }

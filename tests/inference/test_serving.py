@@ -15,7 +15,7 @@ from datahall.errors import ScenarioError, UnknownNameError
 from datahall.events.perfetto import perfetto
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.simulation.replications import replicate_serving
@@ -66,7 +66,7 @@ def test_nobody_gets_a_token_before_its_prompt_could_be_computed() -> None:
 
 @pytest.mark.parametrize("routing", ROUTINGS)
 def test_more_replicas_keep_more_promises(routing: str) -> None:
-    requests, slo = poisson(1500, 60.0), Slo(ttft_s=0.3, tpot_s=0.02)
+    requests, slo = poisson(1500, 60.0), Promise(ttft_s=0.3, tpot_s=0.02)
     good = [
         simulate_serving(fleet(count, routing=routing), requests, slo=slo).num_good for count in (1, 2, 4)
     ]

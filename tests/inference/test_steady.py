@@ -12,7 +12,7 @@ from datahall.inference.closed_form.capacity import carried, num_replicas
 from datahall.inference.closed_form.steady_state import Curve, Load, at_concurrency, at_rate, curve
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
@@ -99,15 +99,15 @@ def test_the_closed_form_is_near_what_is_played(use: float, tpot: float, ttft: f
 
 def test_a_tighter_promise_carries_less() -> None:
     one = replica("llama-3.1-70b", "h100-sxm", 4)
-    loose = carried(one, CHAT, Slo(ttft_s=2.0, tpot_s=0.1))
-    tight = carried(one, CHAT, Slo(ttft_s=2.0, tpot_s=0.03))
+    loose = carried(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.1))
+    tight = carried(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.03))
     assert tight.rate_per_s < loose.rate_per_s <= loose.most_per_s
     assert tight.ends == "TPOT"
     assert tight.state.tpot_high_s == pytest.approx(0.03, rel=1e-3)
 
 
 def test_replicas_cover_the_offered_rate_with_headroom() -> None:
-    one = carried(replica(), CHAT, Slo(ttft_s=1.0, tpot_s=0.05))
+    one = carried(replica(), CHAT, Promise(ttft_s=1.0, tpot_s=0.05))
     for offered in (0.1, one.rate_per_s, 7.3 * one.rate_per_s):
         count = num_replicas(one, offered, headroom=0.1)
         assert count * one.rate_per_s * 0.9 >= offered * (1 - 1e-9)

@@ -21,9 +21,9 @@ from datahall.inference.closed_form.techniques import (
 )
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 
-SLO = Slo(ttft_s=1.0, tpot_s=0.05)
+SLO = Promise(ttft_s=1.0, tpot_s=0.05)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from datahall.catalog import load as catalogue
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.planner.serve import Demand, candidates, demand_of_users, plan_serving
 from datahall.workload.precision import BF16
 
@@ -15,11 +15,11 @@ CHAT = Load(prompt=500.0, output=250.0)
 
 
 def demand(rate: float = 50.0, ttft_s: float = 1.0, tpot_s: float = 0.05) -> Demand:
-    return Demand(load=CHAT, slo=Slo(ttft_s=ttft_s, tpot_s=tpot_s), rate_per_s=rate)
+    return Demand(load=CHAT, slo=Promise(ttft_s=ttft_s, tpot_s=tpot_s), rate_per_s=rate)
 
 
 def test_users_read_at_the_pace_promised() -> None:
-    asked = demand_of_users(10_000, CHAT, Slo(ttft_s=1.0, tpot_s=0.05))
+    asked = demand_of_users(10_000, CHAT, Promise(ttft_s=1.0, tpot_s=0.05))
     assert asked.rate_per_s * CHAT.output == pytest.approx(10_000 / 0.05)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.simulation.run import Records
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy
@@ -163,15 +163,15 @@ def test_a_server_run_is_judged_by_the_rate_it_holds_under_its_limits() -> None:
     run, prices = read_run(mlperf()), Prices()
     assert run.measured == {"throughput": 21605.79}
     assert run.num_replicas == 4
-    assert run.traffic.limits == Slo(ttft_s=2.0, tpot_s=0.2, percentile=0.99)
+    assert run.traffic.limits == Promise(ttft_s=2.0, tpot_s=0.2, percentile=0.99)
 
-    def held(limits: Slo) -> float:
+    def held(limits: Promise) -> float:
         traffic = msgspec.structs.replace(run.traffic, limits=limits)
         return replay(msgspec.structs.replace(run, traffic=traffic), prices).predicted["throughput"]
 
     usual = held(run.traffic.limits)
     assert usual == pytest.approx(21605.79, rel=0.25)
-    assert held(Slo(ttft_s=2.0, tpot_s=0.04, percentile=0.99)) < 0.95 * usual
+    assert held(Promise(ttft_s=2.0, tpot_s=0.04, percentile=0.99)) < 0.95 * usual
 
 
 def test_replicas_that_share_nothing_add_up() -> None:

@@ -289,6 +289,7 @@ VERBS = (
             Takes("traffic"),
             Takes("promise"),
             Takes("fabric", only=WIRING),
+            Takes("measurement"),
             Takes("region"),
             Takes("cache"),
             Takes("failure", only=("replicas", "region", "start", "duration", "drain")),

@@ -19,7 +19,7 @@ from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.simulation.run import ServingRun
@@ -42,7 +42,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """What comes in and what is promised for it."""
 
     load: Load
-    slo: Slo
+    slo: Promise
     rate_per_s: float
     users: int = 0  # 0: the rate was given
 
@@ -117,7 +117,7 @@ class ServingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.choices[0]
 
 
-def demand_of_users(users: int, load: Load, slo: Slo, *, think_s: float = 0.0) -> Demand:
+def demand_of_users(users: int, load: Load, slo: Promise, *, think_s: float = 0.0) -> Demand:
     """Users who each read one answer after the other at the promised pace, with a pause between."""
     if not slo.tpot_s < float("inf"):
         raise ScenarioError("users need a pace: say how fast tokens must come", hint="--tpot 50ms")

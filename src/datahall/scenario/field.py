@@ -38,7 +38,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown_default(self) -> str:
         """The default as a person would write it; nothing where there is none."""
-        if self.default is None or self.default in ("", (), False):
+        if self.default is None or self.default in ("", (), {}, False):
             return ""
         written = self.kind.write(self.default)
         return ",".join(map(str, written)) if isinstance(written, list) else str(written)
@@ -67,6 +67,7 @@ CONCEPTS = {
         Concept(name="", home="root:Root"),
         Concept(name="deployment", home="deployment:Deployment", many=True),
         Concept(name="router", home="fleet:Router"),
+        Concept(name="measurement", home="fleet:Measurement"),
         Concept(name="region", inline=True, home="fleet:Region", many=True),
         Concept(name="cache", inline=True, home="fleet:AnswerCache"),
         Concept(name="traffic", home="traffic:Traffic", many=True),
@@ -103,7 +104,15 @@ def fields(section: str) -> tuple[Field, ...]:
     struct = CONCEPTS[section].struct()
     hints = get_type_hints(struct, include_extras=True)
     defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
-    return tuple(_field(section, name, hints[name], defaults.get(name)) for name in struct.__struct_fields__)
+    return tuple(
+        _field(section, name, hints[name], _value(defaults.get(name))) for name in struct.__struct_fields__
+    )
+
+
+def _value(default: object) -> object:
+    """A default, made where msgspec keeps the type of an empty collection in its place."""
+    make = getattr(default, "factory", None)
+    return make() if make is not None else default
 
 
 def _field(section: str, attribute: str, hint: object, default: object) -> Field:

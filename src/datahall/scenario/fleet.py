@@ -70,3 +70,14 @@ class AnswerCache(Section, frozen=True, kw_only=True):
         float, Share("Of requests that get this far, answered by meaning.", below=True)
     ] = 0.0
     semantic_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("semantic",))] = 30e-3
+
+
+class Measurement(Section, frozen=True, kw_only=True):
+    """Which part of a run is measured."""
+
+    warmup_s: Annotated[
+        float | None, Quantity("Start of the run that is not measured (default: a tenth of it).", rare=True)
+    ] = None
+    until_s: Annotated[
+        float | None, Quantity("When the run ends, whatever is left.", above=True, rare=True)
+    ] = None

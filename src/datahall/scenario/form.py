@@ -10,6 +10,9 @@ import msgspec
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.takes import Takes
 
+# names that every question has at some border
+RESERVED = {"format", "json", "output", "catalog", "quiet", "color", "debug", "help", "scenario"}
+
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of one verb."""
@@ -80,6 +83,7 @@ def form(
     twice = {name for name in names if names.count(name) > 1}
     missing = {*arguments, *required} - set(names)
     assert not twice, f"{verb} takes {twice} twice"
+    assert not RESERVED & set(names), f"{verb} takes {RESERVED & set(names)}, which every question has"
     assert not missing, f"{verb} does not take {missing}"
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated
 
 from datahall.scenario.field import Section
@@ -14,3 +15,6 @@ class Promise(Section, frozen=True, kw_only=True):
     ttft_s: Annotated[float, Quantity("Most time to the first token.", above=True)] = 1.0
     tpot_s: Annotated[float, Quantity("Most time per output token after the first.", above=True)] = 0.05
     percentile: Annotated[float, Percentile("Share of requests that must keep both limits.")] = 0.95
+
+
+NO_LIMITS = Promise(ttft_s=inf, tpot_s=inf)

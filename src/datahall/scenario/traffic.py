@@ -149,9 +149,9 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = 0.0
     peak_s: Annotated[float, Quantity("When it is highest.", needs=("swing",), rare=True)] = 14 * 3600.0
     busy_s: Annotated[float, Quantity("Mean length of a busy time.", needs=("rate",), rare=True)] = 0.0
-    quiet_s: Annotated[float, Quantity("Mean length of a quiet time.", needs=("rate",), rare=True)] = 0.0
-    quiet_rate_ratio: Annotated[
-        float, Quantity("Rate of a quiet time over that of a busy one.", needs=("quiet",), rare=True)
+    lull_s: Annotated[float, Quantity("Mean length of a quiet time.", needs=("rate",), rare=True)] = 0.0
+    lull_rate_ratio: Annotated[
+        float, Quantity("Rate of a quiet time over that of a busy one.", needs=("lull",), rare=True)
     ] = 0.0
     requests: Annotated[int | None, Count("Requests to simulate (default 10000).", most=10**12)] = None
     duration_s: Annotated[float | None, Quantity("Or for how long.", above=True)] = None
@@ -302,6 +302,6 @@ def _arrivals(traffic: Traffic, num_turns: float) -> Arrivals:
         swing_fraction=traffic.swing_fraction,
         peak_s=traffic.peak_s,
         on_s=traffic.busy_s,
-        off_s=traffic.quiet_s,
-        quiet_ratio=traffic.quiet_rate_ratio,
+        off_s=traffic.lull_s,
+        quiet_ratio=traffic.lull_rate_ratio,
     )

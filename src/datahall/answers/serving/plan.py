@@ -22,7 +22,6 @@ from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnitError
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import HEADROOM
-from datahall.inference.engine.slo import Slo
 from datahall.planner.serve import (
     Choice,
     Confirmed,
@@ -32,6 +31,7 @@ from datahall.planner.serve import (
     demand_of_users,
     plan_serving,
 )
+from datahall.scenario.promise import Promise
 from datahall.units import fmt, parse
 from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.traffic import Traffic
@@ -63,7 +63,7 @@ def plan_serve(
     shelf = opened(catalog)
     known = find_model(model, shelf)
     continuous(engine)
-    slo = Slo(
+    slo = Promise(
         ttft_s=positive("ttft", ttft, "s"),
         tpot_s=positive("tpot", tpot, "s"),
         percentile=share_of("percentile", percentile),

@@ -1,109 +1,117 @@
-"""`datahall simulate serve`: requests meet a fleet, and every step of every engine is played."""
+"""`simulate serve`: requests meet a fleet, and every step of every engine is simulated."""
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 
 from datahall.answer import Answer, Cell
-from datahall.answers.serving.simulation_run import Service, simulated
+from datahall.answers.follow import follow
+from datahall.answers.reply import Traced
+from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.simulation_tables import (
     crosscheck_table,
+    known,
     latency_chart,
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import counted, described, load_of
-from datahall.breakdown import Band, Breakdown
-from datahall.catalog import Catalog
+from datahall.answers.serving.words import counted, described
+from datahall.breakdown import Breakdown, Source, simulated
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
 from datahall.inference.closed_form.bottleneck import mean_step
+from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.fleet.measured import mean_use, recomputed_tokens, scaling_use
+from datahall.inference.fleet.response_cache import hit_rates
+from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
+from datahall.scenario.kinds import Plain
+from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
-from datahall.workload.traffic.traffic import Traffic
+
+TRACED_S = 30.0  # of the run that a timeline shows
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+MORE = 1.15  # replicas over what the rate held would need, where a fleet is overloaded
 
 
-def simulate_serve(
-    model: str, *, catalog: Catalog | None = None, **asked: str | int | float | bool | None
-) -> Answer:
-    """Latency percentiles, goodput, throughput, cache and queue of a fleet under traffic, or of a scenario file."""
-    if model.endswith(".toml"):
-        from datahall.answers.serving.simulation_scenario import scenario_answer, scenario_served
-
-        return scenario_answer(*scenario_served(model, catalog=catalog, **asked))
-    return serve_answer(simulated(model, catalog=catalog, **asked))  # type: ignore[arg-type]
+def simulate_serve(scenario: Scenario) -> Traced:
+    """Latency percentiles, goodput, throughput, cache and queue of a fleet under traffic."""
+    outcome = simulate_service(service_of(scenario), trace_s=TRACED_S)
+    return Traced(_answer(scenario, outcome), lambda: _trace(outcome))
 
 
-def serve_trace(service: Service) -> bytes:
+def _trace(outcome: Outcome) -> bytes:
     """The first seconds of the run as a Perfetto trace: a track per replica, a slice per step or leap."""
-    if service.run.trace is None:
-        raise ScenarioError("nothing was played", hint="a trace with at least one request")
+    if outcome.run.trace is None:
+        raise ScenarioError("nothing was simulated", hint="a trace with at least one request")
     kinds = {0: "decode", 1: "decode + prompts", 2: "prompts"}
-    tracks = {place: f"replica {place}" for place in range(service.fleet.num_replicas)}
-    return perfetto(service.run.trace, kinds, tracks)
+    tracks = {place: f"replica {place}" for place in range(outcome.service.fleet.num_replicas)}
+    return perfetto(outcome.run.trace, kinds, tracks)
 
 
-def serve_answer(service: Service) -> Answer:
+def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     """What happened, in the order a person asks."""
-    run = service.run
+    run, service = outcome.run, outcome.service
+    scaling = run.scaling
     return Answer(
         kind="serving run",
         inputs=_inputs(service),
-        headline=_headline(service),
-        binding=_binding(service),
+        headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome),
+        binding=_binding(outcome),
         verdict="yes" if run.stable and run.num_measured else "no",
-        results=_results(service),
+        results=_results(outcome),
         tables=(
-            latency_table(run, service.slo),
-            replica_table(service.fleet, run),
-            *((crosscheck_table(run, service.steady, service.fleet),) if service.steady else ()),
+            latency_table(run, service.promise),
+            *group_tables(outcome),
+            replica_table(outcome),
+            *((scaling_table(outcome, scaling),) if scaling is not None else ()),
+            *((crosscheck_table(outcome, service.steady),) if service.steady else ()),
         ),
-        figure=_figure(service),
-        charts=(latency_chart(run),) if run.num_measured else (),
-        notes=_notes(service),
-        sources=tuple(
-            one for one in (service.replica.engine.source, service.traffic.source) if one is not None
+        figure=_figure(outcome),
+        charts=(
+            *((latency_chart(run),) if run.num_measured else ()),
+            *(scaling_charts(scaling) if scaling is not None else ()),
         ),
-        next_commands=_next(service),
+        notes=(*_notes(outcome), *_service_notes(outcome)),
+        sources=_sources(service),
+        next_commands=_next(scenario, outcome),
     )
 
 
 def _inputs(service: Service) -> dict[str, Cell]:
-    replica, traffic = service.replica, service.traffic
-    arrivals = traffic.arrivals
+    """What follows from what was said: the group that was found, the traffic by name."""
+    fleet, replica = service.fleet, service.replica
     return {
-        "model": replica.model.name, "chip": replica.chip.name, "tp": replica.tp, "pp": replica.pp,
-        "dp": replica.dp, "ep": replica.ep, "replicas": service.fleet.num_replicas, "chips": service.fleet.num_chips,
-        "precision": service.precision, "engine": replica.engine.name, "routing": service.fleet.routing,
-        "traffic": traffic.name, "requests_per_s": arrivals.rate_per_s if arrivals else None,
-        "users": traffic.users.num if traffic.users else None, "ttft_s": service.slo.ttft_s,
-        "tpot_s": service.slo.tpot_s, "seed": service.seed,
-    }  # fmt: skip
+        "model": service.model.name,
+        "tp": replica.tp,
+        "replicas": fleet.num_replicas,
+        "num_chips": fleet.num_chips,
+        "traffic": " + ".join(stream.traffic.name for stream in service.streams),
+    }
 
 
-def _headline(service: Service) -> str:
-    run, fleet, replica = service.run, service.fleet, service.replica
+def _headline(outcome: Outcome) -> str:
+    run, service = outcome.run, outcome.service
     pools = " and ".join(
-        f"{_many(fleet, pool)} of {described(pool.replica, precision)}"
-        for pool, precision in zip(
-            fleet.pools, service.precisions or (service.precision,) * len(fleet.pools), strict=True
-        )
+        f"{_many(service.fleet, pool)} of {described(pool.replica, precision)}"
+        for pool, precision in zip(service.fleet.pools, service.precisions, strict=True)
     )
+    title = service.model.title or service.model.name
     if not run.num_measured:
-        return f"No request was served by {replica.model.title or replica.model.name} on {pools}."
+        return f"No request was served by {title} on {pools}."
     if not run.stable:
         return (
-            f"Overloaded: {replica.model.title or replica.model.name} on {pools} holds "
-            f"{run.sustained_per_s:.3g} requests/s, and more come; the queue reached {run.queue_peak:,} and grows."
+            f"Overloaded: {title} on {pools} holds {run.sustained_per_s:.3g} requests/s, and more come; the queue "
+            f"reached {run.queue_peak:,} and grows."
         )
+    limits = f"TTFT ≤ {fmt(service.promise.ttft_s, 's')} and TPOT ≤ {fmt(service.promise.tpot_s, 's')}"
     return (
-        f"{replica.model.title or replica.model.name} on {pools}: {run.good_fraction:.1%} of requests keep TTFT ≤ "
-        f"{fmt(service.slo.ttft_s, 's')} and TPOT ≤ {fmt(service.slo.tpot_s, 's')}. Half have their first token within "
-        f"{fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
+        f"{title} on {pools}: {100 * run.good_fraction:.1f} % of requests keep {limits}. Half have their first token "
+        f"within {fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
         f"{run.output_tokens_per_s:,.0f} output tokens/s."
     )
 
@@ -116,17 +124,15 @@ def _many(fleet: Fleet, pool: Pool) -> str:
     return f"{rule.least:,} to {counted(rule.most, noun)}"
 
 
-def _binding(service: Service) -> str:
-    if not service.run.num_measured:
-        return _refused(service.run) or "All of them came before the end of the warm-up: play more of them."
-    use = service.run.replicas
-    there = use.active_s > 0
-    busy, cache = float(use.busy_fraction[there].mean()), float(use.cache_peak_fraction.max())
-    held = float(use.cache_mean_fraction[there].mean())
-    full = "; preemptions show that the cache is too small" if service.run.num_preempted else ""
+def _binding(outcome: Outcome) -> str:
+    run = outcome.run
+    if not run.num_measured:
+        return _refused(run) or "All of them came before the end of the warm-up: simulate more of them."
+    busy, held, peak = mean_use(run)
+    full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (
-        f"Replicas are busy {busy:.0%} of the time, their caches {held:.0%} full on average and "
-        f"{cache:.0%} at most{full}."
+        f"Replicas are busy {100 * busy:.0f} % of the time, their caches {100 * held:.0f} % full on average and "
+        f"{100 * peak:.0f} % at most{full}."
     )
 
 
@@ -136,18 +142,17 @@ def _refused(run: ServingRun) -> str:
     return f"{run.num_too_long:,} requests were longer than the context, {run.num_too_large:,} larger than any cache."
 
 
-def _results(service: Service) -> dict[str, Cell]:
-    run = service.run
-    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+def _results(outcome: Outcome) -> dict[str, Cell]:
+    run, service = outcome.run, outcome.service
     latencies: dict[str, Cell] = {
-        f"{name}_{key}_s": _known(measure(share))
+        f"{name}_{key}_s": known(measure(share))
         for name, measure in (
             ("ttft", run.ttft_s),
             ("tpot", run.tpot_s),
             ("itl", run.itl_s),
             ("e2e", run.e2e_s),
         )
-        for key, share in shares.items()
+        for key, share in SHARES.items()
     }
     return {
         "stable": run.stable,
@@ -156,8 +161,7 @@ def _results(service: Service) -> dict[str, Cell]:
         "requests_per_s": run.requests_per_s,
         "output_tokens_per_s": run.output_tokens_per_s,
         "prompt_tokens_per_s": run.prompt_tokens_per_s,
-        "ttft_mean_s": _known(run.mean_s(TTFT)),
-        "tpot_mean_s": _known(run.mean_s(TPOT)),
+        **_means(outcome),
         **latencies,
         "num_arrived": run.num_arrived,
         "num_finished": run.num_finished,
@@ -167,67 +171,107 @@ def _results(service: Service) -> dict[str, Cell]:
         "prefix_hit_tokens": run.hit_tokens,
         **(
             {"host_hit_tokens": run.host_hit_tokens, "drive_hit_tokens": run.drive_hit_tokens}
-            if _below(service)
+            if _has_tiers(service)
             else {}
         ),
-        "cache_peak_fraction": float(run.replicas.cache_peak_fraction.max()),
+        "cache_peak_fraction": mean_use(run)[2],
         "queue_mean": run.queue_mean,
         "queue_peak": run.queue_peak,
         "duration_s": run.duration_s,
-        "sustained_per_s": run.sustained_per_s if isfinite(run.sustained_per_s) else None,
+        "sustained_per_s": known(run.sustained_per_s),
+        **_group_results(outcome),
     }
 
 
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None
+def _means(outcome: Outcome) -> dict[str, Cell]:
+    """Mean TTFT and TPOT with their bands: what eight of ten measured runs of the engine stay within."""
+    found: dict[str, Cell] = {}
+    engine = outcome.service.replica.engine
+    for name, measure in (("TTFT", TTFT), ("TPOT", TPOT)):
+        value = known(outcome.run.mean_s(measure))
+        low, high = engine.band(name) if name == "TTFT" else outcome.service.price.band
+        key = f"{name.lower()}_mean"
+        found[f"{key}_s"] = value
+        found[f"{key}_low_s"] = value * low if value is not None else None
+        found[f"{key}_high_s"] = value * high if value is not None else None
+    return found
 
 
-def _figure(service: Service) -> Breakdown:
+def _group_results(outcome: Outcome) -> dict[str, Cell]:
+    run, service = outcome.run, outcome.service
+    found: dict[str, Cell] = {}
+    if service.records:
+        found |= {"num_answered": run.num_answered, "num_rerouted": run.num_rerouted}
+    if service.cache is not None:
+        found["answered_fraction"] = run.num_answered / run.num_arrived if run.num_arrived else None
+        found["expected_answered_fraction"] = hit_rates(service.cache).total_fraction
+        found["miss_wait_s"] = float(service.cache.tier_s[0])
+    if service.fleet.outages:
+        found["recomputed_tokens"] = recomputed_tokens(run)
+    if run.scaling is not None:
+        use = scaling_use(outcome, run.scaling)
+        found |= {"replica_s": use.replica_s, "peak_replicas": use.most, "least_replicas": use.least}
+    return found
+
+
+def _figure(outcome: Outcome) -> Breakdown:
+    service = outcome.service
+    beside: tuple[Breakdown, ...] = ()
+    if service.steady is not None and service.steady.stable:
+        beside = (mean_step(service.replica, load_of(service.traffic), service.steady),)
+    how = (
+        f"mean over {outcome.run.num_measured:,} requests of (last token − first token) / (tokens − 1), seed "
+        f"{service.seed}"
+    )
     low, high = service.price.band
-    value = service.run.mean_s(TPOT)
-    return Breakdown(
-        name="time per output token",
-        value=value,
-        unit="s",
-        formula="mean over requests of (last token − first token) / (tokens − 1)",
-        parts=_mean_step(service),
-        band=Band(
-            value * low, value * high, f"{service.replica.engine.title}, kernels {service.price.level}"
-        ),
-        sources=(service.replica.engine.source,),
+    basis = f"{service.replica.engine.title}, kernels {service.price.level}"
+    return (
+        simulated("time per output token", outcome.run.mean_s(TPOT), "s", how, *beside)
+        .with_band(low, high, basis)
+        .with_note(sources=(service.replica.engine.source,))
     )
 
 
-def _mean_step(service: Service) -> tuple[Breakdown, ...]:
-    """The step of the steady state, opened."""
-    if service.steady is None or not service.steady.stable:
-        return ()
-    return (mean_step(service.replica, load_of(service.traffic), service.steady),)
-
-
-def _notes(service: Service) -> tuple[str, ...]:
-    run, low, high = service.run, *service.price.band
+def _notes(outcome: Outcome) -> tuple[str, ...]:
+    run, service = outcome.run, outcome.service
+    low, high = service.price.band
+    first_low, first_high = service.replica.engine.band("TTFT")
     lines = [
-        f"{run.num_finished:,} of {run.num_arrived:,} requests finished in {fmt(run.duration_s, 's', 3)} of simulated "
-        f"time; {run.num_measured:,} after the warm-up were measured",
-        f"eight of ten measured steps lie between {low:.2f} and {high:.2f} of what is predicted; kernels of "
-        f"{service.replica.chip.name}: {service.price.level}",
+        f"{run.num_finished:,} of {counted(run.num_arrived, 'request')} finished in {fmt(run.duration_s, 's', 3)} of "
+        f"simulated time; {run.num_measured:,} after the warm-up were measured",
+        f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
+        f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
     ]
     if run.num_rejected:
         lines.append(_refused(run).rstrip("."))
     if service.replica.adapters is not None:
         lines.append(_adapted(service.replica, service.replica.adapters))
-    if _below(service):
-        lines.append(_found(run))
+    if run.hit_tokens or _has_tiers(service):
+        lines.append(_prefix_hits(run))
     if run.num_unfinished:
-        lines.append(f"{run.num_unfinished:,} requests had not ended when the run did")
+        lines.append(f"{counted(run.num_unfinished, 'request')} had not ended when the run did")
+    return tuple(lines)
+
+
+def _service_notes(outcome: Outcome) -> tuple[str, ...]:
+    service, lines = outcome.service, []
+    if service.regions:
+        lines.append("distances are one way; a request goes to its own region while that has room")
+    if service.cache is not None:
+        lines.append(
+            "the cache stands in front of the router, in the region of the request; hit rates are those of a cache "
+            "that has filled; what it does not answer has waited for every tier, which is in its TTFT and E2E"
+        )
+        lines.append("in the table of latencies an answer from the cache counts as 0 s per token")
+    if outcome.run.scaling is not None and len(service.fleet.pools) > 1:
+        lines.append("only the first pool is scaled")
     return tuple(lines)
 
 
 def _adapted(replica: Replica, adapters: Adapters) -> str:
     """What adapters take, and that nobody has one of his own."""
     missed = miss_fraction(adapters)
-    fetched = f", {missed:.1%} of requests wait for theirs to be fetched" if missed else ""
+    fetched = f", {100 * missed:.1f} % of requests wait for theirs to be fetched" if missed else ""
     return (
         f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank} take "
         f"{fmt(resident_bytes(replica), 'bytes')} of each chip{fetched}; requests share them by popularity, "
@@ -235,50 +279,47 @@ def _adapted(replica: Replica, adapters: Adapters) -> str:
     )
 
 
-def _below(service: Service) -> bool:
+def _has_tiers(service: Service) -> bool:
     """Whether some replica has a cache below its chips."""
-    return any(
-        pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in service.fleet.pools
-    )
+    pools = service.fleet.pools
+    return any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in pools)
 
 
-def _found(run: ServingRun) -> str:
+def _prefix_hits(run: ServingRun) -> str:
     """Where prompts found their prefixes."""
     if not run.hit_tokens:
         return "no prompt found a prefix in any cache: the caches below the chips had nothing to do"
     on_chip = run.hit_tokens - run.host_hit_tokens - run.drive_hit_tokens
     tiers = {"on the chip": on_chip, "on the host": run.host_hit_tokens, "on drives": run.drive_hit_tokens}
     shares = ", ".join(
-        f"{tokens / run.prompt_tokens:.1%} {where}" for where, tokens in tiers.items() if tokens
+        f"{100 * tokens / run.prompt_tokens:.1f} % {where}" for where, tokens in tiers.items() if tokens
     )
-    found = run.hit_tokens / run.prompt_tokens
-    return f"of {run.prompt_tokens:,} prompt tokens {found:.1%} were found in caches: {shares}"
+    share = 100 * run.hit_tokens / run.prompt_tokens
+    return f"of {run.prompt_tokens:,} prompt tokens {share:.1f} % were found in caches: {shares}"
 
 
-def _shape(traffic: Traffic) -> str:
-    """The lengths of some traffic as options."""
-    if traffic.trace is not None:
-        return ""
-    if traffic.source is not None:
-        return f"--traffic {traffic.name} "
-    load = load_of(traffic)
-    return f"--isl {load.prompt:.0f} --osl {load.output:.0f} "
+def _sources(service: Service) -> tuple[Source, ...]:
+    engines = [pool.replica.engine.source for pool in service.fleet.pools]
+    traffic = [stream.traffic.source for stream in service.streams if stream.traffic.source is not None]
+    return tuple(dict.fromkeys((*engines, *traffic)))
 
 
-def _next(service: Service) -> tuple[str, ...]:
-    replica = service.replica
-    if not service.run.stable and isfinite(service.run.sustained_per_s) and service.traffic.arrivals:
-        rate = service.traffic.arrivals.rate_per_s
-        fewer = max(
-            1, round(service.fleet.num_replicas * rate / max(service.run.sustained_per_s, 1e-9) * 1.15)
-        )
+def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    run, service = outcome.run, outcome.service
+    if not run.stable and isfinite(run.sustained_per_s) and service.traffic.arrivals:
+        turns = max(1.0, service.traffic.conversation.num_turns)
+        rate = service.traffic.arrivals.rate_per_s * turns
+        more = max(1, round(service.fleet.num_replicas * rate / max(run.sustained_per_s, 1e-9) * MORE))
+        return (follow(scenario, changes={"replicas": more}),)
+    if scenario.path:
         return (
-            f"datahall simulate serve {replica.model.name} --chip {replica.chip.name} --tp {replica.tp} "
-            f"--replicas {fewer} --rate {rate:g} {_shape(service.traffic)}".rstrip(),
+            follow(scenario, changes={"seed": service.seed + 1}),
+            follow(scenario, tail="-o run.perfetto-trace"),
         )
-    seconds = service.slo.ttft_s if service.slo.ttft_s < inf else 1.0
-    return (
-        f"datahall plan serve {replica.model.name} --rate {service.run.requests_per_s:.3g} --ttft {seconds:g}s "
-        f"{_shape(service.traffic)}--chips {replica.chip.name}",
-        "datahall validate inference",
-    )
+    plan: dict[str, Plain | None] = {
+        "chips": [service.replica.chip.name],
+        "precision": list(dict.fromkeys(service.precisions)),
+    }
+    if service.traffic.trace is not None:
+        plan |= {"rate": float(f"{run.requests_per_s:.3g}")}
+    return (follow(scenario, "plan serve", plan), "datahall validate inference")

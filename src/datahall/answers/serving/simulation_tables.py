@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from math import isfinite
 
-import numpy as np
-from numpy.typing import NDArray
-
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
 from datahall.inference.closed_form.steady_state import State
-from datahall.inference.engine.slo import Slo
-from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.memory.offload import lower_tiers
+from datahall.inference.fleet.measured import pool_uses
+from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
-from datahall.inference.simulation.run import ReplicaUse, ServingRun
+from datahall.inference.simulation.run import ServingRun
+from datahall.scenario.promise import Promise
 
 SHARES = (0.5, 0.9, 0.95, 0.99)
+BELOW = (
+    Column("host full", "fraction", key="host_cache_fraction"),
+    Column("drives full", "fraction", key="drive_cache_fraction"),
+)
 
 
-def latency_table(run: ServingRun, slo: Slo) -> Table:
+def known(value: float) -> float | None:
+    """A number, or None where there is none."""
+    return value if isfinite(value) else None
+
+
+def latency_table(run: ServingRun, promise: Promise) -> Table:
     """Percentiles of what a user feels."""
     measures = (
-        ("time to first token (TTFT)", run.ttft_s, TTFT, slo.ttft_s),
-        ("time per output token (TPOT)", run.tpot_s, TPOT, slo.tpot_s),
+        ("time to first token (TTFT)", run.ttft_s, TTFT, promise.ttft_s),
+        ("time per output token (TPOT)", run.tpot_s, TPOT, promise.tpot_s),
         ("between tokens (ITL)", run.itl_s, ITL, float("inf")),
         ("end to end (E2E)", run.e2e_s, E2E, float("inf")),
         ("waiting for a first step", run.queue_s, QUEUE, float("inf")),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for name, percentile, index, limit_s in measures:
-        rows.append(
-            (
-                name,
-                _known(run.mean_s(index)),
-                *(_known(percentile(share)) for share in SHARES),
-                limit_s if isfinite(limit_s) else None,
-            )
-        )
+    rows: list[tuple[Cell, ...]] = [
+        (name, known(run.mean_s(index)), *(known(percentile(share)) for share in SHARES), known(limit_s))
+        for name, percentile, index, limit_s in measures
+    ]
     return Table(
         title="latency",
         columns=(
@@ -62,37 +62,31 @@ def latency_chart(run: ServingRun) -> LineChart:
         series=tuple(
             Series(name, shares, times)
             for name, times in lines.items()
-            if all(isfinite(one) and one > 0 for one in times)
+            if all(isfinite(time) and time > 0 for time in times)
         ),
     )
 
 
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None
+def pool_name(outcome: Outcome, place: int) -> str:
+    """Role and region, or the chip where neither says anything."""
+    service = outcome.service
+    pool = service.fleet.pools[place]
+    region = service.regions[pool.region] if service.regions else ""
+    role = "" if pool.role == "both" else pool.role
+    words = " ".join(word for word in (role, region) if word)
+    if len(service.fleet.pools) == 1:
+        return words or "all"
+    return f"{words or place + 1}: {pool.replica.chip.name}"
 
 
-def replica_table(fleet: Fleet, run: ServingRun, names: tuple[str, ...] = ()) -> Table:
-    """Each pool, by its role or a name: the mean replica and the busiest."""
-    use = run.replicas
-    below = any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in fleet.pools)
+def replica_table(outcome: Outcome) -> Table:
+    """Each pool: the mean replica and the busiest."""
+    pools = outcome.service.fleet.pools
+    below = any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in pools)
     rows: list[tuple[Cell, ...]] = []
-    for place, pool in enumerate(fleet.pools):
-        own = use.pool == place
-        used = own & (use.active_s > 0)
-        if not np.any(used):
-            continue
-        rows.append(
-            (
-                names[place] if names else pool.role if len(fleet.pools) > 1 else "all",
-                int(np.count_nonzero(used)),
-                float(use.busy_fraction[used].mean()),
-                float(use.cache_mean_fraction[used].mean()),
-                float(use.cache_peak_fraction[used].max()),
-                float(use.queue_mean[used].mean()),
-                int(use.num_preempted[own].sum()),
-                *(_held_below(pool, use, used) if below else ()),
-            )
-        )
+    for use in pool_uses(outcome):
+        *usual, host, drive = use[1:]
+        rows.append((pool_name(outcome, use.place), *usual, *((host, drive) if below else ())))
     return Table(
         title="replicas",
         columns=(
@@ -110,46 +104,32 @@ def replica_table(fleet: Fleet, run: ServingRun, names: tuple[str, ...] = ()) ->
     )
 
 
-BELOW = (
-    Column("host full", "fraction", key="host_cache_fraction"),
-    Column("drives full", "fraction", key="drive_cache_fraction"),
-)
-
-
-def _held_below(pool: Pool, use: ReplicaUse, used: NDArray[np.bool_]) -> tuple[Cell, Cell]:
-    """How full the tiers below the chips are at the end; nothing where there is none."""
-    host, drives = lower_tiers(pool.replica)
-    return (
-        float(use.host_blocks[used].mean()) / host.num_blocks if host.num_blocks else None,
-        float(use.drive_blocks[used].mean()) / drives.num_blocks if drives.num_blocks else None,
-    )
-
-
-def crosscheck_table(run: ServingRun, steady: State, fleet: Fleet) -> Table:
-    """The closed form beside what was played."""
-    pairs: list[tuple[str, float, float]] = [
+def crosscheck_table(outcome: Outcome, steady: State) -> Table:
+    """The closed form beside what was simulated."""
+    run, fleet = outcome.run, outcome.service.fleet
+    pairs = (
         ("TPOT", run.mean_s(TPOT), steady.tpot_s),
         ("TTFT", run.mean_s(TTFT), steady.ttft_s),
-    ]
+    )
     ranks = fleet.num_replicas * fleet.pools[0].replica.dp
     rows: list[tuple[Cell, ...]] = [
         (
             f"mean {name}",
-            _known(played),
-            _known(closed),
-            closed / played - 1.0 if isfinite(closed) and played > 0 else None,
+            known(simulated_s),
+            known(closed_s),
+            closed_s / simulated_s - 1.0 if isfinite(closed_s) and simulated_s > 0 else None,
         )
-        for name, played, closed in pairs
+        for name, simulated_s, closed_s in pairs
     ]
-    note = f"the closed form has {steady.decoding:.3g} sequences decoding on each of {ranks:,} ranks, {steady.use:.0%} "
-    note += "of the most they hold"
+    note = f"the closed form has {steady.decoding:.3g} sequences decoding on each of {ranks:,} ranks, "
+    note += f"{100 * steady.use:.0f} % of the most they hold"
     if steady.near_saturation:
         note += "; this near to it the closed form only bounds the wait"
     return Table(
         title="closed form beside it",
         columns=(
             Column("figure"),
-            Column("played", "s"),
+            Column("simulated", "s"),
             Column("closed form", "s"),
             Column("difference", "fraction"),
         ),

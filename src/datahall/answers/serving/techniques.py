@@ -30,9 +30,9 @@ from datahall.inference.closed_form.techniques import (
 )
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.engine.slo import Slo
 from datahall.inference.memory.fit import why_not
 from datahall.inference.step.kernels import sharding_of
+from datahall.scenario.promise import Promise
 from datahall.units import fmt
 from datahall.workload.precision import Precision
 from datahall.workload.traffic.options import traffic_from
@@ -64,7 +64,7 @@ def show_techniques(
     shelf = opened(catalog)
     continuous(engine)
     known, part = find_model(model, shelf), shelf.chip(chip)
-    slo = Slo(
+    slo = Promise(
         ttft_s=positive("ttft", ttft, "s"),
         tpot_s=positive("tpot", tpot, "s"),
         percentile=share_of("percentile", percentile),
@@ -101,7 +101,7 @@ def show_techniques(
     return _answer(plain, asked, reference, without, alone, together, how, slo)
 
 
-def _placed(base: Replica, tp: int, *, load_setting: Setting, slo: Slo, rate: float) -> Setting:
+def _placed(base: Replica, tp: int, *, load_setting: Setting, slo: Promise, rate: float) -> Setting:
     """The setting on the group asked for, or on the smallest that carries the rate."""
     last = ""
     for degree in [tp] if tp else [1, 2, 4, 8, 16]:
@@ -137,7 +137,12 @@ def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Techniqu
 
 
 def _together(
-    plain: Setting, ways: dict[str, Technique], alone: list[Effect], reference: Effect, slo: Slo, rate: float
+    plain: Setting,
+    ways: dict[str, Technique],
+    alone: list[Effect],
+    reference: Effect,
+    slo: Promise,
+    rate: float,
 ) -> list[Effect]:
     """Greedily: the best technique, then the best beside it, while a chip carries more."""
     chosen, current, steps = plain, reference, []
@@ -199,7 +204,7 @@ def _answer(
     alone: list[Effect],
     together: list[Effect],
     how: Speculation,
-    slo: Slo,
+    slo: Promise,
 ) -> Answer:
     if not reference.carried_per_s:
         raise ScenarioError(reference.note, hint="a longer --ttft or --tpot, or more chips (--tp)")

@@ -26,10 +26,9 @@ def mean_step(replica: Replica, load: Load, state: State) -> Breakdown:
 def resource_shares(step: Breakdown) -> dict[str, float]:
     """Shares of a step by the resource that bounds each of its parts, greatest first.
 
-    >>> from datahall.breakdown import Breakdown
-    >>> qkv = Breakdown(name="qkv", value=3.0, unit="s", note="memory-bound")
-    >>> host = Breakdown(name="host", value=1.0, unit="s")
-    >>> resource_shares(Breakdown(name="step", value=4.0, unit="s", parts=(qkv, host)))
+    >>> from datahall.breakdown import fitted, given, product, total
+    >>> qkv = product("qkv", (given("times", 3.0, "count"), fitted("each", 1.0, "s", "memory-bound")), "s", "memory-bound")
+    >>> resource_shares(total("step", (qkv, fitted("host", 1.0, "s", "engine"))))
     {'memory bandwidth': 0.75, 'host': 0.25}
     """
     taken: dict[str, float] = {}
@@ -41,9 +40,9 @@ def resource_shares(step: Breakdown) -> dict[str, float]:
 
 def _add(taken: dict[str, float], part: Breakdown, inherited: str) -> None:
     resource = NAMED.get(part.name, inherited)
-    if part.parts:
-        for one in part.parts:
-            _add(taken, one, resource)
+    if part.operation == "sum":
+        for inner in part.parts:
+            _add(taken, inner, resource)
         return
     if not resource:
         resource = COMPUTE if part.note.startswith("compute") else BANDWIDTH

@@ -13,7 +13,7 @@ import msgspec
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form.steady_state import Curve, Load, State, at_rate, curve
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.step.price import StepPrice, price_steps
 from datahall.units import fmt
@@ -27,7 +27,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
 
     replica: Replica
     load: Load
-    slo: Slo
+    slo: Promise
     price: StepPrice
     capacity: KvCapacity
     curve: Curve
@@ -45,7 +45,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
         return at_rate(self.curve, rate_per_s / self.replica.dp)
 
 
-def carried(replica: Replica, load: Load, slo: Slo) -> Carried:
+def carried(replica: Replica, load: Load, slo: Promise) -> Carried:
     """The most that a replica carries; an `InfeasibleError` where even one request breaks the promise."""
     price = price_steps(replica)
     capacity = kv_capacity(replica)
@@ -87,13 +87,13 @@ def num_replicas(one: Carried, offered_per_s: float, headroom: float = HEADROOM)
     return max(1, ceil(offered_per_s / (one.rate_per_s * (1.0 - headroom)) - 1e-9))
 
 
-def _keeps(state: State, slo: Slo) -> bool:
+def _keeps(state: State, slo: Promise) -> bool:
     return (
         state.stable and state.within and state.tpot_high_s <= slo.tpot_s and state.ttft_high_s <= slo.ttft_s
     )
 
 
-def _too_slow(replica: Replica, slo: Slo, idle: State) -> InfeasibleError:
+def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
         fix = "more chips to a replica (tp), a narrower precision or speculation"

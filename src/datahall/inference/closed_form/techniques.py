@@ -19,7 +19,7 @@ from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
@@ -124,7 +124,7 @@ def _with(setting: Setting, **changes: object) -> Setting:
     return msgspec.structs.replace(setting, replica=msgspec.structs.replace(setting.replica, **changes))
 
 
-def effect(name: str, setting: Setting | None, slo: Slo, rate_per_s: float) -> Effect:
+def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) -> Effect:
     """What a setting carries, and its mean times when one replica's chips get `rate_per_s`."""
     if setting is None:
         return Effect(name=name, carried_per_s=np.nan, ttft_s=np.nan, tpot_s=np.nan, note="already so")
@@ -145,7 +145,7 @@ def effect(name: str, setting: Setting | None, slo: Slo, rate_per_s: float) -> E
     )
 
 
-def _apart(name: str, setting: Setting, slo: Slo, rate_per_s: float) -> Effect:
+def _apart(name: str, setting: Setting, slo: Promise, rate_per_s: float) -> Effect:
     """Two pools: the best ratio of them, and both at the rate asked of one replica's chips.
 
     prompts: M/D/1 with one prompt at a time;  answers: the steady state without prompts
@@ -191,13 +191,13 @@ def handover_time(replica: Replica, load: Load) -> float:
     return way.setup_s + way.token_s * load.prompt * way.shown_fraction
 
 
-def _answers(replica: Replica, load: Load, slo: Slo) -> Carried:
+def _answers(replica: Replica, load: Load, slo: Promise) -> Carried:
     """A replica that only decodes: its prompts come with their cache."""
     tail = msgspec.structs.replace(load, cached=load.prompt - 1.0)
     return carried(replica, tail, msgspec.structs.replace(slo, ttft_s=float("inf")))
 
 
-def _prompts_under(slo: Slo, prompt_s: float, handed_s: float) -> float:
+def _prompts_under(slo: Promise, prompt_s: float, handed_s: float) -> float:
     """The greatest rate of prompts at which waiting, service and handover keep the TTFT (M/D/1, exponential tail)."""
     low, high = 0.0, 1.0 / prompt_s
     if prompt_s + handed_s > slo.ttft_s:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 from math import isfinite
-from typing import Literal
 
 import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnknownNameError
+from datahall.scenario.words import Batching, ExpertExchange, Preemption
 
-Batching = Literal["continuous", "static", "dynamic"]
-Preemption = Literal["recompute", "swap"]
-ExpertExchange = Literal["auto", "gather", "all-to-all"]
+USUAL_BAND = (0.7, 1.4)  # where too few runs of an engine were measured
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +50,12 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     small_chips: tuple[str, ...] = ()
     small_token_budget: int = 0  # … these are the defaults
     small_max_sequences: int = 0
-    band: tuple[float, float] = (0.85, 1.2)  # P10–P90 of measured over predicted times
+    # P10–P90 of measured over predicted figures on the marked rows, `calibration/fit_inference.py --bands`
+    bands: dict[str, tuple[float, float]] = {}
+
+    def band(self, metric: str) -> tuple[float, float]:
+        """The band of a figure ("TPOT", "TTFT" or "throughput"), as factors on what is predicted."""
+        return self.bands.get(metric, USUAL_BAND)
 
 
 @cache
@@ -66,7 +69,7 @@ def engine(name: str) -> Engine:
     """One preset; an unknown name is an error with the nearest ones."""
     known = engines()
     if name not in known:
-        raise UnknownNameError("engine", name, known, hint=f"engines: {', '.join(known)}")
+        raise UnknownNameError("engine", name, known, hint=f"engines: {', '.join(known)}", field="engine")
     return known[name]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import msgspec
 
 from datahall.errors import ScenarioError, UnknownNameError
@@ -11,9 +9,7 @@ from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.step.table import StepTable
-
-Role = Literal["both", "prefill", "decode"]
-Routing = Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
+from datahall.scenario.words import ROUTINGS, Role, Routing
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +47,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     autoscaling: Autoscaling | None = None
 
     def __post_init__(self) -> None:
-        if self.routing not in get_args(Routing):
-            raise UnknownNameError(
-                "routing", self.routing, get_args(Routing), hint=f"routings: {', '.join(get_args(Routing))}"
-            )
+        if self.routing not in ROUTINGS:
+            raise UnknownNameError("routing", self.routing, ROUTINGS, hint=f"routings: {', '.join(ROUTINGS)}")
         if not self.pools or any(pool.count < 1 for pool in self.pools):
             raise ScenarioError(
                 "a fleet without replicas serves nobody", hint="one pool with a count of 1 or more"

@@ -1,24 +1,26 @@
-"""What fits on which chip: the smallest power-of-two group that holds a model and some sequences.
+"""What fits on which chip: the smallest group that holds a model and some sequences.
 
 The engine's own division of the memory decides: `datahall.inference.memory.kv_pool`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.inference.engine.engine import engine, engine_on
-from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory, runtime_bytes
+from datahall.scenario.deployment import Deployment
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
-ENGINE = "vllm"  # whose division of the memory is meant where none is named
 LARGEST_GROUP = 64
 
 # chips that most people ask about; any other is there by name
@@ -41,13 +43,17 @@ COMMON = (
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """A model on a group of one kind of chip; `tp` 0 where there is none, and `why` says the reason."""
+    """A replica and how its memory is divided; `tp` 0 where no group holds it, and `why` says the reason."""
 
-    chip: Chip
+    replica: Replica
     tp: int
     why: str = ""
     capacity: KvCapacity
-    seq: int  # tokens of a sequence
+    context: int  # tokens of a sequence
+
+    @property
+    def chip(self) -> Chip:
+        return self.replica.chip
 
     @property
     def weight_bytes(self) -> float:
@@ -62,7 +68,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sequence_bytes(self) -> float:
         """Cache of one sequence on one chip."""
-        return self.capacity.blocks(self.seq) * self.capacity.block_bytes
+        return self.capacity.blocks(self.context) * self.capacity.block_bytes
 
     @property
     def usable_bytes(self) -> float:
@@ -72,30 +78,64 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_sequences(self) -> int:
         """Sequences that the group holds at once."""
-        return self.capacity.num_sequences(self.seq)
+        return self.capacity.num_sequences(self.context)
 
     @property
     def leaves_domain(self) -> bool:
         """Whether the group is larger than the chips' scale-up domain."""
         return self.tp > max(1, self.chip.num_scale_up_domain)
 
+    def holds(self, num_sequences: int) -> bool:
+        """Whether it holds so many sequences of the context."""
+        return self.free_bytes > 0 and self.num_sequences >= num_sequences
+
 
 def usable_bytes(chip: Chip) -> float:
-    """Memory of a chip that an engine takes, activations included [B]."""
-    return engine(ENGINE).memory_fraction * runtime_bytes(chip)
+    """Memory of a chip that the usual engine takes, activations included [B]."""
+    return engine(Deployment().engine).memory_fraction * runtime_bytes(chip)
 
 
-def fit(model: Model, chip: Chip, *, seq: int, batch: int, precision: Precision) -> Fit:
-    """The smallest power-of-two group that holds `batch` sequences of `seq` tokens."""
-    largest = on_group(model, chip, LARGEST_GROUP, seq, precision)
-    why = why_not(chip, precision)
-    if why:
-        return msgspec.structs.replace(largest, tp=0, why=why)
-    for tp in legal_groups(model):
-        found = on_group(model, chip, tp, seq, precision)
-        if found.free_bytes > 0 and found.num_sequences >= batch:
-            return found
-    return msgspec.structs.replace(largest, tp=0, why="too small, even 64 of them")
+def on_group(replica: Replica, tp: int, context: int) -> Fit:
+    """A replica on `tp` chips, as its engine divides their memory for sequences of some length."""
+    wider = msgspec.structs.replace(replica, tp=tp, max_context=context)
+    return Fit(replica=wider, tp=tp, capacity=divide_memory(wider), context=context)
+
+
+def fits_on(replica: Replica, context: int, num_sequences: int, tp: int | None = None) -> Fit | None:
+    """The group asked for, or the smallest one, if it holds the sequences and its chip runs the precision."""
+    if why_not(replica.chip, replica.precision):
+        return None
+    groups = (tp,) if tp else legal_groups(replica.model)
+    return next(
+        (found for group in groups if (found := on_group(replica, group, context)).holds(num_sequences)), None
+    )
+
+
+def smallest_fit(
+    model: Model, chip: Chip, *, context: int, num_sequences: int, precision: str, catalog: Catalog
+) -> Fit:
+    """The smallest group of a chip that holds a model and some sequences, or why none does."""
+    replica = replica_of(Deployment(chip=chip.name, precision=precision), model, catalog)
+    found = fits_on(replica, context, num_sequences)
+    if found is not None:
+        return found
+    why = why_not(chip, replica.precision) or f"too small, even {LARGEST_GROUP} of them"
+    return msgspec.structs.replace(on_group(replica, LARGEST_GROUP, context), tp=0, why=why)
+
+
+def fewest_chips(replica: Replica) -> int:
+    """The smallest tensor parallelism at which a replica holds one sequence; 1 where none does.
+
+    Sequences are as long as the replica accepts, or of one block where it does not say.
+    """
+    if why_not(replica.chip, replica.precision):
+        return 1
+    for tp in legal_groups(replica.model):
+        found = divide_memory(msgspec.structs.replace(replica, tp=tp))
+        needed = found.blocks(replica.max_context or found.block_tokens)
+        if found.pool_bytes > 0 and found.num_blocks >= needed:
+            return tp
+    return 1
 
 
 def why_not(chip: Chip, precision: Precision) -> str:
@@ -108,13 +148,16 @@ def why_not(chip: Chip, precision: Precision) -> str:
 
 def best(fits: Sequence[Fit]) -> int | None:
     """The row with the fewest chips, then the most sequences; None where nothing fits."""
-    rows = [index for index, one in enumerate(fits) if one.tp]
+    rows = [index for index, row in enumerate(fits) if row.tp]
     return min(rows, key=lambda index: (fits[index].tp, -fits[index].num_sequences), default=None)
 
 
 def legal_groups(model: Model) -> list[int]:
     """The powers of two that the heads and widths of a model divide by."""
-    found = []
+    return list(_legal_groups(model)) or [1]
+
+
+def _legal_groups(model: Model) -> Iterator[int]:
     tp = 1
     while tp <= LARGEST_GROUP:
         try:
@@ -122,28 +165,5 @@ def legal_groups(model: Model) -> list[int]:
         except ScenarioError:
             pass
         else:
-            found.append(tp)
+            yield tp
         tp *= 2
-    return found or [1]
-
-
-def on_group(
-    model: Model,
-    chip: Chip,
-    tp: int,
-    seq: int,
-    precision: Precision,
-    engine_name: str = ENGINE,
-    adapters: Adapters | None = None,
-) -> Fit:
-    """A model on `tp` chips as an engine divides their memory."""
-    replica = Replica(
-        model=model,
-        chip=chip,
-        engine=engine_on(engine_name, chip),
-        precision=precision,
-        tp=tp,
-        max_context=seq,
-        adapters=adapters,
-    )
-    return Fit(chip=chip, tp=tp, capacity=divide_memory(replica), seq=seq)

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -22,7 +22,7 @@ def replicate_serving(
     seeds: Sequence[int],
     *,
     users: int = 0,
-    slo: Slo | None = None,
+    slo: Promise | None = None,
     workers: int = 1,
 ) -> list[ServingRun]:
     """One run for each seed, in the order of the seeds; with workers, `traffic` is a function of a module."""
@@ -34,5 +34,5 @@ def replicate_serving(
         return list(pool.map(one, seeds))
 
 
-def _run(fleet: Fleet, traffic: Traffic, users: int, slo: Slo | None, seed: int) -> ServingRun:
+def _run(fleet: Fleet, traffic: Traffic, users: int, slo: Promise | None, seed: int) -> ServingRun:
     return simulate_serving(fleet, traffic(seed), users=users, slo=slo, seed=seed)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from datahall.errors import ScenarioError
 from datahall.events.schedule import push
 from datahall.events.streams import stream
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import NO_LIMITS, Promise
 from datahall.inference.fleet.autoscale import Scaler
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.feed import Feed, shares_prefixes
@@ -50,7 +50,7 @@ def simulate_serving(
     traffic: Requests | Iterable[Requests],
     *,
     users: int = 0,
-    slo: Slo | None = None,
+    slo: Promise | None = None,
     seed: int = 0,
     record: bool = False,
     cached_tokens: NDArray[np.generic] | None = None,
@@ -100,7 +100,7 @@ def simulate_serving(
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     state.posts["kind"][:users] = NEXT
-    limits = slo or Slo()
+    limits = slo or NO_LIMITS
     whole["ttft_limit_s"], whole["tpot_limit_s"] = limits.ttft_s, limits.tpot_s
     whole["trace_until_s"], whole["max_leap"] = trace_s, max(1, max_leap)
     for outage in fleet.outages:

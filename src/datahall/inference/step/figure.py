@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Band, Breakdown
+from datahall.breakdown import Breakdown, fitted, given, product, total
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
@@ -15,7 +15,6 @@ from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import draft_times, uneven_stages
 from datahall.silicon.kernel import KernelTime
-from datahall.units import fmt
 
 WORDS = {
     "gemm": "matrix products",
@@ -40,129 +39,136 @@ def step_breakdown(
     tokens = num_decodes * verified + sum(chunk for chunk, _ in chunks)
     per_batch = np.array([max(tokens / pp, 1.0)])
     rows = np.array([max((num_decodes * verified + len(chunks)) / pp, 1.0)])
-    sent = exchange(replica, per_batch)
     uneven = uneven_stages(replica)
-    parts = _by_kind(passes.token_kernels(per_batch), uneven)
-    parts.append(_attention(passes, num_decodes / pp, mean_context, verified, chunks, uneven))
+    kernels = _Kernels(passes)
+    parts = [
+        *kernels.by_kind(passes.token_kernels(per_batch), uneven),
+        *kernels.attention(num_decodes / pp, mean_context, verified, chunks, uneven),
+    ]
     if replica.adapters is not None:
-        parts.append(_adapters(passes, per_batch, num_decodes / pp, uneven))
+        parts.append(kernels.adapters(per_batch, num_decodes / pp, uneven))
     if replica.num_chips > 1:
-        parts.append(
-            _exchange(replica, float(sent.tensor_s[0]), float(sent.expert_s[0]), float(sent.stage_s[0]))
-        )
+        parts += _exchange(replica, per_batch)
     head_s = float(
-        pp * (sum((one.total_s for one in passes.head_kernels(rows)), 0.0) + gather_logits(replica, rows))[0]
+        pp
+        * (sum((head.total_s for head in passes.head_kernels(rows)), 0.0) + gather_logits(replica, rows))[0]
     )
-    parts.append(_leaf("head", head_s, f"{rows[0]:g} rows of {replica.model.vocab:,} logits"))
+    parts.append(kernels.leaf("head", head_s, f"{rows[0]:g} rows of {replica.model.vocab:,} logits"))
     if num_decodes and replica.speculation is not None:
         drafted = float(draft_times(replica, np.array([float(num_decodes)]))[0])
-        parts.append(
-            _leaf(
-                "drafting", drafted, f"{replica.speculation.num_draft} tokens by {replica.speculation.draft}"
-            )
-        )
-    engine, num_sequences = replica.engine, num_decodes + len(chunks)
-    host_s = engine.host_step_s + engine.host_sequence_s * num_sequences
-    parts.append(
-        _leaf(
-            "host",
-            host_s,
-            f"{fmt(engine.host_step_s, 's')} + {num_sequences} × {fmt(engine.host_sequence_s, 's')}",
-        )
-    )
-    total = sum(part.value for part in parts)
+        how = f"{replica.speculation.num_draft} tokens by {replica.speculation.draft}"
+        parts.append(kernels.leaf("drafting", drafted, how))
+    parts.append(_host(replica, num_decodes + len(chunks)))
     low, high = passes.calibration.constants.bands["pass"]
-    return Breakdown(
-        name=f"step of {num_decodes:,} decodes and {int(tokens - num_decodes * verified):,} prompt tokens",
-        value=total,
-        unit="s",
-        formula=" + ".join(part.name for part in parts),
-        parts=tuple(parts),
-        band=Band(total * low, total * high, passes.calibration.constants.fitted_on),
-        basis=passes.calibration.level,
-        sources=(passes.calibration.constants.source, engine.source),
+    name = f"step of {num_decodes:,} decodes and {int(tokens - num_decodes * verified):,} prompt tokens"
+    return (
+        total(name, parts)
+        .with_band(low, high, passes.calibration.constants.fitted_on)
+        .with_note(basis=passes.calibration.level, sources=(passes.calibration.constants.source,))
     )
 
 
-def _by_kind(kernels: Sequence[KernelTime], uneven: float) -> list[Breakdown]:
-    groups = []
-    for kind in ("gemm", "grouped_gemm", "stream"):
-        parts = tuple(_kernel(one, uneven) for one in kernels if one.kind == kind)
-        if parts:
-            groups.append(_sum(WORDS[kind], parts))
-    return groups
+class _Kernels:
+    """Kernels of a replica's passes as figures; what they rest on is the calibration of the chip."""
 
+    def __init__(self, passes: Passes) -> None:
+        self.passes = passes
+        self.constants = passes.calibration.constants
 
-def _attention(
-    passes: Passes,
-    num_decodes: float,
-    context: float,
-    verified: int,
-    chunks: Sequence[tuple[float, float]],
-    uneven: float,
-) -> Breakdown:
-    parts = []
-    if num_decodes:
-        found = _decodes(passes, max(num_decodes, 1.0), context, verified, chunks)
-        parts.append(
-            _leaf(
-                "decodes", uneven * float(found[0, 0]), f"{num_decodes:g} sequences of {context:,.0f} tokens"
-            )
+    def leaf(self, name: str, time_s: float, what: str) -> Breakdown:
+        """A time of the kernel models: the constants were fitted, the sizes are those of this step."""
+        on = f"{what}; kernel model of {self.passes.replica.chip.name}, fitted on {self.constants.fitted_on}"
+        return fitted(name, time_s, "s", on, self.constants.source, basis=self.passes.calibration.level)
+
+    def by_kind(self, kernels: Sequence[KernelTime], uneven: float) -> list[Breakdown]:
+        groups = []
+        for kind in ("gemm", "grouped_gemm", "stream"):
+            parts = [self._kernel(kernel, uneven) for kernel in kernels if kernel.kind == kind]
+            if parts:
+                groups.append(total(WORDS[kind], parts))
+        return groups
+
+    def _kernel(self, kernel: KernelTime, uneven: float) -> Breakdown:
+        each = float(np.ravel(kernel.time_s)[0])
+        time = self.leaf("each", each, f"{kernel.bound}-bound")
+        times = given("times", uneven * kernel.operator.count, "count", "layers of the heaviest stage")
+        return product(kernel.operator.name.replace("_", " "), (times, time), "s", f"{kernel.bound}-bound")
+
+    def attention(
+        self,
+        num_decodes: float,
+        context: float,
+        verified: int,
+        chunks: Sequence[tuple[float, float]],
+        uneven: float,
+    ) -> list[Breakdown]:
+        parts = []
+        if num_decodes:
+            times = self._decodes(max(num_decodes, 1.0), context, verified, chunks)
+            what = f"{num_decodes:g} sequences of {context:,.0f} tokens"
+            parts.append(self.leaf("decodes", uneven * float(times[0, 0]), what))
+        for chunk, past in chunks:
+            times = self.passes.prefill_s(np.array([chunk]), np.array([past]))
+            time_s = uneven * float(times[0, 0]) / self.passes.replica.pp
+            parts.append(self.leaf("chunk of a prompt", time_s, f"{chunk:,.0f} tokens after {past:,.0f}"))
+        return [total(WORDS["attention"], parts)] if parts else []
+
+    def _decodes(
+        self, num: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
+    ) -> NDArray[np.float64]:
+        """Attention of decodes, which share the launch of chunks on some chips [s]."""
+        joined_s, empty_s = (
+            self.passes.joined_s(np.array([num]), np.array([context])) if chunks else (None, 0.0)
         )
-    for chunk, past in chunks:
-        found = passes.prefill_s(np.array([chunk]), np.array([past]))
-        time_s = uneven * float(found[0, 0]) / passes.replica.pp
-        parts.append(_leaf("chunk of a prompt", time_s, f"{chunk:,.0f} tokens after {past:,.0f}"))
-    return _sum(WORDS["attention"], tuple(parts))
+        if joined_s is None:
+            return self.passes.decode_s(np.array([num]), np.array([context]), verified)
+        return joined_s + empty_s * num * max(chunk for chunk, _ in chunks)
+
+    def adapters(self, tokens: NDArray[np.float64], num_decodes: float, uneven: float) -> Breakdown:
+        sequences = np.array([max(num_decodes, 1.0)])
+        thin_s, read_s = (
+            float(times[0]) for times in (products_s(self.passes, tokens), reads_s(self.passes, sequences))
+        )
+        return total(
+            "adapters",
+            (
+                self.leaf("thin products", uneven * thin_s, "two beside each projection"),
+                self.leaf(
+                    "further adapters", uneven * read_s, f"of {sequences[0]:g} sequences, read from memory"
+                ),
+            ),
+        )
 
 
-def _decodes(
-    passes: Passes, num: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
-) -> NDArray[np.float64]:
-    """Attention of decodes, which share the launch of chunks on some chips [s]."""
-    joined_s, empty_s = passes.joined_s(np.array([num]), np.array([context])) if chunks else (None, 0.0)
-    if joined_s is None:
-        return passes.decode_s(np.array([num]), np.array([context]), verified)
-    return joined_s + empty_s * num * max(chunk for chunk, _ in chunks)
+def _exchange(replica: Replica, per_batch: NDArray[np.float64]) -> list[Breakdown]:
+    sent = exchange(replica, per_batch)
+    named = (
+        ("between the chips that share a layer", float(sent.tensor_s[0]), f"tp = {replica.tp}"),
+        ("between attention and experts", float(sent.expert_s[0]), f"dp = {replica.dp}, ep = {replica.ep}"),
+        ("between stages", replica.pp * float(sent.stage_s[0]), f"pp = {replica.pp}"),
+    )
+    parts = [
+        fitted(name, time_s, "s", f"{what}; closed forms of collectives, {sent.level}")
+        for name, time_s, what in named
+        if time_s > 0
+    ]
+    return [total("exchange", parts)] if parts else []
 
 
-def _adapters(passes: Passes, tokens: NDArray[np.float64], num_decodes: float, uneven: float) -> Breakdown:
-    sequences = np.array([max(num_decodes, 1.0)])
-    thin_s, read_s = (float(one[0]) for one in (products_s(passes, tokens), reads_s(passes, sequences)))
-    return _sum(
-        "adapters",
+def _host(replica: Replica, num_sequences: int) -> Breakdown:
+    engine = replica.engine
+    why = f"{engine.title}, fitted on the marked rows of the ledger"
+    return total(
+        "host",
         (
-            _leaf("thin products", uneven * thin_s, "two beside each projection"),
-            _leaf("further adapters", uneven * read_s, f"of {sequences[0]:g} sequences, read from memory"),
+            fitted("of a step", engine.host_step_s, "s", why, engine.source),
+            product(
+                "of its sequences",
+                (
+                    fitted("of a sequence", engine.host_sequence_s, "s", why, engine.source),
+                    given("sequences", num_sequences, "count", "in the step"),
+                ),
+                "s",
+            ),
         ),
     )
-
-
-def _exchange(replica: Replica, tensor_s: float, expert_s: float, stage_s: float) -> Breakdown:
-    named = (
-        ("between the chips that share a layer", tensor_s, f"tp = {replica.tp}"),
-        ("between attention and experts", expert_s, f"dp = {replica.dp}, ep = {replica.ep}"),
-        ("between stages", replica.pp * stage_s, f"pp = {replica.pp}"),
-    )
-    return _sum("exchange", tuple(_leaf(name, value, note) for name, value, note in named if value > 0))
-
-
-def _kernel(kernel: KernelTime, uneven: float) -> Breakdown:
-    each = float(np.ravel(kernel.time_s)[0])
-    return Breakdown(
-        name=kernel.operator.name.replace("_", " "),
-        value=uneven * kernel.operator.count * each,
-        unit="s",
-        formula=f"{kernel.operator.count:g} × {fmt(each, 's')}",
-        note=f"{kernel.bound}-bound",
-    )
-
-
-def _sum(name: str, parts: tuple[Breakdown, ...]) -> Breakdown:
-    return Breakdown(
-        name=name, value=sum(part.value for part in parts), unit="s", formula="sum of its parts", parts=parts
-    )
-
-
-def _leaf(name: str, time_s: float, note: str) -> Breakdown:
-    return Breakdown(name=name, value=time_s, unit="s", note=note)

@@ -98,7 +98,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         tokens_per_step=tokens_per_step(replica.speculation),
         stack=passes.calibration.constants.stack,
         level=min(levels, key=STRENGTH.index),
-        band=(min(low, replica.engine.band[0]), max(high, replica.engine.band[1])),
+        band=(min(low, replica.engine.band("TPOT")[0]), max(high, replica.engine.band("TPOT")[1])),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 
 from datahall.errors import DatahallError
-from datahall.validation.inference.bands import band_of
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.replay import Prices, Replayed, replay, sized
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, latencies, lengths
@@ -64,7 +63,7 @@ def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
         if not isfinite(value) or value <= 0:
             yield Unsupported(f"no {metric} came out of the replay", run.row.where)
             continue
-        low, high = band_of(run.replica.engine.name, metric)
+        low, high = run.replica.engine.band(metric)
         yield Prediction(
             source=_source(run), hardware=run.replica.chip.name, model=run.replica.model.name, label=_label(run),
             where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,

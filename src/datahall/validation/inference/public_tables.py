@@ -9,7 +9,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.engine import Engine
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import PARTED, THROUGHPUT, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
@@ -22,9 +22,9 @@ NARROWEST = (("fp4", "nvfp4"), ("fp8", "fp8"))
 LEAST_MEMORY_BYTES, WHOLE_MEMORY_BYTES = 75e9, 130e9  # a half, and all, of Llama-2-70B in FP8 with a cache
 # MLPerf's rules for Server runs: 99 of 100 requests
 LIMITS = (
-    (r"llama2-70b-interactive", Slo(ttft_s=0.45, tpot_s=0.04, percentile=0.99)),
-    (r"llama3\.1-405b", Slo(ttft_s=6.0, tpot_s=0.175, percentile=0.99)),
-    (r"llama2-70b|mixtral", Slo(ttft_s=2.0, tpot_s=0.2, percentile=0.99)),
+    (r"llama2-70b-interactive", Promise(ttft_s=0.45, tpot_s=0.04, percentile=0.99)),
+    (r"llama3\.1-405b", Promise(ttft_s=6.0, tpot_s=0.175, percentile=0.99)),
+    (r"llama2-70b|mixtral", Promise(ttft_s=2.0, tpot_s=0.2, percentile=0.99)),
 )
 
 # TensorRT-LLM's performance pages: requests of a run by lengths (128/128 has 30,000, of which a part is enough), and

@@ -14,7 +14,6 @@ import numpy as np
 from datahall.errors import DatahallError
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
-from datahall.validation.inference.bands import band_of
 from datahall.validation.inference.names import chip_of, model_of
 from datahall.validation.inference.replay import Served, replay_log
 from datahall.validation.inference.run import TPOT, TTFT
@@ -111,7 +110,7 @@ def _prediction(
     row: Row, replica: Replica, served: Served, metric: str, name: str, measured_s: float, predicted_s: float,
     fitted: bool,
 ) -> Prediction:  # fmt: skip
-    low, high = band_of(replica.engine.name, metric)
+    low, high = replica.engine.band(metric)
     return Prediction(
         source=SOURCE, hardware=replica.chip.name, model=replica.model.name,
         label=f"{name} {metric} of {served.num_requests} requests, TP {replica.tp} DP {replica.dp}", where=row.where,

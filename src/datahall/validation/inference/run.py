@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.validation.measurement import Row, RowError
 
 TPOT, TTFT, THROUGHPUT = "TPOT", "TTFT", "throughput"
@@ -25,7 +25,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: float  # , the longest where they vary
     output_tokens: float
     users: int = 0  # closed: requests in flight
-    limits: Slo | None = None  # server: what 99 of 100 requests must keep at the greatest Poisson rate
+    limits: Promise | None = None  # server: what 99 of 100 requests must keep at the greatest Poisson rate
     shortest_fraction: float = 1.0  # lengths are uniform between this share of the longest and the longest
     spread_ratio: float = 0.0  # lengths vary as a Weibull law of one over this shape; 1 is exponential
     rounds: int = 10  # requests of each user

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.events import stream
-from datahall.inference.engine.slo import Slo
+from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.workload.traffic import Requests
@@ -17,7 +17,7 @@ BISECTIONS = 6
 LOWEST = 0.3  # of what the replica does when nobody minds waiting
 
 
-def held_rate(pool: Pool, requests: Requests, most_per_s: float, limits: Slo, seed: int) -> float:
+def held_rate(pool: Pool, requests: Requests, most_per_s: float, limits: Promise, seed: int) -> float:
     """Requests per second of one replica at which the limits are still kept, found by bisection in simulations."""
     gaps = -np.log1p(-stream(seed, "arrival").random(len(requests)))
     low, high = LOWEST * most_per_s, 1.1 * most_per_s
@@ -31,7 +31,7 @@ def held_rate(pool: Pool, requests: Requests, most_per_s: float, limits: Slo, se
     return low
 
 
-def _keeps(pool: Pool, requests: Requests, limits: Slo, seed: int) -> bool:
+def _keeps(pool: Pool, requests: Requests, limits: Promise, seed: int) -> bool:
     """Whether the limits are kept; the first third only fills the replica."""
     records = simulate_serving(Fleet(pools=(pool,)), requests, record=True, seed=seed).records
     assert records is not None

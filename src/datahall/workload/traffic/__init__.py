@@ -3,7 +3,6 @@
 from datahall.workload.traffic.arrivals import Arrivals, arrival_times
 from datahall.workload.traffic.conversation import Conversation, Cut, Think
 from datahall.workload.traffic.lengths import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
-from datahall.workload.traffic.options import traffic_from
 from datahall.workload.traffic.presets import Preset, preset, presets
 from datahall.workload.traffic.replay import replay, write_trace
 from datahall.workload.traffic.requests import CHUNK_ROWS, Requests, in_chunks, join
@@ -52,6 +51,5 @@ __all__ = [
     "read_trace",
     "replay",
     "reusable_tokens",
-    "traffic_from",
     "write_trace",
 ]

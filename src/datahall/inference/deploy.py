@@ -1,0 +1,114 @@
+"""Deployments as replicas and pools: tensor parallelism found where none was said, everything checked that can be."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
+from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.disaggregation import handoff_of
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Pool
+from datahall.inference.memory.fit import fewest_chips
+from datahall.inference.memory.kv_capacity import kv_capacity
+from datahall.inference.memory.offload import lower_tiers
+from datahall.inference.step.price import price_steps
+from datahall.scenario.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.words import Role
+
+SPLIT = "prefill=4xh200,decode=8xh200"
+
+
+def deployed(
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
+) -> Replica:
+    """One replica, on the fewest chips that hold it where no tensor parallelism was said."""
+    replica = replica_of(deployment, model, catalog, wiring)
+    return replica if deployment.tp else msgspec.structs.replace(replica, tp=fewest_chips(replica))
+
+
+def pools_of(
+    deployment: Deployment,
+    model: Model,
+    catalog: Catalog,
+    wiring: FabricDesign | None = None,
+    regions: tuple[str, ...] = (),
+) -> tuple[Pool, ...]:
+    """The pools of a deployment: one, or one for prompts and one for answers; each holds the model and has a price."""
+    region = region_number(deployment.region, regions, "in_region")
+    if deployment.disaggregated:
+        parts = [
+            msgspec.structs.replace(
+                deployment, chip=catalog.chip(chip or deployment.chip).name, role=role, replicas=count
+            )
+            for role, count, chip in split_roles(deployment.disaggregated)
+        ]
+    else:
+        parts = [deployment]
+    return tuple(_pool(part, model, catalog, wiring, region) for part in parts)
+
+
+def _pool(
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None, region: int
+) -> Pool:
+    replica = deployed(deployment, model, catalog, wiring)
+    price_steps(replica)
+    lower_tiers(replica)
+    kv_capacity(replica)
+    rate = deployment.handoff_bytes_per_s
+    if rate is not None and deployment.role != "prefill":
+        raise ScenarioError(
+            "only a prefill pool hands its cache over", field="handoff",
+            hint=f"leave it out, or {option('role', 'prefill')}",
+        )  # fmt: skip
+    return Pool(
+        replica=replica,
+        count=deployment.replicas,
+        role=cast(Role, deployment.role),
+        region=region,
+        handoff=handoff_of(replica, rate) if rate is not None else None,
+    )
+
+
+def region_number(name: str, regions: tuple[str, ...], field: str) -> int:
+    """The number of a region; where there are none, nobody may name one."""
+    if name in regions:
+        return regions.index(name)
+    if not name and not regions:
+        return 0
+    if not name:
+        raise ScenarioError(
+            f"{option(field)} is missing beside regions", field=field, hint=f"one of {', '.join(regions)}"
+        )
+    known = f"one of {', '.join(regions)}" if regions else f"write {option('region')} with name = {name}"
+    raise ScenarioError(f'"{name}" is not a region', field=field, hint=known)
+
+
+def split_roles(text: str) -> list[tuple[Role, int, str]]:
+    """Read "prefill=4xh200,decode=8xh200": replicas of each role, and the chip they stand on.
+
+    >>> split_roles("prefill=4xh200,decode=8")
+    [('prefill', 4, 'h200'), ('decode', 8, '')]
+    """
+    pools: list[tuple[Role, int, str]] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(prefill|decode)\s*=\s*(\d+)(?:\s*[x×]\s*([\w.-]+))?\s*", part)
+        if found is None or not 1 <= int(found[2]) <= MOST_REPLICAS:
+            raise ScenarioError(
+                f'"{part.strip()}" is not a pool', field="disaggregated", hint=option("disaggregated", SPLIT)
+            )
+        role: Role = "prefill" if found[1] == "prefill" else "decode"
+        pools.append((role, int(found[2]), found[3] or ""))
+    if {role for role, _, _ in pools} != {"prefill", "decode"}:
+        raise ScenarioError(
+            "prefill and decode pools come together",
+            field="disaggregated",
+            hint=option("disaggregated", SPLIT),
+        )
+    return sorted(pools, key=lambda pool: pool[0] != "prefill")

@@ -1,0 +1,102 @@
+"""From what a person says of a deployment to a replica: the one place where user input becomes a `Replica`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
+from datahall.inference.engine.checkpoint import block_scaled
+from datahall.inference.engine.engine import Engine, engine_on
+from datahall.inference.engine.replica import Adapters, Replica, Speculation
+from datahall.inference.memory.offload import drive_bytes_per_s
+from datahall.scenario.deployment import ENGINE_OPTIONS, Deployment
+from datahall.scenario.fabric import FabricDesign
+from datahall.workload.precision import Precision
+
+OWN_LAYER, FREE = "mtp", "ngram"
+
+
+def replica_of(
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
+) -> Replica:
+    """One replica of a deployment; where no tensor parallelism was said it has one chip per layer."""
+    chip = catalog.chip(deployment.chip)
+    precision = Precision.named(deployment.precision)
+    _check_split(model, deployment)
+    wires = wiring or FabricDesign()
+    return Replica(
+        model=model,
+        chip=chip,
+        engine=engine_of(deployment, chip),
+        precision=precision,
+        block_scaled=block_scaled(model, precision.weights),
+        tp=deployment.tp or 1,
+        pp=deployment.pp,
+        dp=deployment.dp,
+        ep=deployment.ep,
+        speculation=speculation_of(deployment, model, catalog),
+        adapters=adapters_of(deployment),
+        max_context=deployment.max_context or 0,
+        routing_skew=deployment.routing_skew,
+        kv_blocks=deployment.kv_blocks or 0,
+        num_domain=wires.domain or 0,
+        nic_bytes_per_s=wires.nic_bytes_per_s or 0.0,
+        host_cache_bytes=deployment.host_cache_bytes,
+        host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
+        drive_cache_bytes=deployment.drive_cache_bytes,
+        drive_bytes_per_s=deployment.drive_rate_bytes_per_s or drive_bytes_per_s(chip, catalog.servers()),
+    )
+
+
+def engine_of(deployment: Deployment, chip: Chip) -> Engine:
+    """The engine with the options that the deployment sets."""
+    known = engine_on(deployment.engine, chip)
+    changes = {name: value for name in ENGINE_OPTIONS if (value := getattr(deployment, name)) is not None}
+    made = msgspec.structs.replace(known, **changes)
+    if deployment.wait_s is not None and made.batching != "dynamic":
+        raise ScenarioError(
+            f"{option('wait')} says nothing to {made.batching} batching", field="wait",
+            hint=f"leave it out, or {option('batching', 'dynamic')}",
+        )  # fmt: skip
+    return made
+
+
+def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Speculation | None:
+    """What drafts tokens, checked against the model."""
+    if not deployment.draft:
+        return None
+    if deployment.draft not in (OWN_LAYER, FREE):
+        catalog.model(deployment.draft)
+    return Speculation(
+        num_draft=deployment.num_draft, acceptance=deployment.acceptance_fraction, draft=deployment.draft
+    )
+
+
+def adapters_of(deployment: Deployment) -> Adapters | None:
+    """The LoRA adapters beside the model; none where no number was said."""
+    if deployment.adapters is None:
+        return None
+    return Adapters(
+        num=deployment.adapters,
+        rank=deployment.adapter_rank,
+        num_resident=deployment.resident_adapters or 0,
+        zipf_factor=deployment.adapter_zipf,
+        mlp=not deployment.attention_adapters,
+    )
+
+
+def _check_split(model: Model, deployment: Deployment) -> None:
+    """What no replica of a model can be divided into."""
+    if deployment.pp > model.num_layers:
+        raise ScenarioError(
+            f"{deployment.pp:,} stages for the {model.num_layers} layers of {model.name}", field="pp",
+            hint=f"at most {option('pp', model.num_layers)}",
+        )  # fmt: skip
+    if deployment.ep > 1 and model.moe is None:
+        raise ScenarioError(
+            f"{model.name} has no experts to spread over {deployment.ep:,} chips", field="ep",
+            hint=f"leave {option('ep')} out; {option('tp')} splits its layers",
+        )  # fmt: skip

@@ -1,0 +1,228 @@
+"""From what a person says to a fleet: pools, router, autoscaling, regions, failures and the cache in front."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import inf, isfinite
+from typing import cast
+
+from datahall.errors import ScenarioError, nearest, option
+from datahall.inference.deploy import pools_of, region_number
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
+from datahall.scenario.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.failure import Failure
+from datahall.scenario.fleet import AnswerCache, Region, Router
+from datahall.scenario.scenario import Attempts, Scenario
+from datahall.scenario.words import Routing
+from datahall.workload.traffic.traffic import Traffic
+
+FOR_GOOD_S = 1e12  # longer than any run
+
+
+def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) -> Fleet | None:
+    """The fleet of a scenario; what is wrong with any part of it is kept by `attempts`."""
+    model = attempts.make(scenario.model, field="model")
+    if model is None:
+        return None
+    names = tuple(region.name for region in regions)
+    router, wiring = scenario.one(Router), scenario.one(FabricDesign)
+    made = [
+        attempts.make(lambda: pools_of(part, model, scenario.catalog, wiring, names), index=index)  # noqa: B023
+        for index, part in enumerate(scenario.all(Deployment))
+    ]
+    pools = tuple(pool for group in made if group for pool in group)
+    whole = all(group is not None for group in made)
+    distances = attempts.make(lambda: distances_of(regions), field="region")
+    rule = attempts.make(lambda: autoscaling_of(router), field="autoscale")
+    if not pools or not whole or distances is None:
+        return None
+    if rule is not None and pools[0].count > rule.most:
+        attempts.make(lambda: _too_many(pools[0], rule), field="autoscale")
+        return None
+    outages = attempts.make(
+        lambda: outages_of(scenario.all(Failure), pools, names, scales=rule is not None), field="failure"
+    )
+    return attempts.make(
+        lambda: Fleet(
+            pools=pools,
+            routing=cast(Routing, router.routing),
+            affinity_load_ratio=router.affinity_load_ratio,
+            distance_s=distances,
+            num_spill=router.spill,
+            outages=outages or (),
+            autoscaling=rule,
+        )
+    )
+
+
+def _too_many(pool: Pool, rule: Autoscaling) -> None:
+    raise ScenarioError(
+        f"the first pool starts with {pool.count:,} replicas, more than the {rule.most:,} allowed", field="autoscale",
+        hint=f"{option('autoscale', f'{rule.least}..{pool.count}')}, or fewer {option('replicas')}",
+    )  # fmt: skip
+
+
+def autoscaling_of(router: Router) -> Autoscaling | None:
+    """Read "1..16" or "0..8:24": the least and the most replicas, and requests in the system for each."""
+    if not router.autoscale:
+        return None
+    found = re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+(?:\.\d+)?))?", router.autoscale)
+    least, most = (int(found[1]), int(found[2])) if found else (0, 0)
+    target = float(found[3]) if found and found[3] else Autoscaling().target
+    if not 0 <= least <= most or not 1 <= most <= MOST_REPLICAS or target <= 0:
+        raise ScenarioError(
+            f'"{router.autoscale}" is not a range of replicas', field="autoscale",
+            hint=f"{option('autoscale', '1..16')}, or 0..8:24",
+        )  # fmt: skip
+    return Autoscaling(
+        target=target,
+        interval_s=router.interval_s,
+        cold_start_s=router.cold_start_s,
+        patience_s=router.patience_s,
+        least=least,
+        most=most,
+    )
+
+
+def distances_of(regions: Sequence[Region]) -> tuple[tuple[float, ...], ...]:
+    """How far regions are apart, one way, said from either side."""
+    names = [region.name for region in regions]
+    if not names:
+        return ((0.0,),)
+    twice = [name for name in names if names.count(name) > 1]
+    if "" in names or twice:
+        raise ScenarioError(
+            f'two regions are named "{twice[0]}"' if twice and twice[0] else "a region without a name",
+            field="region", hint="give each a name of its own",
+        )  # fmt: skip
+    far = {(region.name, other): distance_s for region in regions for other, distance_s in region.to.items()}
+    strange = [other for _, other in far if other not in names]
+    if strange:
+        close = nearest(strange[0], names, 1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        raise ScenarioError(
+            f'"{strange[0]}" is not a region', field="region", hint=f"one of {', '.join(names)}{guess}"
+        )
+    for place, name in enumerate(names):
+        for other in names[place + 1 :]:
+            if (name, other) not in far and (other, name) not in far:
+                raise ScenarioError(
+                    f"no distance from {name} to {other}", field="region",
+                    hint=f'in the region {name}: to = {{ {other} = "40 ms" }}, one way',
+                )  # fmt: skip
+    inside = {region.name: region.inside_s for region in regions}
+    return tuple(
+        tuple(
+            inside[name] if name == other else far.get((name, other), far.get((other, name), 0.0))
+            for other in names
+        )
+        for name in names
+    )
+
+
+def outages_of(
+    failures: Sequence[Failure], pools: Sequence[Pool], regions: tuple[str, ...], *, scales: bool
+) -> tuple[Outage, ...]:
+    """Replicas that are gone for a while, by number or by region."""
+    outages: list[Outage] = []
+    for failure in failures:
+        for replica in _lost(failure, pools, regions, scales):
+            outage = Outage(
+                replica=replica,
+                start_s=failure.start_s,
+                duration_s=failure.duration_s or FOR_GOOD_S,
+                drain=failure.drain,
+            )
+            _check_apart(outage, outages)
+            outages.append(outage)
+    return tuple(outages)
+
+
+def _check_apart(outage: Outage, others: Sequence[Outage]) -> None:
+    for other in others:
+        if (
+            other.replica == outage.replica
+            and other.start_s < outage.start_s + outage.duration_s
+            and outage.start_s < other.start_s + other.duration_s
+        ):
+            raise ScenarioError(
+                f"replica {outage.replica} is out from {other.start_s:g} s for {other.duration_s:g} s already",
+                field="failure",
+                hint="failures of one replica follow each other",
+            )
+
+
+def _lost(failure: Failure, pools: Sequence[Pool], regions: tuple[str, ...], scales: bool) -> list[int]:
+    """The replicas of a failure, counted over all pools."""
+    if bool(failure.replicas) == bool(failure.region):
+        raise ScenarioError(
+            "a failure of a service names replicas or a region", field="failure",
+            hint='replicas = "0-3", or region = "eu"',
+        )  # fmt: skip
+    stands = [pool.region for pool in pools for _ in range(pool.count)]
+    lost = list(failure.replicas)
+    if failure.region:
+        where = region_number(failure.region, regions, "failure")
+        lost = [replica for replica, region in enumerate(stands) if region == where]
+    beyond = [replica for replica in lost if replica >= len(stands)]
+    if beyond:
+        raise ScenarioError(
+            f"replica {beyond[0]} is not there", field="failure",
+            hint=f"0 to {len(stands) - 1}, counted over all pools",
+        )  # fmt: skip
+    if scales and any(replica >= pools[0].count for replica in lost):
+        raise ScenarioError(
+            "a failure outside the first pool, which autoscaling renumbers", field="failure",
+            hint=f"failures of the first pool, or no {option('autoscale')}",
+        )  # fmt: skip
+    return lost
+
+
+def cache_of(asked: AnswerCache | None, streams: Sequence[Traffic]) -> ResponseCache | None:
+    """The cache of whole answers in front of the fleet."""
+    if asked is None:
+        return None
+    if not (asked.process or asked.shared or asked.semantic_fraction):
+        raise ScenarioError(
+            "a cache without tiers",
+            field="cache",
+            hint="say process, shared or semantic, e.g. process = 1000",
+        )
+    rate = asked.rate_per_s or offered_per_s(streams)
+    if not rate or rate == inf:
+        raise ScenarioError(
+            "how often questions come is not known", field="cache", hint="requests per second: rate = 20"
+        )
+    return ResponseCache(
+        questions=Questions(
+            rate_per_s=rate,
+            num=asked.questions,
+            zipf_factor=asked.zipf,
+            unique_fraction=asked.unique_fraction,
+        ),
+        process=ExactTier(
+            num_entries=asked.process,
+            ttl_s=asked.process_ttl_s if asked.process else 0.0,
+            num_caches=asked.processes,
+            lookup_s=asked.process_lookup_s if asked.process else 0.0,
+        ),
+        shared=ExactTier(
+            num_entries=asked.shared,
+            ttl_s=asked.shared_ttl_s if asked.shared else 0.0,
+            lookup_s=asked.shared_lookup_s if asked.shared else 0.0,
+        ),
+        semantic=SemanticTier(
+            hit_fraction=asked.semantic_fraction,
+            lookup_s=asked.semantic_lookup_s if asked.semantic_fraction else 0.0,
+        ),
+    )
+
+
+def offered_per_s(streams: Sequence[Traffic]) -> float:
+    """First turns per second of all streams; 0 where a trace, users or a rush do not tell."""
+    rates = [stream.arrivals.rate_per_s if stream.arrivals else 0.0 for stream in streams]
+    return sum(rates) if all(rate and isfinite(rate) for rate in rates) else 0.0

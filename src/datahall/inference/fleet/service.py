@@ -1,0 +1,258 @@
+"""A service: its fleet, who asks what from where, what stands in front, and what fails when; and a run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf, isfinite
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
+from datahall.events import stream as random_stream
+from datahall.inference.closed_form.fleet_state import closed_form
+from datahall.inference.closed_form.load import load_of
+from datahall.inference.closed_form.steady_state import State
+from datahall.inference.deploy import region_number
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.build import cache_of, fleet_of
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.fleet.merged_traffic import merge, with_priority
+from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.price import StepPrice, price_steps
+from datahall.scenario.deployment import Deployment
+from datahall.scenario.fleet import AnswerCache, Measurement, Region
+from datahall.scenario.promise import Promise
+from datahall.scenario.scenario import Attempts, Scenario
+from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.traffic import requests_of
+from datahall.workload.traffic.requests import Requests
+from datahall.workload.traffic.traffic import Traffic, generate
+
+Ints = NDArray[np.int64]
+
+WARMUP = 0.1  # share of the expected run that is simulated but not measured
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests of one kind, as urgent as each other."""
+
+    traffic: Traffic
+    region_fractions: tuple[float, ...] = (1.0,)  # of its sessions that come from each region
+    priority: int = 0  # lower goes first
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a run needs, and the closed form of the same question where there is one."""
+
+    model: Model
+    fleet: Fleet
+    precisions: tuple[str, ...]  # of each pool, by name
+    streams: tuple[Stream, ...]
+    regions: tuple[str, ...] = ()
+    promise: Promise = Promise()
+    cache: ResponseCache | None = None
+    seed: int = 0
+    warmup_s: float = 0.0
+    until_s: float = inf
+    price: StepPrice
+    steady: State | None = None
+
+    @property
+    def replica(self) -> Replica:
+        """Of the last pool: the one that decodes."""
+        return self.fleet.pools[-1].replica
+
+    @property
+    def traffic(self) -> Traffic:
+        """The first stream, which stands for all in a headline."""
+        return self.streams[0].traffic
+
+    @property
+    def records(self) -> bool:
+        """Whether each request must be kept apart to tell what happened."""
+        special = self.cache or self.fleet.outages or self.regions or len(self.streams) > 1
+        return bool(special)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A service that was simulated; columns are over requests, in the order of `run.records.row`."""
+
+    service: Service
+    run: ServingRun
+    stream: Ints
+    region: Ints
+    tier: NDArray[np.int8]  # of the cache that answered: 1 process, 2 shared, 3 semantic, 0 none
+
+
+def service_of(scenario: Scenario) -> Service:
+    """The service that a scenario describes; all its problems are raised together."""
+    attempts = Attempts(scenario)
+    regions = scenario.all(Region)
+    fleet = fleet_of(scenario, attempts, regions)
+    longest = _longest(scenario, fleet)
+    streams = [
+        attempts.make(lambda: _stream(said, regions, longest), index=index)  # noqa: B023
+        for index, said in enumerate(scenario.all(Said))
+    ]
+    known = tuple(stream for stream in streams if stream is not None)
+    if len(known) > 1 and any(stream.traffic.users for stream in known):
+        attempts.make(_users_alone, field="users")
+    caches = scenario.all(AnswerCache)
+    cache = attempts.make(
+        lambda: cache_of(caches[0] if caches else None, [stream.traffic for stream in known]), field="cache"
+    )
+    attempts.finish()
+    assert fleet is not None
+    price = price_steps(fleet.pools[-1].replica)
+    plain = not (cache or fleet.outages or regions or len(known) > 1)
+    asked = scenario.one(Measurement)
+    steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
+    return Service(
+        model=fleet.pools[0].replica.model,
+        fleet=fleet,
+        precisions=_precisions(scenario, fleet),
+        streams=known,
+        regions=tuple(region.name for region in regions),
+        promise=scenario.one(Promise),
+        cache=cache,
+        seed=scenario.root.seed,
+        warmup_s=_warmup_s(known, steady) if asked.warmup_s is None else asked.warmup_s,
+        until_s=inf if asked.until_s is None else asked.until_s,
+        price=price,
+        steady=steady,
+    )
+
+
+def _precisions(scenario: Scenario, fleet: Fleet) -> tuple[str, ...]:
+    """The name of each pool's format; a disaggregated deployment has two pools."""
+    names = [
+        name
+        for part in scenario.all(Deployment)
+        for name in [part.precision] * (2 if part.disaggregated else 1)
+    ]
+    return tuple(names[: len(fleet.pools)])
+
+
+def _longest(scenario: Scenario, fleet: Fleet | None) -> int:
+    """The longest sequence that every pool accepts."""
+    if fleet is None:
+        return 0
+    del scenario
+    return min(pool.replica.max_context or pool.replica.model.max_context for pool in fleet.pools)
+
+
+def _stream(said: Said, regions: tuple[Region, ...], longest: int) -> Stream:
+    names = tuple(region.name for region in regions)
+    where = said.region or ({} if not names else {"": 1.0})
+    numbers = {region_number(name, names, "from_region"): share for name, share in where.items()}
+    return Stream(
+        traffic=requests_of(said, 0 if said.trace else longest),
+        region_fractions=tuple(numbers.get(place, 0.0) for place in range(len(names))) or (1.0,),
+        priority=said.priority,
+    )
+
+
+def _users_alone() -> None:
+    raise ScenarioError(
+        "users beside other traffic",
+        field="users",
+        hint=f"users come alone; say {option('rate')} of each stream",
+    )
+
+
+def _warmup_s(streams: tuple[Stream, ...], steady: State | None) -> float:
+    """Time at the start that is simulated but not measured: an empty fleet flatters, a first rush does not last."""
+    share_s = WARMUP * max((expected_s(stream.traffic) for stream in streams), default=0.0)
+    return max(share_s, _first_rush_s(streams[0].traffic, steady))
+
+
+def _first_rush_s(traffic: Traffic, steady: State | None) -> float:
+    """The stay of a user's first request, when all come at once [s]."""
+    if traffic.users is None or traffic.users.think.mean_s > 0 or steady is None:
+        return 0.0
+    return steady.ttft_s + steady.tpot_s * load_of(traffic).output
+
+
+def expected_s(traffic: Traffic) -> float:
+    """How long requests come, where that is known before they do; otherwise 0."""
+    if traffic.arrivals is None or not isfinite(traffic.arrivals.rate_per_s):
+        return traffic.duration_s
+    sessions = traffic.num_requests / traffic.conversation.num_turns
+    return traffic.duration_s or sessions / traffic.arrivals.rate_per_s
+
+
+def requests_in_order(service: Service) -> Iterator[tuple[Requests, Ints]]:
+    """All requests in the order of their arrival, in chunks, and the stream of each."""
+
+    def rows(place: int, stream: Stream) -> Iterator[Requests]:
+        # Streams of one service must not draw the same gaps; the first keeps the seed itself.
+        drawn = int(random_stream(service.seed, "traffic", place).integers(1 << 62))
+        seed = service.seed if place == 0 else drawn
+        return (with_priority(chunk, stream.priority) for chunk in generate(stream.traffic, seed))
+
+    return merge([rows(place, stream) for place, stream in enumerate(service.streams)])
+
+
+def simulate_service(service: Service, *, trace_s: float = 0.0) -> Outcome:
+    """Run a service.  What each request did is kept where regions, tiers, failures or streams are told apart."""
+    users = service.traffic.users
+    num_users = users.num if users else 0
+    if not service.records:
+        run = simulate_serving(
+            service.fleet, generate(service.traffic, service.seed), users=num_users, slo=service.promise,
+            seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
+        )  # fmt: skip
+        none = np.zeros(0, np.int64)
+        return Outcome(service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8))
+    chunks, streams = [], []
+    for chunk, own in requests_in_order(service):
+        chunks.append(chunk)
+        streams.append(own)
+    stream = np.concatenate(streams) if streams else np.zeros(0, np.int64)
+    region = regions_of(service, [chunk.session for chunk in chunks], stream)
+    tier, fleet, answer_s = np.zeros(region.size, np.int8), service.fleet, None
+    if service.cache is not None and chunks:
+        random = random_stream(service.seed, "response cache")
+        tier = np.concatenate([draw_hits(chunk, service.cache, random) for chunk in chunks])
+        answer_s = answer_times(tier, service.cache)
+        fleet = behind_cache(fleet, float(service.cache.tier_s[0]))
+    run = simulate_serving(
+        fleet, iter(chunks), users=num_users, slo=service.promise, seed=service.seed, record=True, answer_s=answer_s,
+        region=region if service.regions else None, warmup_s=service.warmup_s, until_s=service.until_s,
+        trace_s=trace_s,
+    )  # fmt: skip
+    return Outcome(service=service, run=run, stream=stream, region=region, tier=tier)
+
+
+def regions_of(service: Service, sessions: list[Ints], own: Ints) -> Ints:
+    """Where each request comes from: all of a session from one place, drawn by the shares of its stream."""
+    region = np.zeros(own.size, np.int64)
+    session = np.concatenate(sessions) if sessions else region
+    for place, stream in enumerate(service.streams):
+        rows = np.flatnonzero(own == place)
+        if max(stream.region_fractions) == 1.0:
+            region[rows] = stream.region_fractions.index(1.0)
+            continue
+        _, which = np.unique(session[rows], return_inverse=True)
+        random = random_stream(service.seed, "regions", place)
+        limits = np.cumsum(stream.region_fractions)[:-1]
+        drawn = np.searchsorted(limits, random.random(which.max(initial=-1) + 1), side="right")
+        region[rows] = drawn[which]
+    return region
+
+
+def behind_cache(fleet: Fleet, lookup_s: float) -> Fleet:
+    """The fleet as a request meets it that no tier has answered: its first token, and all after it, come that later."""
+    changed = []
+    for pool in fleet.pools:
+        engine = pool.replica.engine
+        slower = msgspec.structs.replace(engine, first_token_s=engine.first_token_s + lookup_s)
+        changed.append(
+            msgspec.structs.replace(pool, replica=msgspec.structs.replace(pool.replica, engine=slower))
+        )
+    return msgspec.structs.replace(fleet, pools=tuple(changed))
