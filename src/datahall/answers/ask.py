@@ -19,7 +19,7 @@ from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verbs import BY_NAME, Verb
 from datahall.catalog import Catalog, document, json_document, load
 from datahall.catalog.document import Document
-from datahall.errors import DatahallError, UnknownNameError
+from datahall.errors import DatahallError, Speller, UnknownNameError, keyword, spelled
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
@@ -50,9 +50,14 @@ def ask(
     document: Document | None = None,
     catalog: Catalog | None = None,
     bare: bool = False,
+    spell: Speller = keyword,
 ) -> Reply:
-    """The answer to a verb with some inputs by name, or with a file and inputs in place of what the file says."""
+    """The answer to a verb with some inputs by name, or with a file and inputs in place of what the file says.
+
+    Inputs that a text speaks of are spelled as `spell` does; those of a file as keys.
+    """
     form = form_of(verb)
+    border = spell if document is None else form.key
     shelf = catalog or load()
     try:
         scenario = (
@@ -60,10 +65,9 @@ def ask(
             if document is None
             else read_document(form, document, shelf, given)
         )
-        return answered(scenario)
+        return answered(scenario, border)
     except DatahallError as error:
-        if document is not None:
-            error.spell = form.key
+        error.spell = border
         raise
 
 
@@ -75,7 +79,7 @@ def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) 
     return answer_of(ask(str(name or ""), document=found, catalog=catalog))
 
 
-def answered(scenario: Scenario) -> Reply:
+def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     """Call the function that answers; add what was asked, and what stood in place of what."""
     try:
         reply = _function(scenario.verb)(scenario)
@@ -83,7 +87,7 @@ def answered(scenario: Scenario) -> Reply:
         if scenario.document is not None and error.field and not error.where:
             error.where = scenario.where(error.field)
         raise
-    answer = answer_of(reply)
+    answer = _spelled(answer_of(reply), spell)
     whole = msgspec.structs.replace(
         answer,
         inputs={**inputs_of(scenario), **answer.inputs},
@@ -93,6 +97,27 @@ def answered(scenario: Scenario) -> Reply:
     if isinstance(reply, Traced):
         return Traced(whole, reply.trace)
     return Scored(whole, reply.json) if isinstance(reply, Scored) else whole
+
+
+def _spelled(answer: Answer, spell: Speller) -> Answer:
+    """The answer with the inputs that it speaks of spelled as a border does."""
+
+    def cell(value: Cell) -> Cell:
+        return spelled(value, spell) if isinstance(value, str) else value
+
+    tables = tuple(
+        msgspec.structs.replace(
+            table, note=spelled(table.note, spell), rows=tuple(tuple(map(cell, row)) for row in table.rows)
+        )
+        for table in answer.tables
+    )
+    return msgspec.structs.replace(
+        answer,
+        headline=spelled(answer.headline, spell),
+        binding=spelled(answer.binding, spell),
+        notes=tuple(spelled(note, spell) for note in answer.notes),
+        tables=tables,
+    )
 
 
 @cache

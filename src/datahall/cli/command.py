@@ -13,7 +13,7 @@ from datahall.answers.verbs import Verb, words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import write_examples
 from datahall.cli.names import completer
-from datahall.errors import CatalogError, DatahallError, ScenarioError
+from datahall.errors import CatalogError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
 from datahall.scenario.kinds import Flag, Listed, Raw, listed
@@ -84,13 +84,8 @@ class Question(click.Command):
             explain=bool((context.find_root().obj or {}).get("explain")),
         )  # fmt: skip
         way.check(json="--json" in context.find_root().obj["words"] if context.find_root().obj else False)
-        try:
-            reply = ask(self.verb.name, given, document=file, catalog=open_catalog(folders))
-        except DatahallError as error:
-            if file is None:
-                error.spell = self.form.flag
-            raise
-        deliver(reply, way)
+        catalog = open_catalog(folders)
+        deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
 
     def _given(self, context: click.Context, typed: dict[str, Any]) -> dict[str, Raw]:
         """What a person typed, by the names of inputs."""

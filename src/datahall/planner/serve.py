@@ -1,7 +1,8 @@
-"""Plan a service: on each kind of chip the least hardware that keeps the promise at the load asked.
+"""Plan a service: on each kind of chip the least hardware that keeps the latency limits at the load asked.
 
-offered = users / (output · TPOT limit)      users who read at the promised pace, or the rate itself
-chips   = ⌈offered / (carried · (1 − headroom))⌉ · chips of a replica
+offered  = users / (output · TPOT limit + think)     users who read at the pace of the limit, or the rate itself
+replicas = ⌈offered / (held · (1 − headroom))⌉ + those that simulation asks for
+chips    = replicas · chips of a replica
 """
 
 from __future__ import annotations
@@ -11,53 +12,77 @@ from math import ceil
 
 import msgspec
 
+from datahall.breakdown import Breakdown
+from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
-from datahall.inference.closed_form.capacity import HEADROOM, Carried, carried, num_replicas
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
+from datahall.inference.closed_form.capacity import Held, held, num_replicas
+from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.engine.checkpoint import block_scaled
-from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.workload.precision import Precision
+from datahall.planner.plan import Alternative, Objective, Plan, Refusal
+from datahall.scenario.candidates import Candidates
+from datahall.scenario.deployment import Deployment
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.promise import Promise
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.traffic import requests_of
 from datahall.workload.sharding import Sharding
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
+USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+USUAL_TRAFFIC = "lmsys-chat"  # where nothing is said of lengths
 LARGEST_TP = 8  # beyond it decode steps are exchange; larger models take pipeline stages or spread experts
 LARGEST_GROUP = 72
-MOST_PLAYED = 4  # replicas: more of the same under the same share behave alike
-REQUESTS_PLAYED = 3000
-STAYS_PLAYED = 10  # times that a request stays, at least
-STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the promise was not kept when it was played
+MOST_SIMULATED = 4  # replicas: more of the same under the same share behave alike
+REQUESTS_SIMULATED = 3000
+STAYS_SIMULATED = 10  # times that a request stays, at least
+STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
 LARGEST_ACROSS = 32  # chips over which experts are spread where the network joins their servers
+FEWEST_CHIPS = Objective("chips", "count")
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes in and what is promised for it."""
+    """What comes in and within which limits it must be answered."""
 
+    traffic: Traffic
     load: Load
-    slo: Promise
+    promise: Promise
     rate_per_s: float
     users: int = 0  # 0: the rate was given
+    think_s: float = 0.0
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One way to serve the demand."""
 
-    carried: Carried
+    held: Held
     precision: str
     num_replicas: int
     demand: Demand
+    headroom_fraction: float
+    num_added: int = 0  # of the replicas, more than the closed form asked for
+    run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
 
     @property
     def replica(self) -> Replica:
-        return self.carried.replica
+        return self.held.replica
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int, int]:
+        """What tells it from others: chip, format and degrees."""
+        replica = self.replica
+        return replica.chip.name, self.precision, replica.tp, replica.pp, replica.dp, replica.ep
 
     @property
     def num_chips(self) -> int:
@@ -66,142 +91,162 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def state(self) -> State:
         """Of one rank when the demand is spread evenly."""
-        return self.carried.at(self.demand.rate_per_s / self.num_replicas)
+        return self.held.at(self.demand.rate_per_s / self.num_replicas)
 
     @property
-    def headroom_fraction(self) -> float:
-        """What could still come before the promise breaks."""
-        return self.num_replicas * self.carried.rate_per_s / self.demand.rate_per_s - 1.0
+    def full_state(self) -> State:
+        """Of one rank when the headroom is used up."""
+        return self.held.at(self.demand.rate_per_s / (1.0 - self.headroom_fraction) / self.num_replicas)
 
     @property
-    def output_tokens_per_s(self) -> float:
+    def spare_fraction(self) -> float:
+        """What could still come before the limits break."""
+        return self.num_replicas * self.held.rate_per_s / self.demand.rate_per_s - 1.0
+
+    @property
+    def chip_output_tokens_per_s(self) -> float:
         """What one chip yields at the load asked."""
         return self.demand.rate_per_s * self.demand.load.output / self.num_chips
 
-
-class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
-    """A choice that was played: some of its replicas under their share of the load and of the headroom."""
-
-    choice: Choice
-    run: ServingRun
-    num_played: int  # replicas
-    num_added: int  # replicas more than the closed form asked for
-
     @property
     def keeps(self) -> bool:
-        """Whether enough requests kept both limits."""
-        return self.run.stable and self.run.good_fraction >= self.choice.demand.slo.percentile
+        """Whether enough requests kept both limits when it was simulated."""
+        return (
+            self.run is not None
+            and self.run.stable
+            and self.run.good_fraction >= self.demand.promise.percentile
+        )
+
+    def mean_step(self) -> Breakdown:
+        """The step of a rank at the most that a replica holds, opened."""
+        return mean_step(self.replica, self.held.load, self.held.state)
+
+    def resource_shares(self) -> dict[str, float]:
+        """Shares of that step by the resource that bounds each of its parts, greatest first."""
+        return resource_shares(self.mean_step())
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """A way that does not work, and why."""
+class Refused(Refusal, frozen=True, kw_only=True):
+    """A group that does not work; `runs`: the chip knows the format, but is too slow or too small."""
 
-    replica: Replica
-    precision: str
-    why: str
-    hint: str = ""
-    runs: bool = True  # the chip knows the format; it is too slow or too small
+    chip: str
+    runs: bool = True
 
 
-class ServingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The best way on each chip, and those that lost."""
+class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
+    """The best way of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
 
-    demand: Demand
-    choices: tuple[Choice, ...]  # the best of each chip, fewest chips first
-    others: tuple[Choice, ...]  # further ways, fewest chips first
-    refused: tuple[Refusal, ...]
-    headroom_fraction: float
+    best: tuple[Candidate, ...]
+    num_ways: int  # that keep the limits in closed form
 
     @property
-    def best(self) -> Choice:
-        return self.choices[0]
+    def demand(self) -> Demand:
+        return self.chosen.demand
 
 
-def demand_of_users(users: int, load: Load, slo: Promise, *, think_s: float = 0.0) -> Demand:
-    """Users who each read one answer after the other at the promised pace, with a pause between."""
-    if not slo.tpot_s < float("inf"):
-        raise ScenarioError("users need a pace: say how fast tokens must come", hint="--tpot 50ms")
-    rate = users / (load.output * slo.tpot_s + think_s)
-    return Demand(load=load, slo=slo, rate_per_s=rate, users=users)
-
-
-def plan_serving(
-    model: Model,
-    chips: Sequence[Chip],
-    demand: Demand,
-    engine: str,
-    *,
-    precisions: Sequence[str] = ("bf16",),
-    headroom: float = HEADROOM,
-    max_context: int = 0,
-    tp: int = 0,
-) -> ServingPlan:
-    """The least hardware of each kind; where none works, an `InfeasibleError` that says what came nearest."""
-    if not chips:
-        raise ScenarioError("no chip to plan for", where="--chips", hint="--chips h100-sxm,h200")
-    if not precisions:
-        raise ScenarioError("no precision to plan for", where="--precision", hint="--precision bf16,fp8")
-    if tp:
-        Sharding(tp=float(tp)).check(model)
-    found: list[Choice] = []
-    refused: list[Refusal] = []
-    for chip in chips:
-        for name in precisions:
-            for replica in candidates(model, chip, engine, Precision.named(name), max_context, tp):
-                try:
-                    one = carried(replica, demand.load, demand.slo)
-                except (InfeasibleError, UnsupportedError, ScenarioError) as error:
-                    runs = not isinstance(error, UnsupportedError)
-                    refused.append(Refusal(replica, name, error.message, error.hint, runs))
-                    continue
-                count = num_replicas(one, demand.rate_per_s, headroom)
-                found.append(Choice(carried=one, precision=name, num_replicas=count, demand=demand))
-    found.sort(key=lambda one: (one.num_chips, one.state.tpot_s))
-    if not found:
+def plan_serving(scenario: Scenario) -> ServingPlan:
+    """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
+    model = scenario.model()
+    deployment = scenario.one(Deployment)
+    check_continuous(deployment)
+    demand = demand_of(scenario, model)
+    asked = scenario.one(Candidates)
+    chips = [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
+    if deployment.tp:
+        Sharding(tp=float(deployment.tp)).check(model)
+    ways: list[Candidate] = []
+    refused: list[Refused] = []
+    for part, precision in ((chip, name) for chip in chips for name in asked.precision):
+        there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
+        for replica in groups(there, model, scenario.catalog, scenario.one(FabricDesign)):
+            try:
+                most = held(replica, demand.load, demand.promise)
+            except (InfeasibleError, UnsupportedError, ScenarioError) as error:
+                refused.append(_refusal(replica, precision, error))
+                continue
+            count = num_replicas(most, demand.rate_per_s, asked.headroom_fraction)
+            ways.append(
+                Candidate(
+                    held=most, precision=precision, num_replicas=count, demand=demand,
+                    headroom_fraction=asked.headroom_fraction,
+                )
+            )  # fmt: skip
+    if not ways:
         raise _nothing(model, chips, refused)
-    best = {one.replica.chip.name: one for one in reversed(found)}
-    choices = sorted(best.values(), key=lambda one: (one.num_chips, one.state.tpot_s))
-    chosen = {id(one) for one in choices}
+    ways.sort(key=lambda way: (way.num_chips, way.state.tpot_s))
+    best = confirmed(ways, seed=scenario.root.seed)
+    least = {way.replica.chip.name: way for way in best}
+    kept = {way.key for way in best}
+    lost = [way for way in ways if way.key not in kept]
     return ServingPlan(
-        demand=demand,
-        choices=tuple(choices),
-        others=tuple(one for one in found if id(one) not in chosen),
-        refused=tuple(refused),
-        headroom_fraction=headroom,
+        objective=FEWEST_CHIPS,
+        chosen=best[0],
+        alternatives=tuple(Alternative(way, _why(way, least[way.replica.chip.name])) for way in lost),
+        refusals=tuple(refused),
+        best=best,
+        num_ways=len(ways),
     )
 
 
-def confirmed(plan: ServingPlan, traffic: Traffic, *, seed: int = 0) -> tuple[Confirmed, ...]:
-    """The best of each chip, played; where that takes more replicas, the next best ones are played too."""
-    found: list[Confirmed] = []
-    for choice in plan.choices:
-        best = confirm(choice, traffic, plan.headroom_fraction, seed=seed)
-        rivals = (one for one in plan.others if one.replica.chip.name == choice.replica.chip.name)
-        for rival in rivals:
-            if rival.num_chips >= best.choice.num_chips:
-                break
-            other = confirm(rival, traffic, plan.headroom_fraction, seed=seed, below=best.choice.num_chips)
-            if other.keeps and other.choice.num_chips < best.choice.num_chips:
-                best = other
-        found.append(best)
-    return tuple(sorted(found, key=lambda one: (not one.keeps, one.choice.num_chips)))
+def check_continuous(deployment: Deployment) -> None:
+    """Refuse an engine of which there is no closed form."""
+    batching = deployment.batching or engine(deployment.engine).batching
+    if batching != "continuous":
+        raise ScenarioError(
+            f"{batching} batching has no closed form to plan with", field="engine",
+            hint=f"datahall simulate serve simulates it; plans are for {option('engine', 'vllm')}, sglang, trtllm",
+        )  # fmt: skip
 
 
-def confirm(
-    choice: Choice, traffic: Traffic, headroom: float = HEADROOM, *, seed: int = 0, below: int = 0
-) -> Confirmed:
-    """Play a choice under its load and the headroom on top, and add replicas while the promise is not kept.
+def demand_of(scenario: Scenario, model: Model) -> Demand:
+    """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
+    said, promise = scenario.one(Said), scenario.one(Promise)
+    if not (said.preset or said.isl or said.osl):
+        said = msgspec.structs.replace(said, preset=USUAL_TRAFFIC)
+    traffic = requests_of(said, model.max_context)
+    load = load_of(traffic)
+    if traffic.users is None:
+        assert said.rate_per_s is not None
+        if said.rate_per_s == float("inf"):
+            raise ScenarioError(
+                "no hardware serves all requests at once", field="rate", hint=f"e.g. {option('rate', 80)}"
+            )
+        return Demand(traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s)
+    think_s = said.think_s or 0.0
+    rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
+    return Demand(
+        traffic=traffic, load=load, promise=promise, rate_per_s=rate, users=traffic.users.num, think_s=think_s
+    )
 
-    Steps double until it is, then halve back; with `below`, no further than so many chips.
+
+def confirmed(ways: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
+    """The best of each chip, simulated; where that takes more replicas, the next best ones are simulated too."""
+    best: dict[str, Candidate] = {}
+    for way in ways:
+        name = way.replica.chip.name
+        known = best.get(name)
+        if known is None:
+            best[name] = confirm(way, seed=seed)
+        elif way.num_chips < known.num_chips:
+            rival = confirm(way, seed=seed, below=known.num_chips)
+            if rival.keeps and (rival.num_chips < known.num_chips or not known.keeps):
+                best[name] = rival
+    return tuple(sorted(best.values(), key=lambda way: (not way.keeps, way.num_chips)))
+
+
+def confirm(way: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
+    """Simulate a way under its load and the headroom on top, and add replicas while the limits are not kept.
+
+    Steps double until they are, then halve back; with `below`, no further than so many chips.
     """
 
-    def with_more(steps: int) -> Confirmed:
-        return _played(choice, traffic, headroom, steps * step, seed)
+    def with_more(steps: int) -> Candidate:
+        return _simulated(way, steps * step, seed)
 
-    step = max(1, round(STEP_ADDED * choice.num_replicas))
-    most = ceil(MOST_ADDED * choice.num_replicas / step) + 1
+    step = max(1, round(STEP_ADDED * way.num_replicas))
+    most = ceil(MOST_ADDED * way.num_replicas / step) + 1
     if below:
-        most = min(most, max(0, below // choice.replica.num_chips - choice.num_replicas) // step)
+        most = min(most, max(0, below // way.replica.num_chips - way.num_replicas) // step)
     broken, enough = 0, 1
     best = with_more(0)
     while not best.keeps:
@@ -212,57 +257,56 @@ def confirm(
         broken = broken if best.keeps else enough
     while best.num_added and enough - broken > 1:
         middle = (broken + enough) // 2
-        found = with_more(middle)
-        best, broken, enough = (found, broken, middle) if found.keeps else (best, middle, enough)
+        fewer = with_more(middle)
+        best, broken, enough = (fewer, broken, middle) if fewer.keeps else (best, middle, enough)
     return best
 
 
-def _played(choice: Choice, traffic: Traffic, headroom: float, added: int, seed: int) -> Confirmed:
+def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
     """Some of the replicas, and of those added, under their share of the load."""
-    count = choice.num_replicas + added
-    num = min(MOST_PLAYED, count)
-    share = choice.demand.rate_per_s / (1.0 - headroom) * num / count
-    stay_s = choice.state.tpot_s * choice.demand.load.output
+    count = way.num_replicas + added
+    num = min(MOST_SIMULATED, count)
+    share = way.demand.rate_per_s / (1.0 - way.headroom_fraction) * num / count
+    stay_s = way.state.tpot_s * way.demand.load.output
+    traffic = way.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
-        arrivals=Arrivals(rate_per_s=share / max(1.0, traffic.conversation.num_turns)),  # of conversations
+        arrivals=_at_rate(traffic, share),
         users=None,
-        num_requests=max(REQUESTS_PLAYED, int(STAYS_PLAYED * share * stay_s)),
+        num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
     run = simulate_serving(
-        Fleet(pools=(Pool(replica=choice.replica, count=num, table=choice.carried.price.table),)),
+        Fleet(pools=(Pool(replica=way.replica, count=num, table=way.held.price.table),)),
         generate(asked, seed),
-        slo=choice.demand.slo,
+        slo=way.demand.promise,
         seed=seed,
         warmup_s=0.1 * asked.num_requests / share,
     )
-    larger = msgspec.structs.replace(choice, num_replicas=count)
-    return Confirmed(choice=larger, run=run, num_played=num, num_added=added)
+    return msgspec.structs.replace(way, num_replicas=count, num_added=added, run=run)
 
 
-def candidates(
-    model: Model, chip: Chip, engine: str, precision: Precision, max_context: int, tp: int = 0
+def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
+    """The same kind of arrivals at another rate of requests; conversations come, each with its turns."""
+    per_s = rate_per_s / max(1.0, traffic.conversation.num_turns)
+    if traffic.arrivals is None:
+        return Arrivals(rate_per_s=per_s)
+    return msgspec.structs.replace(traffic.arrivals, rate_per_s=per_s)
+
+
+def groups(
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
 ) -> Iterator[Replica]:
     """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
-    domain = max(1, min(chip.num_scale_up_domain, LARGEST_GROUP))
-    plain = Replica(
-        model=model,
-        chip=chip,
-        engine=engine_on(engine, chip),
-        precision=precision,
-        max_context=max_context,
-        block_scaled=block_scaled(model, precision.weights),
-    )
+    plain = replica_of(deployment, model, catalog, wiring)
+    domain = max(1, min(plain.num_domain or plain.chip.num_scale_up_domain, LARGEST_GROUP))
+    tp = deployment.tp
     degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
     for degree in degrees:
         if not _legal(model, Sharding(tp=float(degree))):
             continue
         yield msgspec.structs.replace(plain, tp=degree)
-        if (
-            model.moe is not None
-            and degree > 1
-            and _legal(model, Sharding(tp=float(degree), ep=float(degree)))
-        ):
+        spread = Sharding(tp=float(degree), ep=float(degree))
+        if model.moe is not None and degree > 1 and _legal(model, spread):
             yield msgspec.structs.replace(plain, tp=degree, ep=degree)
     if model.moe is not None and not tp:
         for ranks in (8, 16, 32, 64):
@@ -288,17 +332,41 @@ def _legal(model: Model, sharding: Sharding) -> bool:
     return True
 
 
-def _nothing(model: Model, chips: Sequence[Chip], refused: Sequence[Refusal]) -> InfeasibleError:
+def _refusal(
+    replica: Replica, precision: str, error: InfeasibleError | UnsupportedError | ScenarioError
+) -> Refused:
+    degrees = ", ".join(
+        f"{name} {getattr(replica, name)}" for name in ("tp", "pp", "dp", "ep") if getattr(replica, name) > 1
+    )
+    return Refused(
+        what=f"{replica.chip.name}, {degrees or '1 chip'}, {precision}",
+        why=error.message,
+        hint=error.hint,
+        chip=replica.chip.name,
+        runs=not isinstance(error, UnsupportedError),
+    )
+
+
+def _why(way: Candidate, best: Candidate) -> str:
+    """Why a way lost to the best of its chip."""
+    if way.num_chips < best.num_chips:
+        return "fewer chips in closed form, but more when simulated"
+    more = way.num_chips - best.num_chips
+    return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"
+
+
+def _nothing(model: Model, chips: Sequence[Chip], refused: Sequence[Refused]) -> InfeasibleError:
     names = ", ".join(chip.name for chip in chips)
     if not refused:
         return InfeasibleError(
             f"{model.name} divides over no group of {names}",
-            hint="another --tp, or a chip with a larger domain",
+            hint=f"another {option('tp')}, or a chip with a larger domain",
         )
     # the widest group of the last format that runs came nearest
-    nearest = next((one for one in reversed(refused) if one.runs), refused[-1])
+    nearest = next((refusal for refusal in reversed(refused) if refusal.runs), refused[-1])
     return InfeasibleError(
         f"no group of {names} serves {model.name} as asked: {nearest.why}",
         where=f"the last of {len(refused):,} ways" if len(refused) > 1 else "",
-        hint=nearest.hint or "a longer --ttft or --tpot, a narrower --precision, a chip with more memory",
+        hint=nearest.hint
+        or f"a longer {option('ttft')} or {option('tpot')}, a narrower {option('precision')}, a chip with more memory",
     )

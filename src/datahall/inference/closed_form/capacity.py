@@ -1,7 +1,7 @@
-"""How much one replica carries under a promise, and how many of them a load needs.
+"""How much one replica holds within latency limits, and how many of them a load needs.
 
-carried  = max { rate : TTFT and TPOT at the percentile ≤ their limits }      by bisection on the steady state
-replicas = ⌈ offered / (carried · (1 − headroom)) ⌉
+held     = max { rate : TTFT and TPOT at the percentile ≤ their limits }      by bisection on the steady state
+replicas = ⌈ offered / (held · (1 − headroom)) ⌉
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from math import ceil
 
 import msgspec
 
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.steady_state import Curve, Load, State, at_rate, curve
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.promise import Promise
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.step.price import StepPrice, price_steps
+from datahall.scenario.promise import Promise
 from datahall.units import fmt
 
-HEADROOM = 0.1  # of what a replica carries that is left free for bursts and a lost replica
 BISECTIONS = 20
 
 
-class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that one replica carries while the promise holds, and what ends it."""
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that one replica holds while its latencies keep their limits, and what ends it."""
 
     replica: Replica
     load: Load
@@ -32,7 +31,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
     capacity: KvCapacity
     curve: Curve
     rate_per_s: float  # of the whole replica: all its data-parallel ranks
-    most_per_s: float  # without any promise
+    most_per_s: float  # without any limit
     state: State  # of one rank at that rate
     ends: str  # "TPOT", "TTFT" or what ends the curve
 
@@ -45,8 +44,8 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
         return at_rate(self.curve, rate_per_s / self.replica.dp)
 
 
-def carried(replica: Replica, load: Load, slo: Promise) -> Carried:
-    """The most that a replica carries; an `InfeasibleError` where even one request breaks the promise."""
+def held(replica: Replica, load: Load, slo: Promise) -> Held:
+    """The most that a replica holds; an `InfeasibleError` where even one request breaks a limit."""
     price = price_steps(replica)
     capacity = kv_capacity(replica)
     load = msgspec.structs.replace(
@@ -68,7 +67,7 @@ def carried(replica: Replica, load: Load, slo: Promise) -> Carried:
             high = middle
     state, over = at_rate(found, low), at_rate(found, high)
     ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if over.within else found.limit
-    return Carried(
+    return Held(
         replica=replica,
         load=load,
         slo=slo,
@@ -82,9 +81,9 @@ def carried(replica: Replica, load: Load, slo: Promise) -> Carried:
     )
 
 
-def num_replicas(one: Carried, offered_per_s: float, headroom: float = HEADROOM) -> int:
-    """Replicas that carry an offered rate with some of it left free."""
-    return max(1, ceil(offered_per_s / (one.rate_per_s * (1.0 - headroom)) - 1e-9))
+def num_replicas(most: Held, offered_per_s: float, headroom: float) -> int:
+    """Replicas that hold an offered rate with some of what they hold left free."""
+    return max(1, ceil(offered_per_s / (most.rate_per_s * (1.0 - headroom)) - 1e-9))
 
 
 def _keeps(state: State, slo: Promise) -> bool:
@@ -96,10 +95,10 @@ def _keeps(state: State, slo: Promise) -> bool:
 def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
-        fix = "more chips to a replica (tp), a narrower precision or speculation"
+        fix = f"more chips to a replica ({option('tp')}), a narrower {option('precision')}, or {option('draft', 'ngram')}"
     else:
         name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
-        fix = "more chips to a replica (tp), shorter prompts or a prefix cache"
+        fix = f"more chips to a replica ({option('tp')}), shorter prompts or a prefix cache"
     return InfeasibleError(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone has a {name} of "
         f"{fmt(value_s, 's', 3)}, over the limit of {fmt(limit_s, 's', 3)}",

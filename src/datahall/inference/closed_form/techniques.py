@@ -13,18 +13,17 @@ import msgspec
 import numpy as np
 
 from datahall.errors import DatahallError
-from datahall.inference.closed_form.capacity import BISECTIONS, Carried, carried
+from datahall.inference.closed_form.capacity import BISECTIONS, Held, held
 from datahall.inference.closed_form.steady_state import Load, State, at_concurrency, curve
 from datahall.inference.engine.adapters import first_token_s
-from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.promise import Promise
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.workload.precision import Precision
+from datahall.scenario.promise import Promise
+from datahall.workload.precision import Precision, block_scaled
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,13 +35,13 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a setting carries per chip, and how it feels at the rate asked."""
+    """What a setting holds per chip, and how it feels at the rate asked."""
 
     name: str
-    carried_per_s: float  # requests per second and chip under the promise; 0 where it is broken at once
+    held_per_s: float  # requests per second and chip within the limits; 0 where one is broken at once
     ttft_s: float  # mean, at the rate asked
     tpot_s: float
-    most_per_s: float = np.nan  # requests per second and chip that it holds without any promise
+    most_per_s: float = np.nan  # requests per second and chip that it holds without any limit
     note: str = ""
 
 
@@ -96,7 +95,7 @@ def quantised(name: str) -> Technique:
         narrow = msgspec.structs.replace(Precision.named(name), kv=setting.replica.precision.kv)
         if narrow == setting.replica.precision:
             return None
-        blocks = block_scaled(setting.replica.model, narrow.weights)
+        blocks = block_scaled(setting.replica.model, narrow)
         return _with(setting, precision=narrow, block_scaled=blocks)
 
     return apply
@@ -125,23 +124,23 @@ def _with(setting: Setting, **changes: object) -> Setting:
 
 
 def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) -> Effect:
-    """What a setting carries, and its mean times when one replica's chips get `rate_per_s`."""
+    """What a setting holds, and its mean times when one replica's chips get `rate_per_s`."""
     if setting is None:
-        return Effect(name=name, carried_per_s=np.nan, ttft_s=np.nan, tpot_s=np.nan, note="already so")
+        return Effect(name=name, held_per_s=np.nan, ttft_s=np.nan, tpot_s=np.nan, note="already so")
     try:
         if setting.disaggregated:
             return _apart(name, setting, slo, rate_per_s)
-        one = carried(setting.replica, setting.load, slo)
+        most = held(setting.replica, setting.load, slo)
     except DatahallError as error:
-        return Effect(name=name, carried_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message)
-    state = one.at(rate_per_s)
+        return Effect(name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message)
+    state = most.at(rate_per_s)
     return Effect(
         name=name,
-        carried_per_s=one.rate_per_s / setting.replica.num_chips,
+        held_per_s=most.rate_per_s / setting.replica.num_chips,
         ttft_s=state.ttft_s,
         tpot_s=state.tpot_s,
-        most_per_s=one.most_per_s / setting.replica.num_chips,
-        note="" if state.stable else f"unstable: it holds {one.most_per_s:.3g} requests/s",
+        most_per_s=most.most_per_s / setting.replica.num_chips,
+        note="" if state.stable else f"unstable: it holds {most.most_per_s:.3g} requests/s",
     )
 
 
@@ -163,12 +162,12 @@ def _apart(name: str, setting: Setting, slo: Promise, rate_per_s: float) -> Effe
     state: State = answers.at(rate_per_s / (1.0 - share))
     return Effect(
         name=name,
-        carried_per_s=1.0 / chips_per_rate,
+        held_per_s=1.0 / chips_per_rate,
         ttft_s=prompt_s + queue_s + handed_s + first_token_s(replica),
         tpot_s=state.tpot_s if state.stable else np.nan,
         note=f"{answers.rate_per_s / prompts_per_s:.2g} replicas for prompts to one for answers"
         if prompts_per_s > 0
-        else "a prompt alone breaks the promise",
+        else "a prompt alone breaks the limit",
     )
 
 
@@ -191,10 +190,10 @@ def handover_time(replica: Replica, load: Load) -> float:
     return way.setup_s + way.token_s * load.prompt * way.shown_fraction
 
 
-def _answers(replica: Replica, load: Load, slo: Promise) -> Carried:
+def _answers(replica: Replica, load: Load, slo: Promise) -> Held:
     """A replica that only decodes: its prompts come with their cache."""
     tail = msgspec.structs.replace(load, cached=load.prompt - 1.0)
-    return carried(replica, tail, msgspec.structs.replace(slo, ttft_s=float("inf")))
+    return held(replica, tail, msgspec.structs.replace(slo, ttft_s=float("inf")))
 
 
 def _prompts_under(slo: Promise, prompt_s: float, handed_s: float) -> float:

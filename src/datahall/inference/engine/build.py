@@ -8,13 +8,12 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
-from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.deployment import ENGINE_OPTIONS, Deployment
 from datahall.scenario.fabric import FabricDesign
-from datahall.workload.precision import Precision
+from datahall.workload.precision import Precision, block_scaled
 
 OWN_LAYER, FREE = "mtp", "ngram"
 
@@ -32,7 +31,7 @@ def replica_of(
         chip=chip,
         engine=engine_of(deployment, chip),
         precision=precision,
-        block_scaled=block_scaled(model, precision.weights),
+        block_scaled=block_scaled(model, precision),
         tp=deployment.tp or 1,
         pp=deployment.pp,
         dp=deployment.dp,

@@ -10,7 +10,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.inference.engine.replica import Replica
 from datahall.workload.memory.kv_cache import kv_bytes_per_token
 
@@ -32,7 +32,8 @@ def handoff_of(replica: Replica, bytes_per_s: float = 0.0) -> Handoff:
     if not isfinite(card) or card <= 0:
         raise ScenarioError(
             f"no network rate is known for {replica.chip.name}, over which a cache would move",
-            hint='one way and per chip: --nic "400 Gb/s", or Replica(nic_bytes_per_s=50e9)',
+            field="nic",
+            hint=f"one way and per chip: {option('nic', '400 Gb/s')}",
         )
     chip_bytes = float(kv_bytes_per_token(replica.model, replica.precision, float(replica.tp))) / replica.pp
     return Handoff(token_s=chip_bytes / (LINK_SHARE * card), shown_fraction=1.0 / replica.model.num_layers)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import host_of
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.inference.engine.replica import Replica
 from datahall.workload.memory.kv_cache import kv_bytes_per_token
 
@@ -38,7 +38,9 @@ def lower_tiers(replica: Replica) -> tuple[LowerTier, LowerTier]:
     link = host_bytes_per_s(replica) if replica.host_cache_bytes or replica.drive_cache_bytes else 1.0
     if replica.drive_cache_bytes and not replica.drive_bytes_per_s > 0:
         raise ScenarioError(
-            "a cache on drives without their rate", hint="of a chip's share of them: --drive-rate 7GB/s"
+            "a cache on drives without their rate",
+            field="drive_rate",
+            hint=f"of a chip's share of them: {option('drive_rate', '7GB/s')}",
         )
     drives = min(link, replica.drive_bytes_per_s or link)
     return _tier(replica, replica.host_cache_bytes, link), _tier(replica, replica.drive_cache_bytes, drives)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from datahall.errors import DatahallError
+from datahall.errors import DatahallError, option
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
 from datahall.inference.step.kernels import sharding_of
@@ -18,9 +18,11 @@ FEWEST_TOKENS = 512  # a context shorter than this is no remedy
 MOST_REMEDIES = 3
 
 
-def remedies(replica: Replica, context: int, num_sequences: int = 1) -> str:
+def remedies(
+    replica: Replica, context: int, num_sequences: int = 1, *, context_field: str = "max_context"
+) -> str:
     """Up to three changes, each of which alone is enough; "no single change" where there are none."""
-    found = list(_remedies(replica, context, num_sequences))[:MOST_REMEDIES]
+    found = list(_remedies(replica, context, num_sequences, context_field))[:MOST_REMEDIES]
     return (
         f"enough: {', or '.join(found)}"
         if found
@@ -49,19 +51,19 @@ def _runs(replica: Replica) -> bool:
     return replica.precision.compute in replica.chip.peak_flop_per_s
 
 
-def _remedies(replica: Replica, context: int, num_sequences: int) -> Iterator[str]:
+def _remedies(replica: Replica, context: int, num_sequences: int, context_field: str) -> Iterator[str]:
     longest = longest_context(divide_memory(replica), num_sequences)
     if _runs(replica) and longest >= FEWEST_TOKENS:
-        yield f"--context {longest // 16 * 16} or less"
+        yield f"{option(context_field, longest // 16 * 16)} or less"
     for name in PRECISIONS:
         other = Precision.named(name)
         narrower = _narrower(other, replica.precision) or not _runs(replica)
         if narrower and fits(msgspec.structs.replace(replica, precision=other), context, num_sequences):
-            yield f"--precision {name}"
+            yield option("precision", name)
             break
     tp = _smallest_group(replica, context, num_sequences)
     if tp:
-        yield f"--tp {tp}"
+        yield option("tp", tp)
 
 
 def _narrower(one: Precision, other: Precision) -> bool:

@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.scenario.promise import Promise
 from datahall.workload.traffic.requests import Requests
 
 Traffic = Callable[[int], Requests | Iterable[Requests]]  # of a seed

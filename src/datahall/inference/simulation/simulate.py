@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from datahall.errors import ScenarioError
 from datahall.events.schedule import push
 from datahall.events.streams import stream
-from datahall.scenario.promise import NO_LIMITS, Promise
 from datahall.inference.fleet.autoscale import Scaler
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.feed import Feed, shares_prefixes
@@ -40,6 +39,7 @@ from datahall.inference.simulation.state import (
     State,
     Tables,
 )
+from datahall.scenario.promise import NO_LIMITS, Promise
 from datahall.workload.traffic.requests import Requests
 
 ALWAYS = 1 << 40  # steps of a leap: no limit

@@ -7,12 +7,12 @@ from math import ceil
 
 import msgspec
 
-from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.names import chip_of, model_of, precision_of
 from datahall.validation.inference.run import MILLI, THROUGHPUT, TPOT, Run, Traffic
 from datahall.validation.measurement import Row, RowError
+from datahall.workload.precision import block_scaled
 
 # Mean tokens of a prompt: not published.  Round guesses for the datasets (LMArena preferences, GPQA diamond with its
 # instructions, Sourcegraph FIM); not fitted.
@@ -50,12 +50,13 @@ def read_energy(row: Row) -> Run:
     ep, dp = int(split[3]), int(split[4])
     chip = chip_of(row.text("accelerator"))
     model = model_of(row.text("system").removeprefix("vLLM "))
+    precision = precision_of(split[1], "bf16", chip)
     replica = Replica(
         model=model,
         chip=chip,
         engine=msgspec.structs.replace(engine("vllm-0-11"), max_sequences=max(256, users), prefix_caching=False),
-        precision=precision_of(split[1], "bf16", chip),
-        block_scaled=block_scaled(model, split[1]),
+        precision=precision,
+        block_scaled=block_scaled(model, precision),
         tp=num_chips // dp, dp=dp,
         ep=ep if model.moe is not None else 1,
     )  # fmt: skip

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.events import stream
-from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.scenario.promise import Promise
 from datahall.workload.traffic import Requests
 
 BISECTIONS = 6

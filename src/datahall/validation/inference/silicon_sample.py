@@ -7,11 +7,11 @@ import re
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
-from datahall.inference.engine.checkpoint import block_scaled
 from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import PARTED, Pools, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
+from datahall.workload.precision import block_scaled
 
 WIDEST = 16  # chips that tensor parallelism splits a layer over; exports that sum up two pools state 20 to 72
 INFERENCEX_SHORTEST = 0.8  # of the longest, as its scripts ask for
@@ -163,7 +163,8 @@ def _silicon_replica(row: Row, chip: Chip, stated: Split, users: int) -> Replica
             memory_fraction=0.95 if tight else engine.memory_fraction,
         ),
         precision=precision,
-        block_scaled=block_scaled(model, precision.weights, f"{quant} {experts}"),
+        block_scaled=block_scaled(model, precision)
+        or (precision.weights == "fp8" and "block" in f"{quant} {experts}"),
         tp=split.tp, pp=split.pp, dp=split.dp,
         ep=split.moe_ep if model.moe is not None else 1,
     )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Which techniques help a replica on a load: each alone, then the best beside the best, while a chip holds more."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import msgspec
+
+from datahall.errors import InfeasibleError, UnsupportedError, option
+from datahall.inference.closed_form.steady_state import Load
+from datahall.inference.closed_form.techniques import (
+    Effect,
+    Setting,
+    Technique,
+    chunked,
+    disaggregated,
+    effect,
+    narrow_cache,
+    one_by_one,
+    prefix_cached,
+    quantised,
+    shares_steps,
+    speculative,
+    speed_up,
+    unchunked,
+)
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.memory.fit import why_not
+from datahall.inference.step.kernels import sharding_of
+from datahall.scenario.promise import Promise
+
+GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate
+BATCHES = (1, 8, 32, 128)  # sequences at which speculation is shown to fade
+WORTH = 1.01  # a further technique must give so much more
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """The setting as it is, without what it has, with each technique alone, and with the best ones together."""
+
+    setting: Setting
+    promise: Promise
+    rate_per_s: float
+    speculation: Speculation
+    reference: Effect
+    without: tuple[Effect, ...]
+    alone: tuple[Effect, ...]
+    together: tuple[Effect, ...]
+    fading: tuple[tuple[int, float], ...]  # sequences, and how many times faster speculation decodes them
+
+    @property
+    def final(self) -> Effect:
+        """All techniques that were worth it."""
+        return self.together[-1] if self.together else self.reference
+
+    @property
+    def batching_ratio(self) -> float:
+        """What batching gives: requests per second over those one at a time, without limits."""
+        return self.reference.most_per_s / self.without[0].most_per_s
+
+
+def ladder(
+    replica: Replica,
+    load: Load,
+    promise: Promise,
+    rate_per_s: float,
+    *,
+    cached: float,
+    speculation: Speculation,
+    tp: int | None = None,
+) -> Ladder:
+    """The techniques of a replica that gets so many requests per second, on the fewest chips that hold them."""
+    why = why_not(replica.chip, replica.precision)
+    if why:
+        raise UnsupportedError(
+            f"{replica.chip.title} {why}", hint=f"it has {', '.join(replica.chip.peak_flop_per_s)}"
+        )
+    plain = _placed(replica, load, promise, rate_per_s, tp)
+    ways = _ways(plain, cached, speculation)
+    alone = tuple(effect(name, technique(plain), promise, rate_per_s) for name, technique in ways.items())
+    reference = effect("as it is", plain, promise, rate_per_s)
+    if not reference.held_per_s:
+        raise InfeasibleError(
+            reference.note,
+            hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips ({option('tp')})",
+        )
+    without = [effect("one request at a time", one_by_one(plain), promise, rate_per_s)]
+    if shares_steps(plain):
+        without.append(effect("without chunked prefill", unchunked(plain), promise, rate_per_s))
+    return Ladder(
+        setting=plain,
+        promise=promise,
+        rate_per_s=rate_per_s,
+        speculation=speculation,
+        reference=reference,
+        without=tuple(without),
+        alone=alone,
+        together=tuple(_together(plain, ways, alone, reference, promise, rate_per_s)),
+        fading=tuple(
+            (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
+        ),
+    )
+
+
+def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int | None) -> Setting:
+    """The setting on the group asked for, or on the smallest that holds the rate."""
+    last = ""
+    for degree in (tp,) if tp else GROUPS:
+        setting = Setting(replica=msgspec.structs.replace(replica, tp=degree), load=load)
+        if tp:
+            sharding_of(setting.replica).check(replica.model)
+        tried = effect("", setting, promise, rate)
+        last = tried.note or last
+        if tried.held_per_s * degree >= rate or (tp and tried.held_per_s > 0):
+            return setting
+    where = f"tp {tp} on" if tp else f"up to {GROUPS[-1]} ×"
+    raise InfeasibleError(
+        f"no group of {where} {replica.chip.name} serves {replica.model.name} at {rate:g} requests/s within the limits",
+        where=last,
+        hint=f"a lower {option('rate')} (of one replica), a longer {option('ttft')} or {option('tpot')}, or "
+        f"{option('tp')}",
+    )
+
+
+def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
+    peaks = plain.replica.chip.peak_flop_per_s
+    ways: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
+    ways[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
+    drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
+    ways[f"speculation ({drafted})"] = speculative(how)
+    if "fp8" in peaks:
+        ways["fp8 weights and activations"] = quantised("fp8")
+    if "fp4" in peaks:
+        ways["nvfp4 weights and activations"] = quantised("nvfp4")
+    return ways | {
+        "4-bit weights": quantised("w4a16"),
+        "8-bit cache": narrow_cache,
+        "disaggregation": disaggregated,
+    }
+
+
+def _together(
+    plain: Setting,
+    ways: dict[str, Technique],
+    alone: tuple[Effect, ...],
+    reference: Effect,
+    promise: Promise,
+    rate: float,
+) -> list[Effect]:
+    """Greedily: the best technique, then the best beside it, while a chip holds more."""
+    current, best, steps = plain, reference, []
+    left = {one.name: ways[one.name] for one in alone if isfinite(one.held_per_s)}
+    while left:
+        tried = [
+            (effect(name, setting, promise, rate), setting)
+            for name, technique in left.items()
+            if (setting := technique(current)) is not None
+        ]
+        if not tried:
+            break
+        step, setting = max(tried, key=lambda pair: pair[0].held_per_s)
+        if step.held_per_s <= WORTH * best.held_per_s:
+            break
+        steps.append(step)
+        current, best = setting, step
+        left = {
+            name: technique
+            for name, technique in left.items()
+            if name != step.name and not (_chooses_format(name) and _chooses_format(step.name))
+        }
+    return steps
+
+
+def _chooses_format(name: str) -> bool:
+    """Whether a technique chooses the format of the weights: only one can."""
+    return "weights" in name

@@ -1,0 +1,90 @@
+"""The memory of a replica's chip as a figure that adds up: from the chip's capacity to the sequences held at once."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from datahall.breakdown import (
+    Breakdown,
+    Source,
+    assumed,
+    difference,
+    fact,
+    floor,
+    modelled,
+    product,
+    quotient,
+)
+from datahall.inference.memory.fit import Fit
+from datahall.inference.memory.kv_pool import DRIVER_BYTES
+
+LOGS = Source("vLLM start-up logs: what the driver keeps", "2026-04", "measured")
+
+
+def sequences_figure(fit: Fit) -> Breakdown:
+    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks."""
+    capacity = fit.capacity
+    block = modelled(
+        "bytes of a block",
+        capacity.block_bytes,
+        "bytes",
+        f"{capacity.block_tokens} tokens of all layers on one chip",
+    )
+    blocks = floor("blocks of the cache", quotient("blocks", _pool(fit), block, "count"))
+    each = modelled(
+        "blocks of a sequence",
+        capacity.blocks(fit.context),
+        "count",
+        f"whole blocks of {fit.context:,} tokens",
+    )
+    return floor("sequences held at once", quotient("sequences", blocks, each, "count"))
+
+
+def _pool(fit: Fit) -> Breakdown:
+    """Memory for the cache, as the engine divides it at start."""
+    capacity, engine = fit.capacity, fit.replica.engine
+    memory = _memory(fit)
+    share = assumed("the engine's share", engine.memory_fraction, "fraction", engine.title, engine.source)
+    rest = [
+        modelled(
+            "weights", capacity.weight_bytes, "bytes", f"of one chip of {fit.tp}, {fit.replica.model.name}"
+        ),
+        *(
+            [modelled("adapters", capacity.adapter_bytes, "bytes", "resident ones")]
+            if capacity.adapter_bytes
+            else []
+        ),
+        modelled("activations", capacity.activation_bytes, "bytes", "the largest step that the engine tries"),
+        assumed("reserved", capacity.reserved_bytes, "bytes", "context, graphs and buffers", engine.source),
+    ]
+    if engine.fraction_of_free:
+        free = difference("memory that is free", memory, *rest)
+        return product("memory for the cache", (share, free), "bytes")
+    taken = product("memory that the engine takes", (share, memory), "bytes")
+    return difference("memory for the cache", taken, *rest)
+
+
+def _memory(fit: Fit) -> Breakdown:
+    """What the runtime sees of a chip's memory."""
+    facts = fit.chip.facts
+    if isfinite(fit.chip.visible_memory_bytes):
+        seen = facts["visible_memory_bytes"]
+        whole = fact("memory the driver shows", seen.value, "bytes", seen.source)
+        return difference(
+            "memory of the chip", whole, assumed("of the driver", DRIVER_BYTES, "bytes", "", LOGS)
+        )
+    return fact("memory of the chip", fit.chip.memory_bytes, "bytes", facts["memory_bytes"].source)
+
+
+def parts_of(fit: Fit) -> dict[str, float]:
+    """Where the memory of one chip goes, by name [B]."""
+    capacity = fit.capacity
+    kept = capacity.memory_bytes - capacity.usable_bytes
+    return {
+        "weights": capacity.weight_bytes,
+        **({"adapters": capacity.adapter_bytes} if capacity.adapter_bytes else {}),
+        "activations": capacity.activation_bytes,
+        "context, graphs and buffers": capacity.reserved_bytes,
+        "cache": max(capacity.pool_bytes, 0.0),
+        "kept back": max(0.0, min(kept, capacity.memory_bytes - capacity.weight_bytes)),
+    }

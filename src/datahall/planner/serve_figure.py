@@ -1,0 +1,96 @@
+"""The chips of a serving plan as a figure that adds up: what is offered over what a replica holds, times its chips."""
+
+from __future__ import annotations
+
+from datahall.breakdown import (
+    Breakdown,
+    assumed,
+    ceiling,
+    chosen,
+    difference,
+    fact,
+    given,
+    modelled,
+    product,
+    quotient,
+    simulated,
+    solved,
+    total,
+)
+from datahall.planner.serve import Candidate, Demand
+
+SEARCHED = "chosen by the search: the fewest chips that keep the limits"
+
+
+def chips_figure(best: Candidate) -> Breakdown:
+    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica."""
+    room = difference(
+        "share that is used",
+        given("all", 1.0, "fraction"),
+        given("headroom", best.headroom_fraction, "fraction"),
+    )
+    load = quotient(
+        "offered over held",
+        _offered(best.demand),
+        product("held with headroom", (_held(best), room), "requests/s"),
+        "ratio",
+    )
+    counted: list[Breakdown] = [ceiling("replicas in closed form", load)]
+    if best.num_added:
+        how = "replicas added until enough requests kept both limits with the headroom used up"
+        counted.append(simulated("replicas that simulation added", best.num_added, "count", how))
+    replicas = total("replicas", counted) if best.num_added else counted[0].named("replicas")
+    degrees = [
+        chosen(name, getattr(best.replica, name), "count", SEARCHED)
+        for name in ("tp", "pp", "dp")
+        if getattr(best.replica, name) > 1 or name == "tp"
+    ]
+    group = product("chips of a replica", degrees, "count")
+    return product("chips", (replicas, group), "count")
+
+
+def _offered(demand: Demand) -> Breakdown:
+    """Requests per second: as given, or of users who read at the pace of the limit."""
+    if not demand.users:
+        return given("offered", demand.rate_per_s, "requests/s")
+    source = demand.traffic.source
+    output = (
+        fact("tokens of an answer", demand.load.output, "tokens", source, note=demand.traffic.name)
+        if source is not None
+        else given("tokens of an answer", demand.load.output, "tokens")
+    )
+    reading = product(
+        "time to read an answer", (output, given("TPOT limit", demand.promise.tpot_s, "s")), "s"
+    )
+    turn = reading
+    if demand.think_s:
+        turn = total("time between requests of a user", (reading, given("think time", demand.think_s, "s")))
+    return quotient("offered", given("users", demand.users, "count"), turn, "requests/s")
+
+
+def _held(best: Candidate) -> Breakdown:
+    """What one replica holds: all its ranks at the rate at which one of the latencies reaches its limit."""
+    most, promise = best.held, best.demand.promise
+    first = most.ends == "TTFT"
+    limit_s = promise.ttft_s if first else promise.tpot_s
+    reached_s = most.state.ttft_high_s if first else most.state.tpot_high_s
+    name = "TTFT" if first else "TPOT"
+    at = f"P{promise.percentile * 100:g}"
+    by = (
+        f"closed form of the steady state at {most.state.decoding:.3g} sequences a rank: the mean step below, and what "
+        f"load and uneven steps add at {at}"
+    )
+    reaches = modelled(f"{name} at {at}", reached_s, "s", by, best.mean_step())
+    each = solved(
+        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, given(f"{name} limit", limit_s, "s"),
+        "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
+    )  # fmt: skip
+    low, high = most.price.band
+    basis = f"{best.replica.engine.title}, {most.price.level}"
+    ranks = (
+        chosen("dp", best.replica.dp, "count", SEARCHED)
+        if best.replica.dp > 1
+        else assumed("ranks", 1.0, "count", "one rank attends to all sequences of a replica")
+    )
+    # a step that takes longer holds fewer requests, in proportion
+    return product("one replica holds", (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")
