@@ -77,12 +77,13 @@ def _held(best: Candidate) -> Breakdown:
     name = "TTFT" if first else "TPOT"
     at = f"P{promise.percentile * 100:g}"
     by = (
-        f"closed form of the steady state at {most.state.decoding:.3g} sequences a rank: the mean step below, and what "
-        f"load and uneven steps add at {at}"
+        f"closed form of the steady state at {most.state.decoding:.3g} sequences a rank: the mean step below, and "
+        f"what load and uneven steps add at {at}"
     )
     reaches = modelled(f"{name} at {at}", reached_s, "s", by, best.mean_step())
+    limit = given(f"{name} limit", limit_s, "s")
     each = solved(
-        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, given(f"{name} limit", limit_s, "s"),
+        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, limit,
         "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
     )  # fmt: skip
     low, high = most.price.band

@@ -47,8 +47,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What to call it: as it says, or as its file is called."""
-        return self.root.name or (Path(self.path).stem if self.path else "")
+        """What to call it, if it says so."""
+        return self.root.name
 
     def all(self, kind: type[S]) -> tuple[S, ...]:
         """Every section of a kind; one that was not given is there once with its defaults, unless there may be none."""

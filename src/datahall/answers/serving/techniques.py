@@ -110,7 +110,7 @@ def _alone(steps: Ladder) -> Table:
         columns=COLUMNS,
         rows=tuple(_row(row, steps.reference) for row in rows),
         marked=len(steps.without),
-        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: with {limits} at P{promise.percentile * 100:g}",
+        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: {limits} at P{promise.percentile * 100:g}",
     )
 
 
