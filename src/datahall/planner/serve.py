@@ -33,9 +33,9 @@ from datahall.scenario.candidates import Candidates
 from datahall.scenario.deployment import Deployment
 from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.promise import Promise
+from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.traffic import Traffic as Said
-from datahall.scenario.traffic import requests_of
 from datahall.workload.sharding import Sharding
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate

@@ -9,18 +9,7 @@ from pathlib import Path
 
 from datahall.errors import ScenarioError
 from datahall.scenario.kinds import Count, Kind, Listed, Plain, Quantity, Raw, Reading, Share, Text, listed
-from datahall.workload.traffic.lengths import (
-    Empirical,
-    Fixed,
-    Lengths,
-    Lognormal,
-    Quantiles,
-    Uniform,
-    check_lengths,
-    lengths_file,
-    lognormal_median,
-    lognormal_p95,
-)
+from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
 
 TOKENS = Count("Tokens.", unit="tokens")
 MEAN = Quantity("Tokens.", unit="tokens", least=1.0)
@@ -46,6 +35,8 @@ class LengthsKind(Kind, frozen=True):
             from datahall.scenario.read import inline_table
 
             raw = inline_table(raw)
+        from datahall.workload.traffic.lengths import check_lengths
+
         lengths = _shaped(raw, at) if isinstance(raw, dict) else Fixed(TOKENS.read(raw, at))
         check_lengths(lengths, "lengths")
         return lengths
@@ -99,6 +90,8 @@ def _lognormal(values: dict[str, object]) -> Lengths:
     if not isinstance(mean, float) or len(values) != 1:
         said = " and ".join(values) or "a mean alone"
         raise ScenarioError(f"a lognormal with {said}", hint="a mean, and one of variation, median, p95")
+    from datahall.workload.traffic.lengths import lognormal_median, lognormal_p95
+
     ((name, value),) = values.items()
     assert isinstance(value, float)
     if name == "median":
@@ -123,5 +116,7 @@ def _empirical(raw: dict[str, Raw], at: Reading) -> Lengths:
         )
     if tokens is not None:
         return Empirical(tuple(TOKENS.read(one, at) for one in listed(tokens)))
+    from datahall.workload.traffic.lengths import lengths_file
+
     path = Path(str(file))
     return lengths_file(path if at.folder is None else at.folder / path)

@@ -17,8 +17,9 @@ from datahall.inference.engine.build import FREE, replica_of, speculation_of
 from datahall.planner.serve import check_continuous
 from datahall.scenario.deployment import Deployment
 from datahall.scenario.promise import Promise
+from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.traffic import Traffic, requests_of
+from datahall.scenario.traffic import Traffic
 from datahall.scenario.views import Prefix
 from datahall.units import fmt
 

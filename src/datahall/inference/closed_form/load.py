@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.inference.closed_form.steady_state import Load
-from datahall.workload.traffic.lengths import Lengths, quantile_tokens
+from datahall.workload.traffic.lengths import quantile_tokens
+from datahall.workload.traffic.shapes import Lengths
 from datahall.workload.traffic.traffic import Traffic, expected_tokens
 
 POINTS = 200  # of a distribution of lengths

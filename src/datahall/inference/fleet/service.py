@@ -27,9 +27,9 @@ from datahall.inference.step.price import StepPrice, price_steps
 from datahall.scenario.deployment import Deployment
 from datahall.scenario.fleet import AnswerCache, Measurement, Region
 from datahall.scenario.promise import Promise
+from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.traffic import Traffic as Said
-from datahall.scenario.traffic import requests_of
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, generate
 

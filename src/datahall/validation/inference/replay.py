@@ -19,7 +19,7 @@ from datahall.inference.step.price import StepPrice, price_steps
 from datahall.validation.inference.figures import figures_of
 from datahall.validation.inference.run import THROUGHPUT, Run, Traffic
 from datahall.validation.inference.server import held_rate
-from datahall.workload.traffic import Requests
+from datahall.workload.traffic.requests import Requests
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

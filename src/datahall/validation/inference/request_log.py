@@ -19,7 +19,7 @@ from datahall.validation.inference.replay import Served, replay_log
 from datahall.validation.inference.run import TPOT, TTFT
 from datahall.validation.measurement import Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
-from datahall.workload.traffic import Requests
+from datahall.workload.traffic.requests import Requests
 
 CONFIGURATION = ("hardware", "model", "tp", "dp", "max_num_seqs", "max_num_batched_tokens")
 # blocks of 16 tokens that vLLM reported, where memory does not tell them: LLMServingSim's configuration of the RTX 4090

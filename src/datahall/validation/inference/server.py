@@ -11,7 +11,7 @@ from datahall.events import stream
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.scenario.promise import Promise
-from datahall.workload.traffic import Requests
+from datahall.workload.traffic.requests import Requests
 
 BISECTIONS = 6
 LOWEST = 0.3  # of what the replica does when nobody minds waiting

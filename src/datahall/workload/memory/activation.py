@@ -16,12 +16,12 @@ import numpy as np
 
 from datahall.catalog.entries.model import Layer, Mla, Model, Moe, Recurrent
 from datahall.errors import UnknownNameError
+from datahall.workload.memory.recompute import Recompute as Recompute
 from datahall.workload.mixer import recurrent_widths
 from datahall.workload.operator import Number
 from datahall.workload.sharding import ONE_CHIP, Sharding
 
 Framework = Literal["megatron", "huggingface-eager"]
-Recompute = Literal["none", "selective", "full"]
 Split = Literal["sequence", "tensor", "expert"]
 
 FRAMEWORKS = ("megatron", "huggingface-eager")

@@ -1,55 +1,60 @@
 """Requests as they reach a service: when they arrive, how long they are, what they share."""
 
-from datahall.workload.traffic.arrivals import Arrivals, arrival_times
-from datahall.workload.traffic.conversation import Conversation, Cut, Think
-from datahall.workload.traffic.lengths import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
-from datahall.workload.traffic.presets import Preset, preset, presets
-from datahall.workload.traffic.replay import replay, write_trace
-from datahall.workload.traffic.requests import CHUNK_ROWS, Requests, in_chunks, join
-from datahall.workload.traffic.sharing import reusable_tokens
-from datahall.workload.traffic.trace_file import Trace, read_trace
-from datahall.workload.traffic.traffic import (
-    TraceReplay,
-    Traffic,
-    TrafficFigures,
-    TrafficStream,
-    describe,
-    expected_tokens,
-    generate,
-)
-from datahall.workload.traffic.users import Users, offered_per_s
+from __future__ import annotations
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Arrivals",
-    "Conversation",
-    "Cut",
-    "Empirical",
-    "Fixed",
-    "Lengths",
-    "Lognormal",
-    "Preset",
-    "Quantiles",
-    "Requests",
-    "Think",
-    "Trace",
-    "TraceReplay",
-    "Traffic",
-    "TrafficFigures",
-    "TrafficStream",
-    "Uniform",
-    "Users",
-    "arrival_times",
-    "describe",
-    "expected_tokens",
-    "generate",
-    "in_chunks",
-    "join",
-    "offered_per_s",
-    "preset",
-    "presets",
-    "read_trace",
-    "replay",
-    "reusable_tokens",
-    "write_trace",
-]
+from datahall.lazy import exporter
+
+_HOMES = {
+    "arrivals": (
+        "Arrivals",
+        "arrival_times",
+    ),
+    "conversation": (
+        "Conversation",
+        "Cut",
+        "Think",
+    ),
+    "shapes": (
+        "Empirical",
+        "Fixed",
+        "Lengths",
+        "Lognormal",
+        "Quantiles",
+        "Uniform",
+    ),
+    "presets": (
+        "Preset",
+        "preset",
+        "presets",
+    ),
+    "replay": (
+        "replay",
+        "write_trace",
+    ),
+    "requests": (
+        "CHUNK_ROWS",
+        "Requests",
+        "in_chunks",
+        "join",
+    ),
+    "sharing": ("reusable_tokens",),
+    "trace_file": (
+        "Trace",
+        "read_trace",
+    ),
+    "traffic": (
+        "TraceReplay",
+        "Traffic",
+        "TrafficFigures",
+        "TrafficStream",
+        "describe",
+        "expected_tokens",
+        "generate",
+    ),
+    "users": (
+        "Users",
+        "offered_per_s",
+    ),
+}
+__getattr__ = exporter(__name__, _HOMES)
+__all__ = [name for names in _HOMES.values() for name in names]

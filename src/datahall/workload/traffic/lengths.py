@@ -7,50 +7,17 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from datahall.errors import DocumentError, Problem, ScenarioError
 from datahall.events.draws import normal_quantile
 from datahall.workload.traffic.requests import Floats, Ints
+from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
 
 Z95 = normal_quantile(0.95)
 LONGEST_TOKENS = 1e9  # a draw beyond it is a mistake in the figures, and would not fit the sums
 
 
-class Fixed(msgspec.Struct, frozen=True, tag_field="shape", tag="fixed"):
-    """Always the same."""
-
-    tokens: int
-
-
-class Uniform(msgspec.Struct, frozen=True, tag_field="shape", tag="uniform"):
-    """Every length from `low` to `high`, both included, equally often."""
-
-    low: int
-    high: int
-
-
-class Lognormal(msgspec.Struct, frozen=True, tag_field="shape", tag="lognormal"):
-    """Lognormal by its mean and its standard deviation over the mean."""
-
-    mean_tokens: float
-    variation_ratio: float
-
-
-class Quantiles(msgspec.Struct, frozen=True, tag_field="shape", tag="quantiles"):
-    """Straight lines between published percentiles: pairs of (share below, tokens), from 0 to 1."""
-
-    quantile_tokens: tuple[tuple[float, float], ...]
-
-
-class Empirical(msgspec.Struct, frozen=True, tag_field="shape", tag="empirical"):
-    """Lengths that were seen, each as likely as any other."""
-
-    tokens: tuple[int, ...]
-
-
-Lengths = Fixed | Uniform | Lognormal | Quantiles | Empirical
 Draw = Callable[[np.random.Generator, int], Ints]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from datahall.breakdown import Kind, Source
 from datahall.errors import UnknownNameError
 from datahall.workload.traffic.conversation import Conversation
-from datahall.workload.traffic.lengths import Lengths
+from datahall.workload.traffic.shapes import Lengths
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
