@@ -1,0 +1,60 @@
+"""The shape of every plan: what was chosen and under which objective, what lost and why, what cannot be done at all.
+
+A planner makes a candidate of its own kind (a layout on so many chips, a replica many times) and puts it into a `Plan`,
+or into a struct that extends it with what only that planner knows:
+
+    class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True): ...
+
+Rooms that come later (reliability, power, cost) append their part with `plan.with_section(...)`: a struct of their own,
+found again by its type with `plan.section(Power)`.  A plan holds numbers; its words are made in `answers/`.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Self, TypeVar
+
+import msgspec
+
+C = TypeVar("C")
+S = TypeVar("S")
+
+
+class Objective(msgspec.Struct, frozen=True):
+    """What the chosen candidate has the least of."""
+
+    name: str  # "step time", "chips", …
+    unit: str
+
+
+class Alternative(msgspec.Struct, Generic[C], frozen=True):
+    """A candidate that would do, and why it was not chosen."""
+
+    candidate: C
+    why: str
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was weighed and cannot do it: what, why, and what would help; a planner may add its own fields."""
+
+    what: str
+    why: str
+    hint: str = ""
+
+
+class Plan(msgspec.Struct, Generic[C], frozen=True, kw_only=True):
+    """The best of all candidates under one objective, those that lost, those that cannot, and what later rooms add."""
+
+    objective: Objective
+    chosen: C
+    alternatives: tuple[Alternative[C], ...] = ()  # best first
+    refusals: tuple[Refusal, ...] = ()
+    sections: tuple[object, ...] = ()  # at most one of each type, in the order they were appended
+
+    def with_section(self, section: object) -> Self:
+        """The plan with a room's part; one of the same type that was there gives way."""
+        others = tuple(one for one in self.sections if type(one) is not type(section))
+        return msgspec.structs.replace(self, sections=(*others, section))
+
+    def section(self, kind: type[S]) -> S | None:
+        """The part of that type, or None where no room has added it."""
+        return next((one for one in self.sections if isinstance(one, kind)), None)
