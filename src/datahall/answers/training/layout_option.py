@@ -9,7 +9,8 @@ import msgspec
 from datahall.answers.bounds import whole
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest
-from datahall.training.layout.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
+from datahall.scenario.words import OFFLOADS, RECOMPUTES, TIERS
+from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 

@@ -13,11 +13,11 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
+from datahall.scenario.words import SCHEDULES
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.offload import Line
 from datahall.training.memory.peak import PARTS, StageMemory, stage_memories
 from datahall.training.memory.remedy import NAMES, Shortage, layout_offload, why_not
-from datahall.training.pipeline.schedule import NAMES as SCHEDULES
 from datahall.training.step.compression import CAVEAT
 from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job

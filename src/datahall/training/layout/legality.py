@@ -13,7 +13,8 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest
-from datahall.training.layout.choices import COMPRESSIONS, CONTEXTS, MODULES, OFFLOADS, TIERS, offload_parts
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
+from datahall.training.layout.codes import offload_parts
 from datahall.training.step.micro_batch import lacking_module
 from datahall.workload.sharding import Sharding
 
@@ -75,7 +76,7 @@ def _values(layout: Layout) -> Iterator[Broken]:
         yield Broken("", f"zero is {layout.zero}; it must be 0, 1, 2 or 3")
     parts = [offload_parts(one) for one in layout.offload]
     words = {
-        "context": ([layout.context], CONTEXTS),
+        "context": ([layout.context], CONTEXT_EXCHANGES),
         "recompute module": (layout.modules, MODULES),
         "compression": ([layout.compression], COMPRESSIONS),
         "part to offload": ([what for what, _ in parts], OFFLOADS),

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.training.layout.choices import CONTEXTS, OFFLOADS, RECOMPUTES, Context, offload_code
+from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
+from datahall.training.layout.codes import offload_code
 from datahall.training.layout.layout import Column, Space
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
@@ -36,13 +37,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     recompute: tuple[Recompute, ...] = RECOMPUTES
     etp: tuple[int, ...] = (0,)  # 0: as tp and ep imply
     shard: tuple[int, ...] = (0,)  # 0: all data-parallel ranks share one state
-    context: tuple[Context, ...] = ("ring",)
+    context: tuple[ContextExchange, ...] = ("ring",)
     offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
 
 
-WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXTS)
+WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
 
 
 def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Space:  # noqa: B008
@@ -122,7 +123,9 @@ def _with_groups(rows: dict[str, Column], options: Options) -> None:
 
 def _with_contexts(rows: dict[str, Column], model: Model, options: Options) -> None:
     """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
-    _cross(rows, "context", np.array([CONTEXTS.index(one) for one in options.context], dtype=np.float64))
+    _cross(
+        rows, "context", np.array([CONTEXT_EXCHANGES.index(one) for one in options.context], dtype=np.float64)
+    )
     heads = model.num_heads % (rows["tp"] * rows["cp"]) == 0
     _keep(rows, (rows["context"] == 0) | (heads & (rows["cp"] > 1)))
 

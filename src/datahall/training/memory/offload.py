@@ -18,7 +18,7 @@ import numpy as np
 
 from datahall.cluster.host import Host
 from datahall.errors import ScenarioError
-from datahall.training.layout.choices import OFFLOADS, TIERS
+from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.layout import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.shard import shard_bytes

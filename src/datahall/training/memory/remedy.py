@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.training.layout.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
+from datahall.scenario.words import OFFLOADS, RECOMPUTES, TIERS
+from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.offload import Line, held_bytes, offload_lines, traffic_of

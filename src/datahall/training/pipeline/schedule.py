@@ -7,13 +7,13 @@ from place to place and backward the other way; a stage does its slots strictly 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.scenario.words import SCHEDULES
 from datahall.training.pipeline.orders import (
     FULL,
     B,
@@ -27,8 +27,6 @@ from datahall.training.pipeline.orders import (
     zero_bubble,
 )
 
-Name = Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"]
-NAMES: tuple[Name, ...] = get_args(Name)
 EMPTY = -1  # kind of a slot beyond a stage's last
 NOWHERE = -1
 
@@ -81,8 +79,8 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     >>> one.in_flight().tolist(), one.kind.shape
     ([4, 3, 2, 1], (4, 16))
     """
-    if name not in NAMES:
-        raise UnknownNameError("schedule", name, NAMES, hint=f"schedules: {', '.join(NAMES)}")
+    if name not in SCHEDULES:
+        raise UnknownNameError("schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}")
     _check_counts(name, num_stages, num_micro, num_chunks)
     make: dict[str, Callable[[], list[list[Row]]]] = {
         "gpipe": lambda: gpipe(num_stages, num_micro),

@@ -18,10 +18,11 @@ import numpy as np
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
-from datahall.training.layout.choices import CONTEXTS, RECOMPUTES, module_names
+from datahall.training.layout.codes import module_names
 from datahall.training.layout.layout import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
@@ -222,7 +223,7 @@ def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
     tensor_s = _with_expert_groups(job, cluster, space, framework, tensor_s)
     ring_s = np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
     return tensor_s + np.where(
-        space.context == CONTEXTS.index("ring"), ring_s, head_exchange(job, cluster, space)
+        space.context == CONTEXT_EXCHANGES.index("ring"), ring_s, head_exchange(job, cluster, space)
     )
 
 
