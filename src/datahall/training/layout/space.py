@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import offload_code
 from datahall.training.layout.layout import Column, Space
@@ -56,7 +56,9 @@ def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Spac
     only the lowest stage is listed; nor is a choice listed twice, once by its default and once by the same number.
     """
     if num_chips < 1:
-        raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
+        raise ScenarioError(
+            f"{num_chips} chips cannot train anything", field="chips", hint=f"{option('chips', 1)} or more"
+        )
     rows: dict[str, Column] = {"tp": _values(options.tp, _tensor_degrees(job.model, num_chips))}
     _cross(rows, "pp", _values(options.pp, _stage_counts(job.model, num_chips)))
     _cross(rows, "cp", _values(options.cp, _context_degrees(job.seq, num_chips)))

@@ -51,7 +51,9 @@ def bubble_time(
         case "dualpipe":
             both_s = whole_s if together_s is None else together_s
             return max(0.0, (p / 2 - 1) * (both_s + input_s - 2 * weight_s))
-    raise UnknownNameError("schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}")
+    raise UnknownNameError(
+        "schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}", field="schedule"
+    )
 
 
 def bubble_fraction(num_stages: int, num_micro: int, num_chunks: int = 1) -> float:

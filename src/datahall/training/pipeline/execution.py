@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
+from datahall.scenario.training import Stragglers
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
-from datahall.training.pipeline.straggler import Stragglers, stage_speeds
+from datahall.training.pipeline.straggler import stage_speeds
 from datahall.training.step.framework import Framework
 from datahall.training.step.stage_work import StageWork, stage_work
 from datahall.training.step.step import Job, StepTimes, step_times
@@ -246,7 +247,11 @@ def simulate_step(
     stragglers.check()
     name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
     if name == "interleaved" and layout.vpp == 1 and layout.pp > 1:
-        raise ScenarioError("interleaved stages need at least two chunks each", hint="--vpp 2 or more")
+        raise ScenarioError(
+            "interleaved stages need at least two chunks each",
+            field="vpp",
+            hint=f"{option('vpp', 2)} or more",
+        )
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)

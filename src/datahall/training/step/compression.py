@@ -67,7 +67,9 @@ METHODS: Mapping[str, Compression] = MappingProxyType(
 def compression(name: str) -> Compression | None:
     """A method by name; None for "none"."""
     if name not in COMPRESSIONS:
-        raise UnknownNameError("compression", name, COMPRESSIONS, hint=f"one of {', '.join(COMPRESSIONS)}")
+        raise UnknownNameError(
+            "compression", name, COMPRESSIONS, hint=f"one of {', '.join(COMPRESSIONS)}", field="compress"
+        )
     return METHODS.get(name)
 
 

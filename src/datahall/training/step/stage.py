@@ -162,7 +162,9 @@ def in_flight(
     (array([8.]), array([9.75]))
     """
     if schedule not in SCHEDULES:
-        raise UnknownNameError("schedule", schedule, SCHEDULES, hint=f"one of {', '.join(SCHEDULES)}")
+        raise UnknownNameError(
+            "schedule", schedule, SCHEDULES, hint=f"one of {', '.join(SCHEDULES)}", field="schedule"
+        )
     plain = np.asarray(pp - stage, dtype=np.float64)
     dealt = (2.0 * (plain - 1.0) + (vpp - 1.0) * pp + 1.0) / vpp
     either = np.where(np.asarray(vpp) > 1, dealt, plain)
