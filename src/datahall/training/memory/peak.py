@@ -139,6 +139,11 @@ def stage_memories(
     return tuple(found)
 
 
+def fullest(stages: tuple[StageMemory, ...]) -> int:
+    """The place of the run of stages whose chips take the most."""
+    return max(range(len(stages)), key=lambda place: float(stages[place].memory.total_bytes[0]))
+
+
 def micro_batches(job: Job, space: Space) -> Column:
     """Micro-batches per data-parallel rank and step."""
     return np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))

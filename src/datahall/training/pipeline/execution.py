@@ -94,6 +94,29 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return float(self.steps_s.mean())
 
     @property
+    def spread_s(self) -> tuple[float, float]:
+        """Between which of the steps drawn eight of ten lie."""
+        low, high = np.quantile(self.steps_s, [0.1, 0.9])
+        return float(low), float(high)
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each stage."""
+        layers = self.stages.layers[self.plan.position]
+        return tuple(layers.reshape(self.plan.num_stages, self.plan.num_chunks).sum(axis=1).tolist())
+
+    @property
+    def in_flight(self) -> tuple[float, ...]:
+        """By stage: micro-batches whose activations are held at the fullest moment."""
+        held = self.plan.in_flight() * self.plan.num_stages / self.plan.num_parts  # chunks to micro-batches
+        return tuple(held.tolist())
+
+    @property
+    def exposed_s(self) -> float:
+        """Exchange that nothing hides."""
+        return self.parts.exchange_s + self.parts.messages_s + self.parts.data_s
+
+    @property
     def tokens_per_s(self) -> float:
         return self.job.global_batch * self.job.seq / self.step_s
 

@@ -79,6 +79,22 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
         doubled[:, 1:] = self.plan.joined[:, :-1]
         return np.asarray(np.where(doubled, 0.0, own).sum(axis=1))
 
+    def spent_s(self, *kinds: int) -> Floats:
+        """By stage: time in work of some kinds that ran alone."""
+        own = np.where(np.isin(self.plan.kind, kinds) & ~self._together, self.end_s - self.start_s, 0.0)
+        return np.asarray(own.sum(axis=1))
+
+    @property
+    def together_s(self) -> Floats:
+        """By stage: time in which a forward and a backward ran as one."""
+        return np.asarray(np.where(self.plan.joined, self.end_s - self.start_s, 0.0).sum(axis=1))
+
+    @property
+    def _together(self) -> NDArray[np.bool_]:
+        second = np.zeros_like(self.plan.joined)
+        second[:, 1:] = self.plan.joined[:, :-1]
+        return np.asarray(self.plan.joined | second)
+
     @property
     def idle_s(self) -> Floats:
         """By stage: the rest of the time until the last stage is done: bubble, and waiting for messages."""

@@ -20,9 +20,9 @@ from datahall.training.step.attention import score_traffic
 from datahall.training.step.experts import (
     EXCHANGES,
     bias_traffic,
-    busiest_load,
     expert_exchange,
     is_routed,
+    layout_load,
     moe_share,
 )
 from datahall.training.step.framework import Framework, attention_factor
@@ -96,7 +96,7 @@ class _Context:
     def __init__(self, job: Job, cluster: Cluster, layout: Layout, framework: Framework) -> None:
         self.job, self.cluster, self.layout, self.framework = job, cluster, layout, framework
         self.space = Space.of(layout)
-        self.load = float(np.ravel(busiest_load(job, sharding_of(layout), float(layout.micro_batch)))[0])
+        self.load = layout_load(job, layout)
 
     def kinds(self, rows: Iterable[tuple[Operator, float]], num_layers: int) -> list[Breakdown]:
         """Kernels by kind and format, the longest first."""
