@@ -6,7 +6,7 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
-from datahall.training.layout.choices import COMPRESSIONS
+from datahall.scenario.words import COMPRESSIONS
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory

@@ -72,7 +72,7 @@ def test_one_slow_host_holds_up_everyone() -> None:
     busy = alone.parts.kernels_s + alone.parts.exchange_s
     assert 0.4 * 0.2 * busy < slow.step_s - alone.step_s < 0.2 * alone.step_s  # the last stage has less slack
     assert slow.parts.slowest_s > alone.parts.slowest_s
-    assert slow.num_played < LAYOUT.dp + 2
+    assert slow.num_simulated < LAYOUT.dp + 2
 
 
 def test_pruning_finds_the_slowest_of_all_replicas() -> None:
@@ -115,7 +115,7 @@ def test_a_hundred_thousand_chips_are_played_by_symmetry() -> None:
     job = Job(model=load().model("llama-3.1-405b"), seq=8192, global_batch=768 * 128)
     layout = Layout(tp=8, pp=16, vpp=4, dp=768)
     found = simulate_step(job, cluster(98_304), layout, framework("nemo"))
-    assert found.num_played == 1
+    assert found.num_simulated == 1
     assert found.plan.kind.size == 2 * 16 * 4 * 128
     assert math.isfinite(found.step_s)
 

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.scenario.words import SCHEDULES
 from datahall.training.pipeline.orders import FULL, B, F, W
-from datahall.training.pipeline.schedule import EMPTY, NAMES, Schedule, problems, schedule
+from datahall.training.pipeline.schedule import EMPTY, Schedule, problems, schedule
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Schedule:
     """Any legal schedule of a few stages."""
-    name = draw(st.sampled_from(NAMES))
+    name = draw(st.sampled_from(SCHEDULES))
     stages = draw(st.integers(1, 4)) * (2 if name == "dualpipe" else 1)
     chunks = draw(st.integers(1, 3)) if name == "interleaved" else 1
     micro = draw(st.integers(1, 6))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.training.layout.choices import RECOMPUTES
+from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.layout import Layout, unique_rows
 from datahall.training.layout.legality import nearest_legal
 from datahall.training.layout.space import LEAST_CONTEXT, Options, divisors, layout_space

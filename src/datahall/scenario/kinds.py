@@ -461,7 +461,9 @@ def exact(value: float, unit: str) -> Plain:
     ('50ms', '50GB/s', '0.3333333333333333s', '95%')
     """
     for digits in (4, 8, 12):
-        text = fmt(value, unit, digits).replace(",", "").replace(" ", "").replace("×", "")
+        text = (
+            fmt(value, unit, digits).replace(",", "").replace(" ", "").replace("×", "").removesuffix("tokens")
+        )
         try:
             if parse(text, unit) == value:
                 return text

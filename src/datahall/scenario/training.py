@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated
 
 from datahall.errors import ScenarioError
@@ -47,14 +48,19 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     ] = None
     seq: Annotated[
         int | None,
-        Count("Tokens of a sequence (default 8192, or the layout file's).", unit="tokens", most=2**30),
+        Count("Tokens of a sequence (default: the layout file's, else 8192).", unit="tokens", most=2**30),
     ] = None
     global_batch: Annotated[
         int | None,
-        Count("Sequences of a step, all replicas together (default 1024, or the layout file's).", most=2**30),
+        Count(
+            "Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to what the "
+            "layout divides).",
+            most=2**30,
+        ),
     ] = None
     precision: Annotated[
-        str | None, precision_kind("Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).")
+        str | None,
+        precision_kind("Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16)."),
     ] = None
     framework: Annotated[
         str,
@@ -124,9 +130,13 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     recompute: Annotated[
         str | None, Choice("What backward computes again: none, selective or full.", options=RECOMPUTES)
     ] = None
-    schedule: Annotated[str | None, Choice(f"{', '.join(SCHEDULES)} (default 1f1b).", options=SCHEDULES)] = (
-        None
-    )
+    schedule: Annotated[
+        str | None,
+        Choice(
+            f"Order of the pipeline's work: {', '.join(SCHEDULES)} (default 1f1b; interleaved with vpp).",
+            options=SCHEDULES,
+        ),
+    ] = None
     etp: Annotated[
         int | None,
         Count(
@@ -179,10 +189,36 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
 
 
 class Stragglers(Section, frozen=True, kw_only=True):
-    """Who is slow, and when."""
+    """Who is slow: a share of hosts by so much, always; and every chip by chance, anew in each step."""
 
-    slow_hosts_fraction: Annotated[float, Share("Hosts that are always slow.")] = 0.0
+    slow_hosts_fraction: Annotated[float, Share("Share of the hosts that are always slow.")] = 0.0
     slow_by_fraction: Annotated[
         float, Share("How much longer a slow host takes.", needs=("slow_hosts",), most=10.0)
     ] = 0.1
-    jitter_fraction: Annotated[float, Share("Standard deviation of a chip's time in a step.")] = 0.0
+    jitter_fraction: Annotated[
+        float, Share("Standard deviation of a chip's time for the same work, over the mean.", most=0.5)
+    ] = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether somebody is slow."""
+        return self.slow_hosts_fraction > 0 or self.jitter_fraction > 0
+
+    def check(self) -> None:
+        """Refuse shares that are none, where they were not read but made."""
+        if not 0.0 <= self.slow_hosts_fraction <= 1.0:
+            raise ScenarioError(
+                f"{self.slow_hosts_fraction:g} of the hosts cannot be slow",
+                field="slow_hosts",
+                hint='a share of them, e.g. "0.5 %"',
+            )
+        if not 0.0 <= self.slow_by_fraction < inf:
+            raise ScenarioError(
+                f"a host cannot be slow by {self.slow_by_fraction:g}", field="slow_by", hint='e.g. "10 %"'
+            )
+        if not 0.0 <= self.jitter_fraction <= 0.5:
+            raise ScenarioError(
+                f"jitter of {self.jitter_fraction:g} is not a small deviation",
+                field="jitter",
+                hint="a standard deviation over the mean of at most 50 %",
+            )

@@ -1,171 +1,65 @@
-"""`datahall show memory --train`: what takes the memory of a chip in training, by part, stage and tensor."""
+"""`show memory`: what takes the memory of a chip in training, by part, stage and tensor."""
 
 from __future__ import annotations
 
-import msgspec
-
 from datahall.answer import Answer, Cell, StackChart
-from datahall.answers.bounds import find_model, opened
-from datahall.answers.training.layout_option import Asked, asked_layout
+from datahall.answers.follow import follow
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
-from datahall.breakdown import Breakdown
-from datahall.catalog import Catalog
-from datahall.cluster.cluster import Cluster, cluster_of
-from datahall.errors import ScenarioError
-from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
-from datahall.training.memory.offload import Line
-from datahall.training.memory.peak import PARTS, StageMemory, stage_memories
+from datahall.answers.training.words import compression_notes, file_notes, layout_inputs
+from datahall.scenario.kinds import Plain
+from datahall.scenario.scenario import Scenario
+from datahall.training.memory.figure import memory_figure
+from datahall.training.memory.peak import PARTS, StageMemory, fullest, stage_memories
 from datahall.training.memory.remedy import NAMES, Shortage, layout_offload, why_not
-from datahall.training.pipeline.schedule import NAMES as SCHEDULES
-from datahall.training.step.compression import CAVEAT
-from datahall.training.step.framework import framework as framework_named
-from datahall.training.step.step import Job
+from datahall.training.setup import Setup, setup_of
 from datahall.units import fmt
-from datahall.workload.memory.state import StateRecipe
-from datahall.workload.precision import Precision
 
 
-def show_memory(
-    model: str,
-    *,
-    train: bool = False,
-    chip: str = "h100-sxm",
-    chips: str | int | None = None,
-    tp: str | int | None = None,
-    pp: str | int | None = None,
-    vpp: str | int | None = None,
-    cp: str | int | None = None,
-    ep: str | int | None = None,
-    etp: str | int | None = None,
-    dp: str | int | None = None,
-    zero: str | int | None = None,
-    shard: str | int | None = None,
-    micro_batch: str | int | None = None,
-    seq: str | int | None = None,
-    global_batch: str | int | None = None,
-    recompute: str | None = None,
-    modules: str | None = None,
-    context: str | None = None,
-    split: str | None = None,
-    offload: str | None = None,
-    compress: str | None = None,
-    precision: str | None = None,
-    framework: str = "nemo",
-    state: str = "",
-    schedule: str = "1f1b",
-    layout: str = "",
-    catalog: Catalog | None = None,
-) -> Answer:
+def show_memory(scenario: Scenario) -> Answer:
     """Peak memory of one chip of every stage of a training layout; exit code 1 where it does not fit."""
-    shelf = opened(catalog)
-    known = find_model(model, shelf)
-    if not train:
-        raise ScenarioError(
-            "which memory: say --train", hint=f"for serving: datahall show model {model} --chip {chip}"
-        )
-    degrees = {
-        "tp": tp, "pp": pp, "vpp": vpp, "cp": cp, "ep": ep, "etp": etp, "dp": dp, "zero": zero, "shard": shard,
-        "micro_batch": micro_batch,
-    }  # fmt: skip
-    words = {
-        "recompute": recompute, "modules": modules, "context": context, "split": split, "offload": offload,
-        "compression": compress,
-    }  # fmt: skip
-    asked = asked_layout(
-        known, degrees, chips=chips, seq=seq, global_batch=global_batch, words=words,
-        precision=precision, layout_file=layout,
-    )  # fmt: skip
-    if schedule not in SCHEDULES:
-        raise ScenarioError(f'--schedule is "{schedule}"', hint=f"one of {', '.join(SCHEDULES)}")
-    kit = framework_named(framework)
-    books = with_state(bookkeeping_of(kit), state)
-    cluster = cluster_of(shelf.chip(chip), asked.num_chips, servers=shelf.servers())
-    job = Job(
-        model=known,
-        seq=asked.seq,
-        global_batch=asked.global_batch,
-        precision=Precision.named(asked.precision),
-    )
-    stages = stage_memories(job, cluster.chip, asked.layout, books, schedule=schedule)
-    shortage = why_not(job, cluster, asked.layout, kit, books)
-    outside = layout_offload(job, cluster, asked.layout, kit, books)
-    return memory_answer(job, asked, stages, shortage, books, cluster, framework, outside)
-
-
-def with_state(books: Bookkeeping, state: str) -> Bookkeeping:
-    """The books of a framework with another recipe for its state, where one is asked for."""
-    return msgspec.structs.replace(books, recipe=StateRecipe.named(state)) if state else books
-
-
-def memory_answer(
-    job: Job,
-    asked: Asked,
-    stages: tuple[StageMemory, ...],
-    shortage: Shortage | None,
-    books: Bookkeeping,
-    cluster: Cluster,
-    framework: str,
-    outside: tuple[Line, ...] = (),
-) -> Answer:
-    """Where the memory goes, first the stage that has the most."""
-    chip = cluster.chip.name
-    peak = max(range(len(stages)), key=lambda place: float(stages[place].memory.total_bytes[0]))
+    asked = setup_of(scenario)
+    job, cluster, layout, kit, books = asked.job, asked.cluster, asked.layout, asked.framework, asked.books
+    stages = stage_memories(job, cluster.chip, layout, books, schedule=asked.schedule)
+    shortage = why_not(job, cluster, layout, kit, books, schedule=asked.schedule)
+    outside = layout_offload(job, cluster, layout, kit, books)
+    peak = fullest(stages)
+    full = stages[peak]
+    name = f"memory of one chip of {stages_named(full)}"
     return Answer(
         kind="training memory",
-        inputs=_inputs(job, asked, chip, framework),
-        headline=_headline(job, asked, stages, peak, chip, shortage),
-        binding=_binding(stages[peak], shortage),
+        headline=_headline(asked, stages, peak, shortage),
+        binding=_binding(full, shortage),
         verdict="no" if shortage or not all(line.fits for line in outside) else "yes",
-        results=_results(stages[peak]),
+        results=_results(asked, full),
         tables=(
-            by_part(stages[peak]),
+            by_part(full),
             by_stage(stages, peak),
-            by_tensor(job, asked, stages[peak], books),
+            by_tensor(job, layout, full, books),
             *offload_table(outside, cluster.host),
             *changes(shortage),
         ),
-        figure=_figure(stages[peak], books),
+        figure=memory_figure(job, layout, full, books, asked.schedule, name),
         charts=(_chart(stages),),
-        notes=(*_notes(asked, books), *(line.sentence for line in outside)),
+        notes=(*_notes(asked), *(line.sentence for line in outside)),
         sources=books.sources,
-        next_commands=(
-            f"datahall plan train {job.model.name} --tokens 1T --chips {asked.num_chips} --chip {chip} "
-            f"--seq {job.seq} --global-batch {job.global_batch}",
-        ),
+        next_commands=_next(scenario, asked, shortage),
     )
 
 
-def _inputs(job: Job, asked: Asked, chip: str, framework: str) -> dict[str, Cell]:
-    return {
-        "model": job.model.name,
-        "chip": chip,
-        "num_chips": asked.num_chips,
-        "layout": asked.layout.words,
-        "seq": job.seq,
-        "global_batch": job.global_batch,
-        "precision": asked.precision,
-        "framework": framework,
-        "layout_file": asked.file.path if asked.file else None,
-    }
-
-
-def _headline(
-    job: Job, asked: Asked, stages: tuple[StageMemory, ...], peak: int, chip: str, shortage: Shortage | None
-) -> str:
-    memory = stages[peak].memory
-    used, limit = fmt(float(memory.total_bytes[0]), "bytes"), fmt(memory.limit_bytes, "bytes")
+def _headline(asked: Setup, stages: tuple[StageMemory, ...], peak: int, shortage: Shortage | None) -> str:
+    memory, model = stages[peak].memory, asked.job.model
+    taken = float(memory.total_bytes[0])
     where = f" on {stages_named(stages[peak])}" if len(stages) > 1 else ""
-    share = float(memory.total_bytes[0]) / memory.limit_bytes
     end = (
         f"{fmt(float(memory.headroom_bytes[0]), 'bytes', 3)} free"
         if shortage is None
-        else f"{share:.2f} times what it has"
+        else f"{taken / memory.limit_bytes:.2f} times what it has"
     )
     verb = "fits" if shortage is None else "does not fit"
     return (
-        f"{job.model.title or job.model.name} {verb} {asked.num_chips:,} × {chip} ({asked.layout.words}): "
-        f"{used} of {limit}{where}, {end}."
+        f"{model.title or model.name} {verb} {asked.cluster.num_chips:,} × {asked.cluster.chip.name} "
+        f"({asked.layout.words}): {fmt(taken, 'bytes')} of {fmt(memory.limit_bytes, 'bytes')}{where}, {end}."
     )
 
 
@@ -174,42 +68,22 @@ def _binding(stage: StageMemory, shortage: Shortage | None) -> str:
         return " ".join(f"{text[:1].upper()}{text[1:]}." for text in (shortage.sentence, shortage.advice))
     part = max(PARTS, key=lambda name: float(getattr(stage.memory, name)[0]))
     size = float(getattr(stage.memory, part)[0])
-    share = size / float(stage.memory.total_bytes[0])
-    return f"{NAMES[part].capitalize()} take the most: {fmt(size, 'bytes')}, {share:.0%} of what is used."
+    of_all = fmt(size / float(stage.memory.total_bytes[0]), "fraction")
+    return f"{NAMES[part].capitalize()} take the most: {fmt(size, 'bytes')}, {of_all} of what is used."
 
 
-def _results(stage: StageMemory) -> dict[str, Cell]:
+def _results(asked: Setup, stage: StageMemory) -> dict[str, Cell]:
     memory = stage.memory
     names = (*PARTS, "slack_bytes", "outside_bytes", "allocated_bytes", "total_bytes", "headroom_bytes")
     found: dict[str, Cell] = {name: float(getattr(memory, name)[0]) for name in names}
-    return found | {"stage": stage.run.first, "limit_bytes": memory.limit_bytes}
-
-
-def _figure(stage: StageMemory, books: Bookkeeping) -> Breakdown:
-    memory = stage.memory
-    recipe = books.recipe
-    formulas = {
-        "weight_bytes": f"parameters of the chip × {recipe.weight:g} B, spread from ZeRO-3",
-        "gradient_bytes": f"parameters of the chip × {recipe.gradient:g} B, spread from ZeRO-2",
-        "optimizer_bytes": f"parameters of the chip × {recipe.optimizer:g} B, spread from ZeRO-1",
-        "activation_bytes": f"Σ layers kept × {stage.num_in_flight:.4g} micro-batches in flight",
-        "working_bytes": "the widest moment of backward: loss and head, or one layer",
-        "buffer_bytes": "one 16-bit gradient per shape of weight, library workspaces",
-        "slack_bytes": f"{books.slack_fraction:.0%} of what the tensors take",
-        "outside_bytes": "communicators of the groups, context of the driver",
+    return found | {
+        "stage": stage.run.first,
+        "limit_bytes": memory.limit_bytes,
+        "num_chips": asked.cluster.num_chips,
+        "layout": asked.layout.words,
+        "seq_tokens": asked.job.seq,
+        "global_batch": asked.job.global_batch,
     }
-    parts = tuple(
-        Breakdown(name=text, value=float(getattr(memory, name)[0]), unit="bytes", formula=formulas[name])
-        for name, text in SHOWN.items()
-    )
-    return Breakdown(
-        name=f"memory of one chip of {stages_named(stage)}",
-        value=float(memory.total_bytes[0]),
-        unit="bytes",
-        formula="sum of the parts",
-        parts=parts,
-        sources=books.sources,
-    )
 
 
 def _chart(stages: tuple[StageMemory, ...]) -> StackChart:
@@ -226,15 +100,32 @@ def _chart(stages: tuple[StageMemory, ...]) -> StackChart:
     )
 
 
-def _notes(asked: Asked, books: Bookkeeping) -> tuple[str, ...]:
-    lines = [
+def _notes(asked: Setup) -> tuple[str, ...]:
+    recipe = asked.books.recipe
+    return (
+        f"sequences of {asked.job.seq:,} tokens, {asked.job.global_batch:,} in a step, {asked.num_micro:,} "
+        f"micro-batch{'es' if asked.num_micro != 1 else ''} on each replica",
         "the allocated peak of 19 logged layouts (Megatron-Core on 8 B200) is 0.1 % off in the mean, "
         "0.9 % at most; slack and communicators are estimates",
-        f"state: {books.recipe.weight:g} B weights, {books.recipe.gradient:g} B gradients, "
-        f"{books.recipe.optimizer:g} B optimizer per parameter",
-    ]
-    if asked.layout.compression != "none":
-        lines.append(f"gradients {asked.layout.compression}: {CAVEAT}")
-    if asked.file is not None and asked.file.ignored:
-        lines.append(f"ignored in {asked.file.path}: {', '.join(asked.file.ignored)}")
-    return tuple(lines)
+        f"state: {recipe.weight:g} B weights, {recipe.gradient:g} B gradients, {recipe.optimizer:g} B optimizer per "
+        "parameter",
+        *compression_notes(asked.layout),
+        *file_notes(asked.file),
+    )
+
+
+def _next(scenario: Scenario, asked: Setup, shortage: Shortage | None) -> tuple[str, ...]:
+    """The cheapest change where it does not fit, the step of this layout, and the best layout of all."""
+    commands = []
+    chips = asked.cluster.num_chips
+    if shortage is not None and shortage.cheapest is not None:
+        changed = layout_inputs(shortage.cheapest.layout, asked.layout)
+        if scenario.given("dp"):
+            changed["dp"] = shortage.cheapest.layout.dp
+        changed |= {"global_batch": asked.job.global_batch, "chips": chips}
+        commands.append(follow(scenario, "show memory", changed))
+    commands.append(follow(scenario, "simulate train", {"chips": chips}))
+    same: dict[str, Plain | None] = {"tokens": "1T", "chips": chips}
+    same |= {"seq": asked.job.seq, "global_batch": asked.job.global_batch}
+    commands.append(follow(scenario, "plan train", same))
+    return tuple(commands)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
-from datahall.answers.training.layout_option import Asked
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.peak import PARTS, StageMemory
 from datahall.training.memory.remedy import NAMES, Shortage
-from datahall.training.step.micro_batch import sharding_of
-from datahall.training.step.shard import saved_tensors, tensor_bytes
+from datahall.training.memory.tensors import stage_tensors
 from datahall.training.step.step import Job
 
 SHOWN = {**NAMES, "slack_bytes": "allocator slack", "outside_bytes": "communicators and context"}
@@ -71,28 +70,15 @@ def by_stage(stages: tuple[StageMemory, ...], peak: int) -> Table:
     )
 
 
-def by_tensor(job: Job, asked: Asked, stage: StageMemory, books: Bookkeeping) -> Table:
+def by_tensor(job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping) -> Table:
     """Saved tensors of the fullest stage, largest first; the smallest together."""
-    layout = asked.layout
-    shard = sharding_of(layout)
-    sizes: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for kind, count in stage.run.layers:
-        for tensor in saved_tensors(job, kind, books, layout.recompute, layout.modules):
-            one = float(tensor_bytes(tensor, float(layout.micro_batch), job.seq, shard))
-            sizes[tensor.name] = sizes.get(tensor.name, 0.0) + count * one
-            counts[tensor.name] = counts.get(tensor.name, 0) + count
-    found = float(stage.memory.activation_bytes[0]) / max(stage.num_in_flight, 1e-9)
-    if (rest := found - sum(sizes.values())) > 1.0 and not layout.offload:
-        sizes["attention_output_before_exchange"] = rest
-        counts["attention_output_before_exchange"] = stage.run.num_layers
-    ranked = sorted(sizes, key=lambda name: -sizes[name])
+    ranked, held = stage_tensors(job, layout, stage, books), stage.num_in_flight
     rows: list[tuple[Cell, ...]] = [
-        (name.replace("_", " "), counts[name], sizes[name], sizes[name] * stage.num_in_flight)
-        for name in ranked[:MOST_TENSORS]
+        (one.name.replace("_", " "), one.num_layers, one.size_bytes, one.size_bytes * held)
+        for one in ranked[:MOST_TENSORS]
     ]
-    if small := sum(sizes[name] for name in ranked[MOST_TENSORS:]):
-        rows.append((f"{len(ranked) - MOST_TENSORS} smaller", None, small, small * stage.num_in_flight))
+    if small := sum(one.size_bytes for one in ranked[MOST_TENSORS:]):
+        rows.append((f"{len(ranked) - MOST_TENSORS} smaller", None, small, small * held))
     return Table(
         title="activations by tensor",
         columns=(

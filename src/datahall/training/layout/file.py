@@ -15,7 +15,7 @@ from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
 from datahall.errors import DocumentError, Problem
-from datahall.training.layout.choices import MODULES, Context
+from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.words import Words, megatron_words
 from datahall.training.step.stage import cut_by_ends
@@ -122,7 +122,7 @@ def _megatron(file: Path) -> LayoutFile:
     )
 
 
-_MEGATRON_CONTEXTS: dict[str, Context] = {"p2p": "ring", "a2a": "all-to-all"}
+_MEGATRON_CONTEXTS: dict[str, ContextExchange] = {"p2p": "ring", "a2a": "all-to-all"}
 
 
 def _either(words: Words, *names: str) -> int:

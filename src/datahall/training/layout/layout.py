@@ -10,12 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
-from datahall.training.layout.choices import (
-    COMPRESSIONS,
-    CONTEXTS,
-    OFFLOADS,
-    RECOMPUTES,
-    Context,
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
+from datahall.training.layout.codes import (
     module_bits,
     module_names,
     offload_code,
@@ -43,7 +39,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     sequence_parallel: bool = True
     etp: int = 0  # chips that share one expert; 0: tp/ep of them, from ep = tp on one
     shard: int = 0  # data-parallel ranks that share a state, others hold copies (HSDP); 0: all of dp
-    context: Context = "ring"
+    context: ContextExchange = "ring"
     split: tuple[
         int, ...
     ] = ()  # layers of each stage, or of each of its chunks in turn; (): as even as can be
@@ -121,7 +117,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     shard: Column
     recompute: NDArray[np.int8]  # index into RECOMPUTES
     sequence_parallel: NDArray[np.bool_]
-    context: NDArray[np.int8]  # index into CONTEXTS
+    context: NDArray[np.int8]  # index into CONTEXT_EXCHANGES
     modules: NDArray[np.int16]  # a bit for each of MODULES
     offload: NDArray[np.int8]  # a digit of base 3 for each of OFFLOADS: 0 stays, 1 host, 2 nvme
     compression: NDArray[np.int8]  # index into COMPRESSIONS
@@ -144,7 +140,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
             **{name: column(name) for name in NUMBERS},
             recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
             sequence_parallel=np.array([row.sequence_parallel for row in rows]),
-            context=np.array([CONTEXTS.index(row.context) for row in rows], dtype=np.int8),
+            context=np.array([CONTEXT_EXCHANGES.index(row.context) for row in rows], dtype=np.int8),
             modules=np.array([module_bits(row.modules) for row in rows], dtype=np.int16),
             offload=np.array([offload_code(row.offload) for row in rows], dtype=np.int8),
             compression=np.array([COMPRESSIONS.index(row.compression) for row in rows], dtype=np.int8),
@@ -169,7 +165,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
             **{name: int(getattr(self, name)[index]) for name in NUMBERS},
             recompute=RECOMPUTES[int(self.recompute[index])],
             sequence_parallel=bool(self.sequence_parallel[index]),
-            context=CONTEXTS[int(self.context[index])],
+            context=CONTEXT_EXCHANGES[int(self.context[index])],
             modules=module_names(int(self.modules[index])),
             offload=offload_names(int(self.offload[index])),
             compression=COMPRESSIONS[int(self.compression[index])],

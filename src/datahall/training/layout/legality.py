@@ -13,7 +13,8 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest
-from datahall.training.layout.choices import COMPRESSIONS, CONTEXTS, MODULES, OFFLOADS, TIERS, offload_parts
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
+from datahall.training.layout.codes import offload_parts
 from datahall.training.step.micro_batch import lacking_module
 from datahall.workload.sharding import Sharding
 
@@ -25,11 +26,13 @@ MOST_TRIED = 4096  # values of a degree that are tried for a suggestion
 
 
 class Broken(NamedTuple):
-    """A rule that does not hold: the field to change, what is wrong, and what to say where no value of it helps."""
+    """A rule that does not hold: the degree of which other values are tried, what is wrong, what to say where none
+    helps; and the input at fault where that is another."""
 
     field: str
     message: str
     hint: str = ""
+    blamed: str = ""
 
 
 def check_layout(layout: Layout, model: Model, num_chips: int, global_batch: int) -> None:
@@ -37,7 +40,9 @@ def check_layout(layout: Layout, model: Model, num_chips: int, global_batch: int
     broken = next(broken_rules(layout, model, num_chips, global_batch), None)
     if broken is not None:
         raise ScenarioError(
-            broken.message, hint=_advice(broken, layout, model, num_chips, global_batch) or broken.hint
+            broken.message,
+            field=broken.blamed or broken.field,
+            hint=_advice(broken, layout, model, num_chips, global_batch) or broken.hint,
         )
 
 
@@ -55,7 +60,11 @@ def broken_rules(layout: Layout, model: Model, num_chips: int, global_batch: int
         )
     lacks = lacking_module(model, layout.modules)
     if lacks is not None:
-        yield Broken("", f"{lacks[0]} is to be recomputed, but {model.title or model.name} has no {lacks[1]}")
+        yield Broken(
+            "",
+            f"{lacks[0]} is to be recomputed, but {model.title or model.name} has no {lacks[1]}",
+            blamed="modules",
+        )
     yield from _heads(layout, model)
     yield from _experts(layout, model)
     yield from _stages(layout, model)
@@ -67,34 +76,40 @@ def _values(layout: Layout) -> Iterator[Broken]:
     """Numbers below one, and words that nobody knows."""
     for name in DEGREES:
         if (value := getattr(layout, name)) < 1:
-            yield Broken("", f"{name} is {value}; it must be at least 1")
+            yield Broken("", f"{name} is {value}; it must be at least 1", blamed=name)
     for name in ("etp", "shard"):
         if (value := getattr(layout, name)) < 0:
-            yield Broken("", f"{name} is {value}; it must be at least 1, or 0 for the usual")
+            yield Broken("", f"{name} is {value}; it must be at least 1, or 0 for the usual", blamed=name)
     if layout.zero not in (0, 1, 2, 3):
-        yield Broken("", f"zero is {layout.zero}; it must be 0, 1, 2 or 3")
+        yield Broken("", f"zero is {layout.zero}; it must be 0, 1, 2 or 3", blamed="zero")
     parts = [offload_parts(one) for one in layout.offload]
-    words = {
-        "context": ([layout.context], CONTEXTS),
-        "recompute module": (layout.modules, MODULES),
-        "compression": ([layout.compression], COMPRESSIONS),
-        "part to offload": ([what for what, _ in parts], OFFLOADS),
-        "tier of offload": ([tier for _, tier in parts], TIERS),
-    }
-    for what, (seen, known) in words.items():
+    words = (
+        ("context", "context", [layout.context], CONTEXT_EXCHANGES),
+        ("modules", "recompute module", layout.modules, MODULES),
+        ("compress", "compression", [layout.compression], COMPRESSIONS),
+        ("offload", "part to offload", [what for what, _ in parts], OFFLOADS),
+        ("offload", "tier of offload", [tier for _, tier in parts], TIERS),
+    )
+    for name, what, seen, known in words:
         for word in seen:
             if word not in known:
                 close = nearest(word, known, 1)
                 guess = f"did you mean {close[0]}? " if close else ""
-                yield Broken("", f'"{word}" is no {what}', f"{guess}one of {', '.join(known)}")
+                yield Broken("", f'"{word}" is no {what}', f"{guess}one of {', '.join(known)}", name)
     if layout.modules and layout.recompute != "selective":
         yield Broken(
             "",
             f"modules {', '.join(layout.modules)} are named, but recompute is {layout.recompute}",
             "recompute selective",
+            "recompute",
         )
     if "activations" in dict(parts) and layout.recompute == "full":
-        yield Broken("", "full recomputation keeps nothing worth an offload of activations", "one of the two")
+        yield Broken(
+            "",
+            "full recomputation keeps nothing worth an offload of activations",
+            "one of the two",
+            "offload",
+        )
 
 
 def _heads(layout: Layout, model: Model) -> Iterator[Broken]:
@@ -124,9 +139,9 @@ def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
     named = model.title or model.name
     if model.moe is None:
         if layout.ep > 1:
-            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", "ep 1")
+            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", "ep 1", "ep")
         if layout.etp > 1:
-            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", "etp 0")
+            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", "etp 0", "etp")
         return
     chips = layout.tp * layout.cp * layout.dp
     if model.moe.num_experts % layout.ep:
@@ -160,6 +175,7 @@ def _stages(layout: Layout, model: Model) -> Iterator[Broken]:
             "",
             f"{layout.pp} stages of {layout.vpp} chunks are {stages}, but {named} has {layers} layers",
             f"pp · vpp of at most {most}",
+            "vpp" if layout.vpp > 1 else "pp",
         )
     if layout.pp > layers:
         yield Broken(
@@ -169,7 +185,10 @@ def _stages(layout: Layout, model: Model) -> Iterator[Broken]:
         )
     if layout.vpp > 1 and layout.pp == 1:
         yield Broken(
-            "", f"vpp is {layout.vpp}, but one stage has nothing to interleave", "vpp 1, or pp 2 and more"
+            "",
+            f"vpp is {layout.vpp}, but one stage has nothing to interleave",
+            "vpp 1, or pp 2 and more",
+            "vpp",
         )
     if layout.split:
         yield from _cut(layout, layers, named)
@@ -186,10 +205,11 @@ def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
             "",
             f"the split names {len(split)} stages, but pp {layout.pp} × vpp {layout.vpp}",
             f"{either} numbers",
+            "split",
         )
         return
     if min(split) < 0:
-        yield Broken("", f"the split holds {min(split)}; a stage has no fewer than 0 layers")
+        yield Broken("", f"the split holds {min(split)}; a stage has no fewer than 0 layers", blamed="split")
     if (total := sum(split)) != layers:
         rest = layers - total
         largest = max(range(len(split)), key=lambda at: split[at])
@@ -197,7 +217,7 @@ def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
         hint = (
             f"e.g. {' '.join(map(str, mended))}" if min(mended) >= 0 else f"numbers that add up to {layers}"
         )
-        yield Broken("", f"the split adds up to {total} layers, but {named} has {layers}", hint)
+        yield Broken("", f"the split adds up to {total} layers, but {named} has {layers}", hint, "split")
     if len(split) == layout.pp and layout.vpp > 1:
         for stage, count in enumerate(split):
             if count % layout.vpp:
@@ -206,6 +226,7 @@ def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
                     "",
                     f"stage {stage} has {count} layers, which do not divide into {layout.vpp} chunks",
                     f"nearest: {near}; or name all {stages} chunks",
+                    "split",
                 )
                 return
 
@@ -214,13 +235,19 @@ def _replicas(layout: Layout) -> Iterator[Broken]:
     if layout.shard and layout.dp % layout.shard:
         yield _indivisible("shard", layout.shard, "data-parallel ranks", layout.dp)
     if layout.shard and layout.shard < layout.dp and layout.zero == 0:
-        yield Broken("", f"shard is {layout.shard}, but zero 0 shares nothing", "zero 1, 2 or 3; or shard 0")
+        yield Broken(
+            "",
+            f"shard is {layout.shard}, but zero 0 shares nothing",
+            "zero 1, 2 or 3; or shard 0",
+            "shard",
+        )
     if layout.compression in ("1-bit", "power-sgd") and layout.zero >= 2:
         yield Broken(
             "",
             f"{layout.compression} compression keeps its error on every rank, "
             f"but zero {layout.zero} spreads the gradients",
             "zero 0 or 1; or compression bf16 or fp8",
+            "compress",
         )
 
 
@@ -235,6 +262,7 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
             "micro_batch",
             f"dp · micro_batch {ranks} does not divide {global_batch:,} sequences of the global batch",
             f"nearest for the global batch: {near}",
+            "global_batch",
         )
         return
     num_micro = global_batch // ranks
@@ -243,6 +271,7 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
             "",
             f"interleaved stages need micro-batches in multiples of pp {layout.pp}; there are {num_micro}",
             f"vpp 1, or a global batch that divides by {ranks * layout.pp}",
+            "global_batch",
         )
 
 

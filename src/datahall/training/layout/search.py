@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.training.layout.choices import CONTEXTS, RECOMPUTES, offload_names
+from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.training.layout.codes import offload_names
 from datahall.training.layout.layout import Column, Layout, Space
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
@@ -230,7 +231,7 @@ def _change(space: Space, name: str, row: int, other: int) -> str:
             case "recompute":
                 return RECOMPUTES[int(value)]
             case "context":
-                return CONTEXTS[int(value)]
+                return CONTEXT_EXCHANGES[int(value)]
             case "offload":
                 return " and ".join(offload_names(int(value))) or "nothing"
             case "etp" | "shard":
@@ -255,7 +256,9 @@ def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[
     space, system = found.space.keep(np.array(rows)), found.cluster.system
     replace = msgspec.structs.replace
     machines = {
-        f"network {factor - 1.0:+.0%}": replace(system, nic_bytes_per_s=factor * system.nic_bytes_per_s)
+        f"network {100.0 * (factor - 1.0):+.0f} %": replace(
+            system, nic_bytes_per_s=factor * system.nic_bytes_per_s
+        )
         for factor in (1.0 - CHANGE, 1.0 + CHANGE)
     }
     if system.num_domain > 1 and not system.torus:

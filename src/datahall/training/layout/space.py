@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
-from datahall.training.layout.choices import CONTEXTS, OFFLOADS, RECOMPUTES, Context, offload_code
+from datahall.errors import ScenarioError, option
+from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
+from datahall.training.layout.codes import offload_code
 from datahall.training.layout.layout import Column, Space
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
@@ -36,13 +37,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     recompute: tuple[Recompute, ...] = RECOMPUTES
     etp: tuple[int, ...] = (0,)  # 0: as tp and ep imply
     shard: tuple[int, ...] = (0,)  # 0: all data-parallel ranks share one state
-    context: tuple[Context, ...] = ("ring",)
+    context: tuple[ContextExchange, ...] = ("ring",)
     offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
 
 
-WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXTS)
+WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
 
 
 def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Space:  # noqa: B008
@@ -55,7 +56,9 @@ def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Spac
     only the lowest stage is listed; nor is a choice listed twice, once by its default and once by the same number.
     """
     if num_chips < 1:
-        raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
+        raise ScenarioError(
+            f"{num_chips} chips cannot train anything", field="chips", hint=f"{option('chips', 1)} or more"
+        )
     rows: dict[str, Column] = {"tp": _values(options.tp, _tensor_degrees(job.model, num_chips))}
     _cross(rows, "pp", _values(options.pp, _stage_counts(job.model, num_chips)))
     _cross(rows, "cp", _values(options.cp, _context_degrees(job.seq, num_chips)))
@@ -122,7 +125,9 @@ def _with_groups(rows: dict[str, Column], options: Options) -> None:
 
 def _with_contexts(rows: dict[str, Column], model: Model, options: Options) -> None:
     """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
-    _cross(rows, "context", np.array([CONTEXTS.index(one) for one in options.context], dtype=np.float64))
+    _cross(
+        rows, "context", np.array([CONTEXT_EXCHANGES.index(one) for one in options.context], dtype=np.float64)
+    )
     heads = model.num_heads % (rows["tp"] * rows["cp"]) == 0
     _keep(rows, (rows["context"] == 0) | (heads & (rows["cp"] > 1)))
 

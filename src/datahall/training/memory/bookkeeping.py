@@ -93,8 +93,15 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
 )
 
 
-def bookkeeping_of(framework: Framework) -> Bookkeeping:
-    """The books of a framework; one we have not looked into keeps those of its kind of attention."""
-    if framework.name in BOOKS:
-        return BOOKS[framework.name]
-    return BOOKS["nemo" if framework.flash_attention else "megatron-2022"]
+def bookkeeping_of(framework: Framework, state: str = "") -> Bookkeeping:
+    """The books of a framework, with another recipe for its state where one is named; one we have not looked into
+    keeps those of its kind of attention."""
+    kind = (
+        framework.name
+        if framework.name in BOOKS
+        else "nemo"
+        if framework.flash_attention
+        else "megatron-2022"
+    )
+    books = BOOKS[kind]
+    return msgspec.structs.replace(books, recipe=StateRecipe.named(state)) if state else books

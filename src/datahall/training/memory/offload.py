@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from datahall.cluster.host import Host
-from datahall.errors import ScenarioError
-from datahall.training.layout.choices import OFFLOADS, TIERS
+from datahall.errors import ScenarioError, option
+from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.layout import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.shard import shard_bytes
@@ -105,7 +105,8 @@ def _rates(host: Host, space: Space, what: str) -> Column:
         if not isfinite(table[at]) and bool((place == at).any()):
             raise ScenarioError(
                 f"{what} cannot go to {tier}: the catalogue knows no bandwidth of it for this chip",
-                hint="--offload to the host" if tier == "nvme" else "a chip whose host link is known",
+                field="offload",
+                hint=option("offload", what) if tier == "nvme" else "a chip whose host link is known",
             )
     return np.array(table)[place]
 

@@ -139,6 +139,11 @@ def stage_memories(
     return tuple(found)
 
 
+def fullest(stages: tuple[StageMemory, ...]) -> int:
+    """The place of the run of stages whose chips take the most."""
+    return max(range(len(stages)), key=lambda place: float(stages[place].memory.total_bytes[0]))
+
+
 def micro_batches(job: Job, space: Space) -> Column:
     """Micro-batches per data-parallel rank and step."""
     return np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
@@ -146,15 +151,18 @@ def micro_batches(job: Job, space: Space) -> Column:
 
 def _memory(parts: dict[str, Column], space: Space, chip: Chip, books: Bookkeeping) -> Memory:
     allocated = np.asarray(sum(parts[name] for name in PARTS))
-    groups = sum(
-        np.asarray(getattr(space, name) > 1, dtype=np.float64) for name in ("tp", "cp", "dp", "pp", "ep")
-    )
     return Memory(
         **parts,
         slack_bytes=allocated * books.slack_fraction,
-        outside_bytes=books.context_bytes + books.group_bytes * np.asarray(groups),
+        outside_bytes=books.context_bytes + books.group_bytes * num_groups(space),
         limit_bytes=chip_memory_bytes(chip),
     )
+
+
+def num_groups(space: Space) -> Column:
+    """Communicators of a chip: one for each degree above 1."""
+    degrees = ("tp", "cp", "dp", "pp", "ep")
+    return np.asarray(sum(np.asarray(getattr(space, name) > 1, dtype=np.float64) for name in degrees))
 
 
 def _taken(shards: ShardBytes, here: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ShardBytes:
@@ -175,7 +183,7 @@ def _stage(
 ) -> dict[str, Column]:
     """The parts of one stage; the first of a run, which holds the most."""
     last = np.asarray(rows.pp - 1 == run.last)
-    head_values = _table_values(job.model, rows, books)
+    head_values = table_values(job.model, rows, books)
     kept = np.asarray(sum(count * shards.kept[kind] for kind, count in run.layers))
     held = in_flight(schedule, num_micro, rows.pp, rows.vpp, run.first)
     # offloaded, two layers stay: one on its way and the one at work
@@ -221,20 +229,20 @@ def _freed(
 
 
 def _state(
-    job: Job, rows: Space, run: Run, books: Bookkeeping, table_values: Column, schedule: str
+    job: Job, rows: Space, run: Run, books: Bookkeeping, head_values: Column, schedule: str
 ) -> dict[str, Column]:
     """Weights, gradients and optimizer; under ZeRO-2 and 3 with what is gathered or not yet spread."""
     sharded, replicated, expert = stage_parameters(job.model, run.layers)
-    tables = _num_tables(job.model, rows, run)
+    tables = num_tables(job.model, rows, run)
     copies = 2.0 if schedule == "dualpipe" else 1.0  # it runs both directions, so a chip holds two stages
     chip = ChipParameters(
-        copies * (sharded / rows.tp + replicated + tables * table_values),
+        copies * (sharded / rows.tp + replicated + tables * head_values),
         copies * expert / rows.expert_ways,
     )
     replicas = rows.sharers
     state = state_bytes(chip, books.recipe, zero=rows.zero, dp=replicas, expert_dp=rows.expert_sharers)
     whole = np.asarray(chip.dense + chip.expert)
-    unit = np.maximum(_largest_unit(job.model, run, rows), tables * table_values)
+    unit = unit_parameters(job.model, rows, run, books)
     gathered = np.minimum(COPY_BYTES * whole, 2.0 * COPY_BYTES * unit)
     bucket = books.recipe.gradient * np.minimum(np.minimum(whole, unit), books.bucket_values)
     frozen = 0.0 if job.adapters_only else 1.0
@@ -253,26 +261,27 @@ def _state(
     }
 
 
-def _num_tables(model: Model, rows: Space, run: Run) -> Column:
+def num_tables(model: Model, rows: Space, run: Run) -> Column:
     """Token tables and heads on a stage: both on a single one, else one at either end."""
     alone = 1.0 if model.tied_embeddings else 2.0
     at_end = (run.first == 0) | (rows.pp - 1 == run.last)
     return np.where(rows.pp == 1, alone, np.where(at_end, 1.0, 0.0))
 
 
-def _table_values(model: Model, rows: Space, books: Bookkeeping) -> Column:
+def table_values(model: Model, rows: Space, books: Bookkeeping) -> Column:
     """Values of the token table or the head on one chip."""
     step = VOCAB_ROWS * rows.tp if books.pads_vocab else rows.tp
     return np.ceil(model.vocab / step) * step / rows.tp * model.hidden
 
 
-def _largest_unit(model: Model, run: Run, rows: Space) -> Column:
-    """Parameters of the largest layer of a stage on one chip: what fully sharded weights are gathered by."""
+def unit_parameters(model: Model, rows: Space, run: Run, books: Bookkeeping) -> Column:
+    """Parameters on one chip of the largest layer of a stage, or of its tables: what is gathered at once."""
     sizes = []
     for kind, _ in run.layers:
         each = layer_parameters(model, kind)
         sizes.append(each.sharded / rows.tp + each.replicated + each.expert / rows.expert_ways)
-    return _highest(sizes, len(rows))
+    tables = num_tables(model, rows, run) * table_values(model, rows, books)
+    return np.maximum(_highest(sizes, len(rows)), tables)
 
 
 def _highest(columns: list[Column], length: int) -> Column:

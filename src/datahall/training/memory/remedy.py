@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.training.layout.choices import OFFLOADS, RECOMPUTES, TIERS, offload_parts
+from datahall.scenario.words import OFFLOADS, RECOMPUTES, TIERS
+from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.offload import Line, held_bytes, offload_lines, traffic_of
@@ -81,10 +82,16 @@ class Shortage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_not(
-    job: Job, cluster: Cluster, layout: Layout, framework: Framework, books: Bookkeeping
+    job: Job,
+    cluster: Cluster,
+    layout: Layout,
+    framework: Framework,
+    books: Bookkeeping,
+    *,
+    schedule: str = "1f1b",
 ) -> Shortage | None:
     """What does not fit, by how much, and the changes ranked by step time; None where it fits."""
-    memory = peak_memory(job, cluster.chip, Space.of(layout), books)
+    memory = peak_memory(job, cluster.chip, Space.of(layout), books, schedule=schedule)
     if memory.headroom_bytes[0] >= 0:
         return None
     part = max(PARTS, key=lambda name: float(getattr(memory, name)[0]))
@@ -96,19 +103,25 @@ def why_not(
         stage=int(memory.stage[0]),
         part=NAMES[part],
         part_bytes=float(getattr(memory, part)[0]),
-        remedies=remedies(job, cluster, layout, framework, books),
+        remedies=remedies(job, cluster, layout, framework, books, schedule=schedule),
     )
 
 
 def remedies(
-    job: Job, cluster: Cluster, layout: Layout, framework: Framework, books: Bookkeeping
+    job: Job,
+    cluster: Cluster,
+    layout: Layout,
+    framework: Framework,
+    books: Bookkeeping,
+    *,
+    schedule: str = "1f1b",
 ) -> tuple[Remedy, ...]:
     """Every legal single change: those that fit by step time, then the others by what they still lack."""
     changes = list(_legal(job, cluster, layout))
     if not changes:
         return ()
     space = Space.of([changed for _, changed in changes])
-    memory: Memory = peak_memory(job, cluster.chip, space, books)
+    memory: Memory = peak_memory(job, cluster.chip, space, books, schedule=schedule)
     times = step_times(job, cluster, space, framework).step_s
     holds = host_holds(job, cluster, space, books)
     found = [

@@ -2,13 +2,13 @@
 
 F, B and W are what one micro-batch takes on one stage, all its chunks together: forward, backward for the
 input, backward for the weights.  The forms hold for equal stages, exchange that takes no time and a full
-pipeline (m ≥ p); `pipeline.py` plays what they leave out.
+pipeline (m ≥ p); `simulate.py` has what they leave out.
 """
 
 from __future__ import annotations
 
 from datahall.errors import UnknownNameError
-from datahall.training.pipeline.schedule import NAMES
+from datahall.scenario.words import SCHEDULES
 
 
 def bubble_time(
@@ -51,7 +51,9 @@ def bubble_time(
         case "dualpipe":
             both_s = whole_s if together_s is None else together_s
             return max(0.0, (p / 2 - 1) * (both_s + input_s - 2 * weight_s))
-    raise UnknownNameError("schedule", name, NAMES, hint=f"schedules: {', '.join(NAMES)}")
+    raise UnknownNameError(
+        "schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}", field="schedule"
+    )
 
 
 def bubble_fraction(num_stages: int, num_micro: int, num_chunks: int = 1) -> float:

@@ -1,7 +1,7 @@
 """One training step, simulated: kernels and exchange on a pipeline schedule, and every replica waiting for the slowest.
 
-Replicas of a data-parallel group do the same work, so one is played for all; only stragglers tell them apart,
-and then only those that could be the slowest are played.
+Replicas of a data-parallel group do the same work, so one is simulated for all; only stragglers tell them apart,
+and then only those that could be the slowest are simulated.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
+from datahall.scenario.training import Stragglers
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
-from datahall.training.pipeline.simulate import Played, simulate
-from datahall.training.pipeline.straggler import Stragglers, stage_speeds
+from datahall.training.pipeline.simulate import Simulated, simulate
+from datahall.training.pipeline.straggler import stage_speeds
 from datahall.training.step.framework import Framework
 from datahall.training.step.stage_work import StageWork, stage_work
 from datahall.training.step.step import Job, StepTimes, step_times
@@ -82,15 +83,38 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     plan: Schedule
     stages: StageWork
     closed: StepTimes
-    played: Played  # a replica without stragglers
-    slowest: Played  # the replica that everyone waited for in the first step
+    alone: Simulated  # a replica without stragglers
+    slowest: Simulated  # the replica that everyone waited for in the first step
     steps_s: Floats  # each step drawn; one where nothing is left to chance
-    num_played: int  # replicas played, all steps together
+    num_simulated: int  # replicas, all steps together
 
     @property
     def step_s(self) -> float:
         """Mean over the steps drawn."""
         return float(self.steps_s.mean())
+
+    @property
+    def spread_s(self) -> tuple[float, float]:
+        """Between which of the steps drawn eight of ten lie."""
+        low, high = np.quantile(self.steps_s, [0.1, 0.9])
+        return float(low), float(high)
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each stage."""
+        layers = self.stages.layers[self.plan.position]
+        return tuple(layers.reshape(self.plan.num_stages, self.plan.num_chunks).sum(axis=1).tolist())
+
+    @property
+    def in_flight(self) -> tuple[float, ...]:
+        """By stage: micro-batches whose activations are held at the fullest moment."""
+        held = self.plan.in_flight() * self.plan.num_stages / self.plan.num_parts  # chunks to micro-batches
+        return tuple(held.tolist())
+
+    @property
+    def exposed_s(self) -> float:
+        """Exchange that nothing hides."""
+        return self.parts.exchange_s + self.parts.messages_s + self.parts.data_s
 
     @property
     def tokens_per_s(self) -> float:
@@ -125,13 +149,13 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kernels_s = layers * sum(stages.layer.kernels_s)
         kernels_s += ends[0] * sum(stages.first.kernels_s) + ends[1] * sum(stages.last.kernels_s)
         exchange_s = layers * sum(stages.layer.exchange_s)
-        busy_s, free_s = float(self.played.busy_s[stage]), self.played.kernels_s
+        busy_s, free_s = float(self.alone.busy_s[stage]), self.alone.kernels_s
         messages_s = self._num_messages(stage) * stages.work.blocked_s
-        opened_s = float(self.played.start_s[:, 0].min())
-        data_s = opened_s + self.played.makespan_s - free_s + self.data_exposed_s
+        opened_s = float(self.alone.start_s[:, 0].min())
+        data_s = opened_s + self.alone.makespan_s - free_s + self.data_exposed_s
         optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
         offload_s = float(closed.offload_s[0])
-        alone_s = self.played.makespan_s + self.data_exposed_s + optimizer_s + offload_s + fixed_s
+        alone_s = self.alone.makespan_s + self.data_exposed_s + optimizer_s + offload_s + fixed_s
         return Parts(
             kernels_s=kernels_s,
             redone_s=layers * stages.layer.redone_s,
@@ -238,7 +262,7 @@ def simulate_step(
     seed: int = 0,
     num_steps: int = NUM_STEPS,
 ) -> Execution:
-    """Play a step; `order` is a schedule's name (default 1F1B, interleaved where there are virtual stages).
+    """Simulate a step; `order` is a schedule's name (default 1F1B, interleaved where there are virtual stages).
 
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
@@ -246,19 +270,23 @@ def simulate_step(
     stragglers.check()
     name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
     if name == "interleaved" and layout.vpp == 1 and layout.pp > 1:
-        raise ScenarioError("interleaved stages need at least two chunks each", hint="--vpp 2 or more")
+        raise ScenarioError(
+            "interleaved stages need at least two chunks each",
+            field="vpp",
+            hint=f"{option('vpp', 2)} or more",
+        )
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)
     stages = stage_work(job, cluster, layout, framework, plan, closed)
-    played = simulate(plan, stages.work)
+    alone = simulate(plan, stages.work)
     twice = 2.0 if name == "dualpipe" else 1.0
     once_s = float(closed.optimizer_s[0] + closed.offload_s[0] + closed.fixed_s[0])
     rest_s = twice * float(closed.data_s[0]) + once_s
     growth = (
         1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
     )
-    steps_s, slowest, num_played = [], played, 1
+    steps_s, slowest, num_simulated = [], alone, 1
     for step in range(num_steps if stragglers.jitter_fraction else 1):
         speeds = stage_speeds(
             stragglers,
@@ -269,8 +297,8 @@ def simulate_step(
             seed=seed,
             step=step,
         )
-        worst, count = _slowest_replica(plan, stages, played, speeds)
-        num_played += count
+        worst, count = _slowest_replica(plan, stages, alone, speeds)
+        num_simulated += count
         slowest = worst if step == 0 else slowest
         steps_s.append((worst.makespan_s + rest_s) * growth)
     return Execution(
@@ -282,18 +310,20 @@ def simulate_step(
         plan=plan,
         stages=stages,
         closed=closed,
-        played=played,
+        alone=alone,
         slowest=slowest,
         steps_s=np.array(steps_s),
-        num_played=num_played,
+        num_simulated=num_simulated,
     )
 
 
-def _slowest_replica(plan: Schedule, stages: StageWork, alone: Played, speeds: Floats) -> tuple[Played, int]:
+def _slowest_replica(
+    plan: Schedule, stages: StageWork, alone: Simulated, speeds: Floats
+) -> tuple[Simulated, int]:
     """The replica that ends last.
 
     A replica whose slowest stage takes f times as long ends before f times the replica without stragglers, so
-    replicas are played from the highest bound down until no bound is above the slowest found.
+    replicas are simulated from the highest bound down until no bound is above the slowest found.
     """
     distinct = np.unique(speeds, axis=0)
     bounds = alone.makespan_s * np.maximum(1.0, distinct.max(axis=1))

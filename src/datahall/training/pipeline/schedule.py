@@ -7,13 +7,13 @@ from place to place and backward the other way; a stage does its slots strictly 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError, UnknownNameError
+from datahall.errors import ScenarioError, UnknownNameError, option
+from datahall.scenario.words import SCHEDULES
 from datahall.training.pipeline.orders import (
     FULL,
     B,
@@ -27,8 +27,6 @@ from datahall.training.pipeline.orders import (
     zero_bubble,
 )
 
-Name = Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"]
-NAMES: tuple[Name, ...] = get_args(Name)
 EMPTY = -1  # kind of a slot beyond a stage's last
 NOWHERE = -1
 
@@ -81,9 +79,11 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     >>> one.in_flight().tolist(), one.kind.shape
     ([4, 3, 2, 1], (4, 16))
     """
-    if name not in NAMES:
-        raise UnknownNameError("schedule", name, NAMES, hint=f"schedules: {', '.join(NAMES)}")
-    _check_counts(name, num_stages, num_micro, num_chunks)
+    if name not in SCHEDULES:
+        raise UnknownNameError(
+            "schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}", field="schedule"
+        )
+    check_counts(name, num_stages, num_micro, num_chunks)
     make: dict[str, Callable[[], list[list[Row]]]] = {
         "gpipe": lambda: gpipe(num_stages, num_micro),
         "1f1b": lambda: one_forward_one_backward(num_stages, num_micro),
@@ -95,13 +95,16 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     return from_rows(name, make[name](), num_micro, position)
 
 
-def _check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) -> None:
+def check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) -> None:
+    """Refuse numbers of stages, micro-batches and chunks that a schedule cannot have."""
     for what, number in (("stages", num_stages), ("micro-batches", num_micro), ("chunks", num_chunks)):
         if number < 1:
             raise ScenarioError(f"{number} {what}: a schedule needs at least 1")
     if num_chunks > 1 and name != "interleaved":
         raise ScenarioError(
-            f"{name} gives a stage one chunk, not {num_chunks}", hint="--schedule interleaved, or --vpp 1"
+            f"{name} gives a stage one chunk, not {num_chunks}",
+            field="schedule",
+            hint=f"{option('schedule', 'interleaved')}, or {option('vpp', 1)}",
         )
     if name == "interleaved" and num_chunks > 1 and num_micro % num_stages:
         near = (
@@ -109,11 +112,13 @@ def _check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) -
         )
         raise ScenarioError(
             f"interleaved chunks need micro-batches in multiples of the {num_stages} stages; there are {num_micro}",
-            hint=f"{near} micro-batches would do; so would --vpp 1",
+            field="vpp",
+            hint=f"{near} micro-batches would do; so would {option('vpp', 1)}",
         )
     if name == "dualpipe" and (num_stages % 2 or num_micro % 2 or num_micro < 2 * num_stages):
         raise ScenarioError(
             f"DualPipe runs {num_micro} micro-batches on {num_stages} stages from both ends",
+            field="schedule",
             hint="it needs even stages and an even number of micro-batches, at least two for each stage",
         )
 

@@ -1,4 +1,4 @@
-"""A step of a pipeline, played piece by piece.
+"""A step of a pipeline, simulated piece by piece.
 
 Each stage does its slots in order, so a piece of work starts when its stage is free and its input has come:
 
@@ -23,7 +23,7 @@ from datahall.training.pipeline.orders import FULL, B, F, W
 from datahall.training.pipeline.schedule import EMPTY, Schedule
 
 Floats = NDArray[np.float64]
-SMALL = 2_000  # slots that the interpreter plays sooner than a compiler is loaded
+SMALL = 2_000  # slots that the interpreter works off sooner than a compiler is loaded
 KIND_NAMES = {
     F: "forward",
     B: "backward, input",
@@ -50,7 +50,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     beside_ratio: float = 1.0  # kernels beside a collective over kernels alone
 
 
-class Played(msgspec.Struct, frozen=True, kw_only=True):
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
     """When everything happened.  Columns are by stage, or stage × slot."""
 
     plan: Schedule
@@ -79,14 +79,30 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
         doubled[:, 1:] = self.plan.joined[:, :-1]
         return np.asarray(np.where(doubled, 0.0, own).sum(axis=1))
 
+    def spent_s(self, *kinds: int) -> Floats:
+        """By stage: time in work of some kinds that ran alone."""
+        own = np.where(np.isin(self.plan.kind, kinds) & ~self._together, self.end_s - self.start_s, 0.0)
+        return np.asarray(own.sum(axis=1))
+
+    @property
+    def together_s(self) -> Floats:
+        """By stage: time in which a forward and a backward ran as one."""
+        return np.asarray(np.where(self.plan.joined, self.end_s - self.start_s, 0.0).sum(axis=1))
+
+    @property
+    def _together(self) -> NDArray[np.bool_]:
+        second = np.zeros_like(self.plan.joined)
+        second[:, 1:] = self.plan.joined[:, :-1]
+        return np.asarray(self.plan.joined | second)
+
     @property
     def idle_s(self) -> Floats:
         """By stage: the rest of the time until the last stage is done: bubble, and waiting for messages."""
         return self.kernels_s - self.busy_s
 
 
-def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_runs: int = 1) -> Played:
-    """Play a schedule; `speed` multiplies the work of each stage (1.1 is a tenth slower).
+def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_runs: int = 1) -> Simulated:
+    """Simulate a schedule; `speed` multiplies the work of each stage (1.1 is a tenth slower).
 
     `num_runs` is how many such runs are to come: many pay for the compiler where one does not.
     """
@@ -107,7 +123,7 @@ def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_run
     )  # fmt: skip
     if num_left:
         raise ValueError(f"{plan.name}: {num_left} pieces of work wait for each other in a circle")
-    return Played(
+    return Simulated(
         plan=plan,
         start_s=start_s,
         end_s=end_s,
@@ -232,9 +248,9 @@ def _play(
 play = Kernel(_play, compile_s=4.0)
 
 
-def timeline(played: Played, work: Work) -> Trace:
+def timeline(run: Simulated, work: Work) -> Trace:
     """Every piece of work on its stage's track, and collectives on a track beside it, for Perfetto."""
-    plan = played.plan
+    plan = run.plan
     stages, slots = np.nonzero(plan.kind != EMPTY)
     places = np.arange(plan.before.size)
     gathers, reduces = places[work.gather_s > 0], places[work.reduce_s > 0]
@@ -247,15 +263,15 @@ def timeline(played: Played, work: Work) -> Trace:
         rows[num - reduces.size :],
     )
     own["time_s"], own["duration_s"] = (
-        played.start_s[stages, slots],
-        (played.end_s - played.start_s)[stages, slots],
+        run.start_s[stages, slots],
+        (run.end_s - run.start_s)[stages, slots],
     )
     own["kind"], own["a"] = plan.kind[stages, slots], 2 * stages
     own["b"], own["x"] = plan.micro[stages, slots], plan.chunk[stages, slots]
-    gather_start_s = played.gathered_s - work.gather_s
+    gather_start_s = run.gathered_s - work.gather_s
     for part, which, kind, from_s, until_s in (
-        (first, gathers, 4, gather_start_s, played.gathered_s),
-        (last, reduces, 5, played.reduce_start_s, played.reduced_s),
+        (first, gathers, 4, gather_start_s, run.gathered_s),
+        (last, reduces, 5, run.reduce_start_s, run.reduced_s),
     ):
         part["time_s"], part["duration_s"] = from_s[which], (until_s - from_s)[which]
         part["kind"], part["a"] = kind, 2 * (which // plan.num_chunks) + 1

@@ -1,5 +1,6 @@
 """The slowest of many: what a step that waits for everyone loses to jitter and to slow hosts.
 
+Who is slow is declared in `scenario/training.py`.
 Jitter is drawn anew each step; a slow host is slow in every step until it is replaced.
 """
 
@@ -8,44 +9,16 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.compiled import Kernel
-from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.events.draws import normal_quantile
+from datahall.scenario.training import Stragglers
 
 Floats = NDArray[np.float64]
 SMALL = 2_000  # draws that the interpreter makes sooner than a compiler is loaded
-
-
-class Stragglers(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is slow: a share of hosts by so much, always; and every chip by chance, anew in each step."""
-
-    slow_hosts_fraction: float = 0.0
-    slow_by_fraction: float = 0.1
-    jitter_fraction: float = 0.0  # standard deviation of a chip's time for the same work
-
-    @property
-    def any(self) -> bool:
-        return self.slow_hosts_fraction > 0 or self.jitter_fraction > 0
-
-    def check(self) -> None:
-        """Refuse shares that are none."""
-        if not 0.0 <= self.slow_hosts_fraction <= 1.0:
-            raise ScenarioError(
-                f"{self.slow_hosts_fraction:g} of the hosts cannot be slow",
-                hint='a share of them, e.g. "0.5 %"',
-            )
-        if not 0.0 <= self.slow_by_fraction < math.inf:
-            raise ScenarioError(f"a host cannot be slow by {self.slow_by_fraction:g}", hint='e.g. "10 %"')
-        if not 0.0 <= self.jitter_fraction <= 0.5:
-            raise ScenarioError(
-                f"jitter of {self.jitter_fraction:g} is not a small deviation",
-                hint="a standard deviation over the mean of at most 50 %",
-            )
 
 
 def gaussian_excess(num_ranks: float, deviation: float = 1.0) -> float:

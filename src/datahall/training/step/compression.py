@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
-from datahall.training.layout.choices import COMPRESSIONS
+from datahall.scenario.words import COMPRESSIONS
 
 SGD_RANK = 4.0  # of PowerSGD's two factors; its authors' middle choice
 BLOCK = 128.0  # values that share one fp32 scale
@@ -67,7 +67,9 @@ METHODS: Mapping[str, Compression] = MappingProxyType(
 def compression(name: str) -> Compression | None:
     """A method by name; None for "none"."""
     if name not in COMPRESSIONS:
-        raise UnknownNameError("compression", name, COMPRESSIONS, hint=f"one of {', '.join(COMPRESSIONS)}")
+        raise UnknownNameError(
+            "compression", name, COMPRESSIONS, hint=f"one of {', '.join(COMPRESSIONS)}", field="compress"
+        )
     return METHODS.get(name)
 
 

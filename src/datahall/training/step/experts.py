@@ -22,14 +22,14 @@ import numpy as np
 
 from datahall.silicon.kernel import KernelTime
 from datahall.training.step.communication import group_times
-from datahall.training.step.micro_batch import ExpertSharding
+from datahall.training.step.micro_batch import ExpertSharding, sharding_of
 from datahall.workload.expert_load import evenly_routed
 from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.model import Moe
     from datahall.cluster.cluster import Cluster
-    from datahall.training.layout.layout import Column, Space
+    from datahall.training.layout.layout import Column, Layout, Space
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
@@ -97,6 +97,11 @@ def busiest_load(job: Job, sharding: ExpertSharding, batch: Number) -> Column:
         return np.where(ranks > 1, np.minimum(job.imbalance, ranks), 1.0)
     tokens = job.seq * batch / sharding.cp * np.maximum(1.0, sharding.expert_groups)
     return evenly_routed(tokens, job.model.moe.num_experts, job.model.moe.top_k, ranks)
+
+
+def layout_load(job: Job, layout: Layout) -> float:
+    """The busiest load of one layout."""
+    return float(np.ravel(busiest_load(job, sharding_of(layout), float(layout.micro_batch)))[0])
 
 
 def places_reached(

@@ -72,5 +72,7 @@ def framework(name: str) -> Framework:
     """One preset; an unknown name is an error with the nearest ones."""
     known = frameworks()
     if name not in known:
-        raise UnknownNameError("framework", name, known, hint=f"frameworks: {', '.join(known)}")
+        raise UnknownNameError(
+            "framework", name, known, hint=f"frameworks: {', '.join(known)}", field="framework"
+        )
     return known[name]

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Layer, Model
-from datahall.training.layout.choices import RECOMPUTES, module_names
+from datahall.scenario.words import RECOMPUTES
+from datahall.training.layout.codes import module_names
 from datahall.training.layout.layout import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.micro_batch import ExpertSharding, dropped_tensors

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Layer, Model
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.scenario.words import SCHEDULES
 from datahall.training.layout.layout import Column, Space
-from datahall.training.pipeline.schedule import NAMES
 
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 
@@ -161,8 +161,10 @@ def in_flight(
     >>> in_flight("1f1b", np.array([32.0]), 8, 1, 0), in_flight("1f1b", np.array([32.0]), 8, 4, 0)
     (array([8.]), array([9.75]))
     """
-    if schedule not in NAMES:
-        raise UnknownNameError("schedule", schedule, NAMES, hint=f"one of {', '.join(NAMES)}")
+    if schedule not in SCHEDULES:
+        raise UnknownNameError(
+            "schedule", schedule, SCHEDULES, hint=f"one of {', '.join(SCHEDULES)}", field="schedule"
+        )
     plain = np.asarray(pp - stage, dtype=np.float64)
     dealt = (2.0 * (plain - 1.0) + (vpp - 1.0) * pp + 1.0) / vpp
     either = np.where(np.asarray(vpp) > 1, dealt, plain)

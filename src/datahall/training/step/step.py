@@ -18,10 +18,11 @@ import numpy as np
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
-from datahall.training.layout.choices import CONTEXTS, RECOMPUTES, module_names
+from datahall.training.layout.codes import module_names
 from datahall.training.layout.layout import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
@@ -208,22 +209,28 @@ CONTEXT_EXPOSED = 0.3
 
 
 def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s].
+    """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s]."""
+    return layer_reduction(job, cluster, space, framework) + context_exchange(job, cluster, space)
 
-    Tensor parallelism all-reduces after each of the two blocks, forward and backward, and again forward where that is
-    recomputed; context parallelism passes every key and value by once forward and twice backward.
-    """
+
+def layer_reduction(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
+    """Exposed tensor-parallel exchange of one layer and micro-batch [s]: an all-reduce after each of the two blocks,
+    forward and backward, and again forward where that is recomputed."""
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / space.cp
-    full = space.recompute == RECOMPUTES.index("full")
     reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
+    times = np.where(space.recompute == RECOMPUTES.index("full"), 6.0, 4.0)
+    return _with_expert_groups(job, cluster, space, framework, times * reduced_s * framework.tensor_exposed)
+
+
+def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Exposed context-parallel exchange of one layer and micro-batch [s]: every key and value is passed by once forward
+    and twice backward, or heads are exchanged for tokens."""
+    full = space.recompute == RECOMPUTES.index("full")
     kept = 4.0 * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
     passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
-    tensor_s = np.where(full, 6.0, 4.0) * reduced_s * framework.tensor_exposed
-    tensor_s = _with_expert_groups(job, cluster, space, framework, tensor_s)
     ring_s = np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
-    return tensor_s + np.where(
-        space.context == CONTEXTS.index("ring"), ring_s, head_exchange(job, cluster, space)
-    )
+    ring = space.context == CONTEXT_EXCHANGES.index("ring")
+    return np.where(ring, ring_s, head_exchange(job, cluster, space))
 
 
 def _with_expert_groups(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from datahall.cluster.cluster import cluster_of
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, option
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options
 from datahall.training.memory.peak import least_state_bytes
 from datahall.training.memory.remedy import least_bytes, why_not
+from datahall.training.setup import Machine
 from datahall.units import fmt
 
 MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
@@ -32,7 +32,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     headroom_bytes: float
 
 
-def no_room(found: Search) -> InfeasibleError:
+def fits_nowhere(found: Search, machine: Machine) -> InfeasibleError:
     """Nothing fits: the layout that comes nearest, what it lacks, and the smallest changes that are enough."""
     job, cluster, memory = found.job, found.cluster, found.memory
     layout = found.space.row(least_bytes(memory))
@@ -43,21 +43,23 @@ def no_room(found: Search) -> InfeasibleError:
         f"{job.model.name} fits {cluster.num_chips:,} × {cluster.chip.name} in none of {len(found.space):,} layouts: "
         f"the leanest ({layout.words}) lacks {fmt(shortage.over_bytes, 'bytes', 3)} per chip",
         where=f"memory: {shortage.sentence}; state alone is {fmt(state, 'bytes', 3)} per chip if spread evenly",
-        hint=f"{_changes(found)}; or a leaner state (--state pure-bf16), a shorter --seq, a chip with more memory",
+        field="chips",
+        hint=f"{_changes(found, machine)}; or a leaner state ({option('state', 'pure-bf16')}), a shorter "
+        f"{option('seq')}, a chip with more memory",
     )
 
 
-def _changes(found: Search) -> str:
+def _changes(found: Search, machine: Machine) -> str:
     """The cheapest change on these chips, and on more."""
     said = []
     outside = on_the_host(found)
     if outside is not None:
         said.append(
-            f"--offload {','.join(outside.layout.offload)} ({outside.layout.words}; step "
+            f"{option('offload', ','.join(outside.layout.offload))} ({outside.layout.words}; step "
             f"{fmt(outside.step_s, 's', 3)}, {fmt(outside.headroom_bytes, 'bytes', 3)} free)"
         )
-    if enough := chips_that_hold(found):
-        said.append(f"{enough:,} chips")
+    if enough := chips_that_hold(found, machine):
+        said.append(option("chips", enough))
     return (
         f"cheapest change: {' or '.join(said)}"
         if said
@@ -80,13 +82,10 @@ def on_the_host(found: Search) -> Outside | None:
     )
 
 
-def chips_that_hold(found: Search) -> int:
-    """The fewest chips, doubling, on which some layout fits; 0 where none does."""
+def chips_that_hold(found: Search, machine: Machine) -> int:
+    """The fewest chips of the same machine, doubling, on which some layout fits; 0 where none does."""
     for doubling in range(1, MOST_DOUBLINGS + 1):
         num_chips = found.cluster.num_chips << doubling
-        wider = search(
-            found.job, cluster_of(found.cluster.chip, num_chips), found.framework, books=found.books
-        )
-        if wider.num_fitting:
+        if search(found.job, machine(num_chips), found.framework, books=found.books).num_fitting:
             return num_chips
     return 0

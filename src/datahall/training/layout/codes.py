@@ -1,22 +1,10 @@
-"""The words of a layout that are not numbers: what is recomputed, exchanged, compressed and moved out."""
+"""The words of a layout as numbers, for the columns of a space: what is recomputed, and what is moved out where to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
-from datahall.workload.memory.activation import Recompute
-
-Context = Literal["ring", "all-to-all"]
-RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
-# ring: keys and values pass by; all-to-all: each chip gets whole sequences of some heads (DeepSpeed Ulysses)
-CONTEXTS: tuple[Context, ...] = ("ring", "all-to-all")
-# what selective recomputation may run again, in Megatron-LM's words
-MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
-COMPRESSIONS = ("none", "bf16", "fp8", "1-bit", "power-sgd")
-# what may leave a chip's memory, and where to
-OFFLOADS = ("optimizer", "parameters", "activations")
-TIERS = ("host", "nvme")
+from datahall.scenario.words import MODULES, OFFLOADS, TIERS
 
 
 def module_bits(modules: Iterable[str]) -> int:

@@ -1,0 +1,81 @@
+"""What a training plan trades: chips against time, and this machine against one somewhat different; closed form."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from datahall.planner.training_candidate import Candidate, closed_form
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Search, machine_sensitivity, pareto, search
+from datahall.training.setup import Machine
+
+
+class MachineChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The chosen layout on a somewhat different machine, and who is then the fastest of the best cuts."""
+
+    change: str
+    step_s: float
+    difference_fraction: float  # from the step on the machine as it is
+    fastest: Layout
+    same: bool  # whether the chosen layout still is
+
+
+class OnChips(msgspec.Struct, frozen=True, kw_only=True):
+    """The run on another number of chips."""
+
+    candidate: Candidate
+    duration_s: float
+    chip_hours: float
+    beaten: bool  # fewer chips are as fast
+    chosen: bool = False
+
+
+def machine_changes(found: Search, place: int) -> tuple[MachineChange, ...]:
+    """What a slower or faster network and a smaller or larger domain would do."""
+    chosen = found.layout(place)
+    now_s = float(found.step_s[found.order[place]])
+    return tuple(
+        MachineChange(
+            change=change,
+            step_s=step_s,
+            difference_fraction=step_s / now_s - 1.0,
+            fastest=fastest,
+            same=fastest == chosen,
+        )
+        for change, step_s, fastest in machine_sensitivity(found, place)
+    )
+
+
+def chips_against_time(
+    found: Search,
+    machine: Machine,
+    chosen: Candidate,
+    num_steps: int,
+    *,
+    halvings: int = 2,
+    doublings: int = 1,
+) -> tuple[OnChips, ...]:
+    """The same run on fewer and on more chips of the same machine, those left out on which nothing fits or divides.
+
+    Fewest chips first, the chosen candidate among them.
+    """
+    rows = [chosen]
+    for power in (power for power in range(-halvings, doublings + 1) if power):
+        count = chosen.num_chips * 2**power
+        if count == int(count):
+            there = search(found.job, machine(int(count)), found.framework, books=found.books)
+            rows += [closed_form(there, 0)] if there.num_fitting else []
+    rows.sort(key=lambda one: one.num_chips)
+    times_s = [num_steps * one.closed_step_s for one in rows]
+    kept = set(pareto(np.array([float(one.num_chips) for one in rows]), np.array(times_s)).tolist())
+    return tuple(
+        OnChips(
+            candidate=one,
+            duration_s=time_s,
+            chip_hours=time_s / 3600.0 * one.num_chips,
+            beaten=place not in kept,
+            chosen=one is chosen,
+        )
+        for place, (one, time_s) in enumerate(zip(rows, times_s, strict=True))
+    )

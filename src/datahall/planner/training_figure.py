@@ -1,0 +1,22 @@
+"""The time of a training run as a figure that can be opened: steps × step."""
+
+from __future__ import annotations
+
+from datahall.breakdown import Breakdown, ceiling, given, product, quotient
+from datahall.planner.train import TrainingPlan
+from datahall.training.pipeline.figure import step_figure
+
+
+def run_figure(plan: TrainingPlan) -> Breakdown:
+    """How long all steps take, with the band of a step."""
+    assert plan.chosen.execution is not None
+    job = plan.job
+    once = product(
+        "tokens of a step",
+        [given("global batch", job.global_batch, "count"), given("tokens of a sequence", job.seq, "count")],
+        "tokens",
+    )
+    steps = ceiling(
+        "steps", quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens"), once, "count")
+    )
+    return product("time of the run", [steps, step_figure(plan.chosen.execution)], "s")

@@ -1,0 +1,37 @@
+"""A training run as somebody asks for a plan of it: on so many chips, or by a deadline."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.errors import ScenarioError, option
+from datahall.planner.train import TrainingPlan, plan_by_deadline, plan_on_chips
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.training import TrainingJob, TrainingLayout
+from datahall.training.layout.space import WIDE
+from datahall.training.setup import framework_of, job_of, machine_of
+
+
+def plan_training(scenario: Scenario) -> TrainingPlan:
+    """The plan that a scenario asks for; what it may offload is weighed beside keeping all on the chips."""
+    asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
+    if (num_chips is None) == (asked.deadline_s is None):
+        raise ScenarioError(
+            "say either how many chips there are or when it must be done",
+            field="chips",
+            hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
+        )
+    assert asked.num_tokens is not None
+    job, machine = job_of(scenario), machine_of(scenario)
+    framework, books = framework_of(scenario)
+    offload = scenario.one(TrainingLayout).offload
+    options = msgspec.structs.replace(WIDE, offload=((), offload)) if offload else WIDE
+    if num_chips is not None:
+        return plan_on_chips(
+            job, machine, num_chips, asked.num_tokens, framework, books=books, options=options
+        )
+    assert asked.deadline_s is not None
+    return plan_by_deadline(
+        job, machine, asked.deadline_s, asked.num_tokens, framework, books=books, options=options
+    )

@@ -1,0 +1,45 @@
+"""The layout that somebody asks for: what was said, under it what their file says, under that what is usual."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.catalog.entries.model import Model
+from datahall.scenario.training import TrainingLayout
+from datahall.training.layout.file import LayoutFile
+from datahall.training.layout.layout import Layout
+
+NAMED = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard", "context")
+
+
+def layout_of(
+    asked: TrainingLayout, model: Model, *, file: LayoutFile | None = None, num_chips: int | None = None
+) -> Layout:
+    """The layout on so many chips; without their number, on as few as its degrees need.
+
+    Data parallelism that neither was said nor stands in the file takes the chips left over.
+    """
+    layout = named_layout(file.layout if file is not None else Layout(), asked)
+    if asked.dp is None and not (file is not None and file.states_dp):
+        group = layout.tp * layout.pp * layout.cp
+        fewest = layout.ep // (layout.tp * layout.cp)
+        replicas = fewest if num_chips is None else num_chips // group
+        layout = msgspec.structs.replace(layout, dp=max(1, replicas))
+    return layout if file is None else file.finished(layout, model)
+
+
+def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
+    """A layout with what was said in place of its own.
+
+    >>> named_layout(Layout(tp=8, zero=0), TrainingLayout(tp=4, modules=("mlp",))).words
+    'tp 4, mb 1, recompute mlp'
+    """
+    said: dict[str, object] = {name: getattr(asked, name) for name in NAMED}
+    said |= {"compression": asked.compress, "recompute": asked.recompute}
+    said |= {name: getattr(asked, name) or None for name in ("split", "offload", "modules")}
+    given = {name: value for name, value in said.items() if value is not None}
+    if "modules" in given:
+        given["recompute"] = "selective" if given.get("recompute", "none") == "none" else given["recompute"]
+    elif "recompute" in given:
+        given["modules"] = ()
+    return msgspec.structs.replace(layout, **given)

@@ -1,0 +1,84 @@
+"""Leaves of training's figures: facts of the model and the chip, rates that collectives reach."""
+
+from __future__ import annotations
+
+from datahall.breakdown import Breakdown, Source, assumed, fact, fitted, given, product, quotient
+from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.model import Model
+from datahall.fabric.collectives.system import System
+
+
+def model_sources(model: Model) -> tuple[Source, ...]:
+    """Where the dimensions of a model are from; nothing where a person brought its config.json."""
+    found = (model.facts.get(name) for name in ("hidden", "num_layers", "published_parameters"))
+    return tuple(dict.fromkeys(one.source for one in found if one is not None))
+
+
+def of_model(model: Model, name: str, value: float, unit: str = "count", note: str = "") -> Breakdown:
+    """What follows from the dimensions of a model: a fact of the catalogue, or the input of who brought a config."""
+    sources = model_sources(model)
+    return (
+        fact(name, value, unit, *sources, note=note)
+        if sources
+        else given(name, value, unit, note or "config.json")
+    )
+
+
+def of_chip(chip: Chip, name: str, value: float, unit: str, shown: str = "") -> Breakdown:
+    """A fact of a chip; a value that its entry derives says so."""
+    known = chip.facts.get(name)
+    if known is None or known.value != value:
+        return assumed(shown or name.replace("_", " "), value, unit, f"of {chip.title}, derived in its entry")
+    return fact(shown or known.label, value, unit, known.source, note=known.note)
+
+
+def bandwidth(chip: Chip) -> Breakdown:
+    """The memory bandwidth of a chip."""
+    return of_chip(chip, "memory_bytes_per_s", chip.memory_bytes_per_s, "bytes_per_s")
+
+
+def dense_peak(chip: Chip, precision: str) -> Breakdown:
+    """The dense peak of a chip in a format."""
+    return of_chip(
+        chip,
+        f"peak.{canonical_precision(precision)}",
+        chip.peak(precision),
+        "flop_per_s",
+        f"dense {precision} peak",
+    )
+
+
+def part_of_bandwidth(chip: Chip, share: float, why: str) -> Breakdown:
+    """The bandwidth that streaming work reaches."""
+    reached = assumed("share of it that streams reach", share, "fraction", why)
+    return product("bandwidth reached", [bandwidth(chip), reached], "bytes_per_s")
+
+
+def exchange_time(
+    name: str, moved: Breakdown, time_s: float, system: System, chip: Chip, num_ranks: float, stride: float
+) -> Breakdown:
+    """What moving some bytes in a group takes: bytes over what the group's collective makes of a chip's link."""
+    near = num_ranks * stride <= system.num_domain
+    if near or system.nic_bytes_per_s <= 0:
+        link = of_chip(chip, "scale_up_bytes_per_s", system.scale_up_bytes_per_s, "bytes_per_s")
+        on, source = system.inside.fitted_on, system.inside.source
+    else:
+        link = _nic(system, chip)
+        across = system.across
+        on = across.fitted_on if across is not None else system.inside.fitted_on
+        source = across.source if across is not None else system.inside.source
+    share = fitted(
+        f"what collectives of {num_ranks:,.0f} make of the link",
+        moved.value / time_s / link.value,
+        "ratio",
+        on,
+        source,
+    )
+    return quotient(name, moved, product("rate of the exchange", [link, share], "bytes_per_s"), "s")
+
+
+def _nic(system: System, chip: Chip) -> Breakdown:
+    known = chip.facts.get("nic_bytes_per_s")
+    if known is not None and known.value == system.nic_bytes_per_s:
+        return fact(known.label, known.value, "bytes_per_s", known.source, note=known.note)
+    return given("network of a chip, one way", system.nic_bytes_per_s, "bytes_per_s")

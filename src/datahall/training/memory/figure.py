@@ -1,0 +1,325 @@
+"""Memory of one chip of a stage as a figure that can be opened: state, activations, the moment at work, the rest.
+
+memory = (state + activations + at work + buffers) · (1 + slack) + communicators + context
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, product, quotient, total
+from datahall.catalog.entries.model import Layer
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.leaf import of_model
+from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
+from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
+from datahall.training.memory.tensors import kept_tensors
+from datahall.training.step.compression import kept_column
+from datahall.training.step.shard import COPY_BYTES, ShardBytes, placeholder_values, shard_bytes
+from datahall.training.step.step import Job
+from datahall.workload.memory.state import RECIPES
+from datahall.workload.parameters import layer_parameters
+
+ZERO_FROM = {"weights": 3, "gradients": 2, "optimizer states": 1}  # ZeRO stage that spreads each
+
+
+def memory_figure(
+    job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str, name: str
+) -> Breakdown:
+    """What takes the memory of a chip of a stage, down to the model's dimensions and the recipe of the state."""
+    made = _Stage(job, layout, stage, books, schedule)
+    allocated = total("allocated at the peak", made.parts())
+    slack = assumed(
+        "with what the allocator holds back",
+        1.0 + books.slack_fraction,
+        "ratio",
+        "reserved over allocated",
+        LOGGED,
+    )
+    reserved = product("reserved by the allocator", [allocated, slack], "bytes")
+    return total(name, [reserved, made.outside()])
+
+
+class _Stage:
+    """What the parts of a stage's memory are made from."""
+
+    def __init__(
+        self, job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str
+    ) -> None:
+        self.job, self.layout, self.stage, self.books, self.schedule = job, layout, stage, books, schedule
+        self.space = Space.of(layout)
+        self.shards: ShardBytes = shard_bytes(job, self.space, books)
+        self.recipe = next((key for key, one in RECIPES.items() if one == books.recipe), "of the framework")
+
+    def parts(self) -> list[Breakdown]:
+        """Everything that the allocator sees."""
+        memory = self.stage.memory
+        found = [self._weights(), self._gradients(), self._optimizer(), self._activations(), self._working()]
+        names = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes", "working_bytes")
+        values = [float(getattr(memory, name)[0]) for name in names]
+        if self.books.frees_gradients:  # the fuller of two moments of a step with one micro-batch
+            found = [
+                one if np.isclose(one.value, value, rtol=1e-9) else self._moment(one.name, value)
+                for one, value in zip(found, values, strict=True)
+            ]
+        return [one for one in (*found, self._buffers()) if one.value]
+
+    def _moment(self, name: str, value: float) -> Breakdown:
+        why = "at the fuller of two moments: the loss, when no gradient exists, or the end of backward, when all do"
+        return assumed(name, value, "bytes", why, LOGGED)
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def _dense(self) -> Breakdown:
+        """Parameters on the chip besides routed experts."""
+        model, run = self.job.model, self.stage.run
+        split = total(
+            "of its layers, split", [self._per_layer(kind, count, "sharded") for kind, count in run.layers]
+        )
+        parts = [
+            quotient(
+                "split over tensor parallelism", split, given("tp", self.layout.tp, "count"), "parameters"
+            )
+        ]
+        parts += [self._per_layer(kind, count, "replicated") for kind, count in run.layers]
+        if tables := float(num_tables(model, self.space, run)[0]):
+            rows = float(table_values(model, self.space, self.books)[0])
+            each = of_model(
+                model, "values of a table on the chip", rows, "parameters", "vocabulary, padded, × hidden"
+            )
+            parts.append(product("tables", [assumed("token table and head", tables, "count", "at the ends"), each],
+                                 "parameters"))  # fmt: skip
+        return self._twice(total("dense parameters", [one for one in parts if one.value]))
+
+    def _per_layer(self, kind: Layer, count: int, way: str) -> Breakdown:
+        model = self.job.model
+        each = of_model(
+            model, f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
+            f"{kind.mixer} attention, {kind.mlp} MLP" if kind.mixer != "none" else kind.mlp,
+        )  # fmt: skip
+        held = of_model(model, "layers of the stage", count, note="as the pipeline is cut")
+        return product(f"{way}, {kind.mlp} layers", [held, each], "parameters")
+
+    def _expert(self) -> Breakdown | None:
+        """Parameters of routed experts on the chip."""
+        run = self.stage.run
+        kinds = [self._per_layer(kind, count, "expert") for kind, count in run.layers if kind.mlp == "moe"]
+        if not kinds:
+            return None
+        ways = given("chips that hold all experts once", float(self.space.expert_ways[0]), "count")
+        whole = total("of its layers, routed", kinds)
+        return self._twice(quotient("expert parameters", whole, ways, "parameters"))
+
+    def _twice(self, held: Breakdown) -> Breakdown:
+        if self.schedule != "dualpipe":
+            return held
+        copies = assumed(
+            "stages of a chip", 2.0, "count", "DualPipe runs both directions, so a chip holds two stages"
+        )
+        return product(held.name, [copies, held], "parameters")
+
+    def _whole(self) -> Breakdown:
+        expert = self._expert()
+        return self._dense() if expert is None else total("parameters of the chip", [self._dense(), expert])
+
+    def _state(self, name: str, each: float) -> Breakdown:
+        """One part of the state under ZeRO."""
+        spread = self.layout.zero >= ZERO_FROM[name]
+        bytes_each = assumed("bytes of a parameter", each, "bytes", f"state recipe {self.recipe}")
+        parts = []
+        for held, sharers in (
+            (self._dense(), float(self.space.sharers[0])), (self._expert(), float(self.space.expert_sharers[0])),
+        ):  # fmt: skip
+            if held is not None and held.value:
+                ranks = given("ranks that share it", sharers, "count", f"ZeRO-{self.layout.zero}")
+                share = quotient(f"share of {held.name}", held, ranks, "parameters") if spread else held
+                parts.append(product(f"{name}, {held.name.partition(' ')[0]}", [share, bytes_each], "bytes"))
+        return parts[0].named(name) if len(parts) == 1 else total(name, parts)
+
+    def _gathered(self) -> Breakdown:
+        """Whole 16-bit weights of the layers at hand: two units of what is gathered at once."""
+        copy = assumed("bytes of a copy", COPY_BYTES, "bytes", "16 bits")
+        unit = float(unit_parameters(self.job.model, self.space, self.stage.run, self.books)[0])
+        largest = of_model(self.job.model, "parameters of the largest layer or table", unit, "parameters")
+        ahead = assumed("units at hand", 2.0, "count", "the one at work and the one fetched ahead")
+        least = [
+            product("all weights", [self._whole(), copy], "bytes"),
+            product("two units", [largest, ahead, copy], "bytes"),
+        ]
+        return minimum("gathered", least)
+
+    def _weights(self) -> Breakdown:
+        recipe, layout = self.books.recipe, self.layout
+        found = self._state("weights", recipe.weight)
+        if layout.zero >= 3 and self.space.sharers[0] > 1:
+            found = total("weights", [found.named("own share"), self._gathered()])
+        if self.space.offloaded("parameters")[0]:
+            found = minimum("weights", [found.named("all of them"), self._gathered()])
+        most = recipe.weight + (COPY_BYTES if recipe.weight > COPY_BYTES else 0.0)
+        return self._capped("weights", found, most)
+
+    def _capped(self, name: str, found: Breakdown, most: float) -> Breakdown:
+        """No more than the whole state of the chip."""
+        if self.layout.zero < 2 and not self.space.offloaded("parameters")[0]:
+            return found
+        cap = assumed("most bytes of a parameter", most, "bytes", "never more than all of it")
+        return minimum(name, [found.named("spread, with what is gathered"),
+                              product("unspread", [self._whole(), cap], "bytes")])  # fmt: skip
+
+    def _gradients(self) -> Breakdown:
+        recipe, books = self.books.recipe, self.books
+        if self.job.adapters_only:
+            return assumed("gradients", 0.0, "bytes", "the weights are frozen")
+        found = self._state("gradients", recipe.gradient)
+        if self.layout.zero >= 2 and self.space.sharers[0] > 1:
+            unit = float(unit_parameters(self.job.model, self.space, self.stage.run, books)[0])
+            each = assumed("bytes of a gradient", recipe.gradient, "bytes", f"state recipe {self.recipe}")
+            bucket = minimum(
+                "gradients in hand",
+                [
+                    self._whole(), of_model(self.job.model, "largest layer or table", unit, "parameters"),
+                    assumed("bucket", books.bucket_values, "parameters", "DeepSpeed's reduce_bucket_size"),
+                ],
+            )  # fmt: skip
+            found = total(
+                "gradients", [found.named("own share"), product("not yet spread", [bucket, each], "bytes")]
+            )
+        found = self._capped("gradients", found, recipe.gradient)
+        if error := float(kept_column(self.space.compression)[0]):
+            fed_back = assumed(
+                "bytes of an error", error, "bytes", "what compression feeds back in the next step"
+            )
+            kept = product("error of compression", [self._whole(), fed_back], "bytes")
+            found = total("gradients", [found.named("gradients themselves"), kept])
+        return found
+
+    def _optimizer(self) -> Breakdown:
+        if self.space.offloaded("optimizer")[0] or self.job.adapters_only:
+            where = "they lie outside the chip" if not self.job.adapters_only else "the weights are frozen"
+            return assumed("optimizer states", 0.0, "bytes", where)
+        return self._state("optimizer states", self.books.recipe.optimizer)
+
+    # -- activations -----------------------------------------------------------------------------------------------
+
+    def _tokens(self) -> Breakdown:
+        job, layout = self.job, self.layout
+        whole = product(
+            "tokens of a micro-batch",
+            [given("sequence", job.seq, "count"), given("micro-batch", layout.micro_batch, "count")],
+            "count",
+        )
+        if layout.cp == 1:
+            return whole
+        return quotient(
+            "tokens on a chip", whole, given("chips that share a sequence", layout.cp, "count"), "count"
+        )
+
+    def _layer(self, kind: Layer) -> Breakdown:
+        """What one layer keeps of one micro-batch."""
+        model, why = self.job.model, "format in which the framework keeps it"
+        per_token = self.job.seq * self.layout.micro_batch / self.layout.cp
+        tensors = [
+            product(
+                one.name.replace("_", " "),
+                [
+                    of_model(
+                        model, "values of a token on the chip", one.size_bytes / per_token / one.value_bytes
+                    ),
+                    assumed("bytes of a value", one.value_bytes, "bytes", why),
+                ],
+                "bytes",
+            )
+            for one in kept_tensors(self.job, self.layout, kind, self.books)
+        ]
+        kept = total("kept of a token", tensors)
+        return product(f"kept by a {kind.mlp} layer", [self._tokens(), kept], "bytes")
+
+    def _activations(self) -> Breakdown:
+        run, stage = self.stage.run, self.stage
+        kinds = [
+            product(f"{kind.mlp} layers", [of_model(self.job.model, "layers of the stage", count), self._layer(kind)],
+                    "bytes")
+            for kind, count in run.layers
+        ]  # fmt: skip
+        if not kinds:
+            return assumed("activations", 0.0, "bytes", "the stage has no layers")
+        flight = assumed(
+            "micro-batches in flight",
+            stage.num_in_flight,
+            "count",
+            f"closed form of {self.schedule} at stage {run.first}",
+        )
+        held = product("activations", [flight, total("kept of one micro-batch", kinds)], "bytes")
+        if not self.space.offloaded("activations")[0]:
+            return held
+        near = product(
+            "two layers",
+            [
+                assumed("layers at hand", 2.0, "count", "one on its way and the one at work"),
+                maximum("the largest layer", [self._layer(kind) for kind, _ in run.layers]),
+            ],
+            "bytes",
+        )
+        return minimum("activations", [held.named("all in flight"), near])
+
+    # -- at work, buffers and what the allocator does not see ----------------------------------------------------------
+
+    def _working(self) -> Breakdown:
+        moments = []
+        for kind, _ in self.stage.run.layers:
+            redone = float(self.shards.redone[kind][0])
+            hand = float(self.shards.in_hand[kind][0])
+            model = self.job.model
+            parts = [
+                of_model(
+                    model, "gradients and gathered inputs in hand", hand, "bytes", "at its widest moment"
+                )
+            ]
+            if redone:
+                parts.append(
+                    of_model(model, "brought back by recomputation", redone, "bytes", "when backward comes")
+                )
+            moments.append(total(f"backward of a {kind.mlp} layer", parts))
+        if self.stage.holds_head:
+            moments += self._head()
+        if not moments:
+            return assumed("loss and layer at work", 0.0, "bytes", "the stage has no layers")
+        return maximum("loss and layer at work", moments)
+
+    def _head(self) -> list[Breakdown]:
+        model, kind = self.job.model, f"{self.books.loss} cross-entropy"
+        loss = of_model(model, "loss, forward", float(self.shards.at_loss[0]), "bytes", kind)
+        backward = of_model(
+            model, "head, backward", float(self.shards.at_head[0]), "bytes", "logits and stream"
+        )
+        if not self.books.placeholders or self.job.adapters_only:
+            return [loss, backward]
+        values = float(table_values(model, self.space, self.books)[0])
+        copy = product(
+            "gradient of the head",
+            [of_model(model, "values of the head", values, "parameters"), self._copy()],
+            "bytes",
+        )
+        return [loss, total("head at work", [backward, copy])]
+
+    def _copy(self) -> Breakdown:
+        return assumed("bytes of a copy", COPY_BYTES, "bytes", "as it leaves a kernel", LOGGED)
+
+    def _buffers(self) -> Breakdown:
+        books = self.books
+        workspace = assumed("library workspaces", books.workspace_bytes, "bytes", "cuBLAS, buckets", LOGGED)
+        if not books.placeholders or self.job.adapters_only:
+            return total("buffers", [workspace])
+        values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))
+        shapes = of_model(self.job.model, "values of one weight of each shape", values, "parameters")
+        share = quotient("on the chip", shapes, given("tp", self.layout.tp, "count"), "parameters")
+        return total("buffers", [product("gradient placeholders", [share, self._copy()], "bytes"), workspace])
+
+    def outside(self) -> Breakdown:
+        """What the allocator does not see."""
+        books = self.books
+        context = assumed("context of the driver", books.context_bytes, "bytes", "with loaded kernels", USUAL)
+        groups = float(num_groups(self.space)[0])
+        each = assumed("buffers of a communicator", books.group_bytes, "bytes", "NCCL", USUAL)
+        used = given("groups with more than one rank", groups, "count")
+        return total("communicators and context", [product("communicators", [used, each], "bytes"), context])

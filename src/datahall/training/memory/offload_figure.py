@@ -1,0 +1,127 @@
+"""What a step waits for traffic to the host or to drives, as figures that can be opened."""
+
+from __future__ import annotations
+
+from datahall.breakdown import Breakdown, assumed, difference, fact, given, maximum, product, quotient, total
+from datahall.cluster.cluster import Cluster
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.leaf import of_model
+from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
+from datahall.training.memory.peak import micro_batches
+from datahall.training.step.framework import Framework
+from datahall.training.step.step import Job, chip_share
+
+NOTHING = assumed("nothing", 0.0, "s", "what is hidden does not show")
+
+
+def offload_figure(
+    job: Job, cluster: Cluster, layout: Layout, framework: Framework, slot_s: float
+) -> Breakdown | None:
+    """What the kernels do not hide of the traffic; None where nothing is moved out."""
+    if not layout.offload:
+        return None
+    space = Space.of(layout)
+    num_micro = micro_batches(job, space)
+    traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
+    host = _Outside(job, cluster, framework, space, traffic, slot_s)
+    parts = []
+    if host.place("optimizer"):
+        parts.append(host.optimizer())
+    if host.place("parameters") or host.place("activations"):
+        parts.append(host.every_micro_batch(float(num_micro[0])))
+    return total("traffic to the host", parts) if parts else None
+
+
+class _Outside:
+    def __init__(
+        self, job: Job, cluster: Cluster, framework: Framework, space: Space, traffic: Traffic, slot_s: float
+    ) -> None:
+        self.job, self.cluster, self.framework, self.space = job, cluster, framework, space
+        self.traffic = traffic
+        slot = assumed(
+            "micro-batch on the slowest stage", slot_s, "s", "closed form: kernels and exposed exchange"
+        )
+        self.forward = product(
+            "forward", [slot, assumed("share", FORWARD, "fraction", "a third of the work")], "s"
+        )
+        self.backward = product(
+            "backward", [slot, assumed("share", 1.0 - FORWARD, "fraction", "two thirds of the work")], "s"
+        )
+
+    def place(self, what: str) -> int:
+        """0 on the chip, 1 in the host, 2 on drives."""
+        return int(self.space.offloaded(what)[0])
+
+    def _rate(self, what: str) -> Breakdown:
+        tier = ("host", "nvme")[self.place(what) - 1]
+        rate, chip = self.cluster.host.tier_bytes_per_s(tier), self.cluster.chip
+        for name in ("measured_host_bytes_per_s", "host_bytes_per_s"):
+            known = chip.facts.get(name)
+            if known is not None and known.value == rate:
+                return fact(known.label, rate, "bytes_per_s", known.source)
+        return assumed(f"rate to {tier}", rate, "bytes_per_s", f"a chip's share of {self.cluster.host.title}")
+
+    def _weights(self, what: str, name: str, each: float, why: str) -> Breakdown:
+        values = of_model(
+            self.job.model,
+            "parameters whose state the chip keeps",
+            float(self.traffic.owned_values[0]),
+            "parameters",
+        )
+        size = product(f"{name}, bytes", [values, assumed("bytes of each", each, "bytes", why)], "bytes")
+        return quotient(name, size, self._rate(what), "s")
+
+    def optimizer(self) -> Breakdown:
+        """Gradients down beside the last backward, then the host's update; drives and the way back run beside it."""
+        recipe, host = bookkeeping_of(self.framework).recipe, self.cluster.host
+        down = self._weights("optimizer", "gradients down", self.framework.gradient_bytes, "on the wire")
+        late = maximum("gradients after backward", [NOTHING, difference("left over", down, self.backward)])
+        longest = [self._weights("optimizer", "weights back", WEIGHT_BYTES, "16 bits")]
+        if host.memory_bytes_per_s == host.memory_bytes_per_s:
+            touched = 2.0 * recipe.optimizer + recipe.gradient + WEIGHT_BYTES
+            size = product(
+                "state read and written",
+                [
+                    of_model(self.job.model, "parameters", float(self.traffic.owned_values[0]), "parameters"),
+                    assumed(
+                        "bytes of each", touched, "bytes", "optimizer states both ways, gradient and weight"
+                    ),
+                ],
+                "bytes",
+            )
+            share = assumed("share reached", MEMORY_SHARE, "fraction", "as on the chip")
+            memory = assumed(
+                "host memory bandwidth",
+                host.memory_bytes_per_s,
+                "bytes_per_s",
+                f"a chip's share of {host.title}",
+            )
+            longest.append(
+                quotient("update on the host", size, product("reached", [memory, share], "bytes_per_s"), "s")
+            )
+        if self.place("optimizer") == 2:
+            both = 2.0 * recipe.optimizer
+            longest.append(
+                self._weights("optimizer", "states from drives and back", both, "read and written")
+            )
+        return total("optimizer outside", [late, maximum("update", longest)])
+
+    def every_micro_batch(self, num_micro: float) -> Breakdown:
+        """Weights come up beside forward while activations go down; in backward both come up."""
+        zero = assumed("nothing", 0.0, "s", "stays on the chip")
+        weights, kept = zero.named("weights"), zero.named("activations")
+        model = self.job.model
+        if self.place("parameters"):
+            size = of_model(model, "weights of the chip", float(self.traffic.weight_bytes[0]), "bytes")
+            weights = quotient("weights", size, self._rate("parameters"), "s")
+        if self.place("activations"):
+            size = of_model(model, "activations of a micro-batch", float(self.traffic.kept_bytes[0]), "bytes")
+            kept = quotient("activations", size, self._rate("activations"), "s")
+        forward = difference("left over by forward", maximum("longer way", [weights, kept]), self.forward)
+        backward = difference("left over by backward", total("up again", [weights, kept]), self.backward)
+        once = total(
+            "in one micro-batch",
+            [maximum("after forward", [NOTHING, forward]), maximum("after backward", [NOTHING, backward])],
+        )
+        return product("every micro-batch", [given("micro-batches", num_micro, "count"), once], "s")

@@ -1,0 +1,130 @@
+"""A training run as somebody asks for it: the job, the machine, the layout and the framework, put together and checked.
+
+What is not said comes from the layout file, and what that does not say is the same for every verb: sequences of 8,192
+tokens, a global batch of 1,024 of them rounded up to what the layout divides, bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.errors import ScenarioError, option
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.training import TrainingJob, TrainingLayout
+from datahall.training.layout.asked import layout_of
+from datahall.training.layout.file import LayoutFile, read_layout
+from datahall.training.layout.layout import Layout
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.pipeline.schedule import check_counts
+from datahall.training.step.framework import Framework
+from datahall.training.step.framework import framework as framework_named
+from datahall.training.step.step import Job
+from datahall.workload.precision import Precision
+
+SEQ = 8192  # tokens of a sequence
+GLOBAL_BATCH = 1024  # sequences of a step
+CHIP = "h100-sxm"
+MOST_MICRO = 100_000  # micro-batches of a step
+
+Machine: TypeAlias = Callable[[int], Cluster]  # the same wiring with so many chips
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """One layout of one job on one machine."""
+
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    framework: Framework
+    books: Bookkeeping
+    schedule: str
+    file: LayoutFile | None = None
+
+    @property
+    def num_micro(self) -> int:
+        """Micro-batches of a replica in a step."""
+        return self.job.global_batch // (self.layout.dp * self.layout.micro_batch)
+
+
+def setup_of(scenario: Scenario) -> Setup:
+    """The run that a scenario lays out; what cannot run is refused with the rule that it breaks."""
+    asked, design = scenario.one(TrainingLayout), scenario.one(FabricDesign)
+    model = scenario.model()
+    file = read_layout(asked.file) if asked.file else None
+    layout = layout_of(asked, model, file=file, num_chips=design.chips)
+    cluster = machine_of(scenario)(design.chips or layout.num_chips)
+    job = job_of(scenario, layout, file)
+    layout.check(model, cluster.num_chips, job.global_batch)
+    framework, books = framework_of(scenario)
+    found = Setup(
+        job=job,
+        cluster=cluster,
+        layout=layout,
+        framework=framework,
+        books=books,
+        schedule=asked.schedule or ("interleaved" if layout.vpp > 1 else "1f1b"),
+        file=file,
+    )
+    _check_order(found)
+    return found
+
+
+def _check_order(found: Setup) -> None:
+    if found.num_micro > MOST_MICRO:
+        raise ScenarioError(
+            f"{found.num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
+            field="global_batch",
+            hint=f"a larger {option('micro_batch')} or {option('dp')}",
+        )
+    check_counts(found.schedule, found.layout.pp, found.num_micro, found.layout.vpp)
+
+
+def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:
+    """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
+    asked = scenario.one(TrainingJob)
+    stated = 0
+    if file is not None and layout is not None:
+        stated = file.global_batch or file.accumulation * layout.dp * layout.micro_batch
+    precision = Precision.named(asked.precision or (file.precision if file is not None else "") or "bf16")
+    with scenario.at(field="precision"):
+        scenario.catalog.chip(scenario.one(FabricDesign).chip or CHIP).peak(precision.compute)
+    return Job(
+        model=scenario.model(),
+        seq=asked.seq or (file.seq if file is not None else 0) or SEQ,
+        global_batch=asked.global_batch or stated or usual_batch(layout),
+        precision=precision,
+        imbalance=asked.imbalance_ratio,
+    )
+
+
+def usual_batch(layout: Layout | None = None) -> int:
+    """The global batch where nobody says one: 1,024 sequences, or the next number that the layout divides.
+
+    >>> usual_batch(), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
+    (1024, 1026, 1152)
+    """
+    if layout is None:
+        return GLOBAL_BATCH
+    unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
+    return -(-GLOBAL_BATCH // unit) * unit
+
+
+def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
+    """Whose overlap and overheads, and how it uses memory."""
+    asked = scenario.one(TrainingJob)
+    framework = framework_named(asked.framework)
+    with scenario.at(field="state"):
+        return framework, bookkeeping_of(framework, asked.state)
+
+
+def machine_of(scenario: Scenario) -> Machine:
+    """The machine that is asked for, with any number of chips: plans also look at fewer and at more."""
+    design, catalog = scenario.one(FabricDesign), scenario.catalog
+    return lambda num_chips: cluster_from(
+        msgspec.structs.replace(design, chips=num_chips), catalog, chip=CHIP, num_chips=num_chips
+    )
