@@ -14,14 +14,16 @@ from datahall.catalog.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.catalog.huggingface import FAMILIES, from_config
 from datahall.errors import DatahallError, DocumentError, UnknownNameError
+from datahall.workload.config import read_config
 from datahall.workload.parameters import count_parameters
+from datahall.workload.precision import Precision, block_scaled
 
 CONFIGS = Path(__file__).parent / "configs"
 CATALOG = Catalog(user=False)
 # what a config does not say: names, dates and the makers' own figures
 SAID_ELSEWHERE = {
     "name", "title", "family", "year", "aliases", "note", "facts", "published_parameters", "published_basis",
-    "published_active_parameters", "published_active_basis",
+    "published_active_parameters", "published_active_basis", "fp8_checkpoint",
 }  # fmt: skip
 
 
@@ -40,6 +42,12 @@ def test_every_family_has_a_config_here() -> None:
 
 
 LLAMA = json.loads((CONFIGS / "llama-3.1-70b.json").read_text())
+DEEPSEEK = json.loads((CONFIGS / "deepseek-v3.json").read_text())
+
+
+def compressed(**weights: object) -> dict[str, object]:
+    """What llm-compressor writes."""
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": weights}}}
 
 
 def write(folder: Path, content: object) -> Path:
@@ -54,9 +62,90 @@ def problems(path: Path) -> list[str]:
     return [repr(problem).removeprefix(f"{path}:") for problem in caught.value.problems]
 
 
-def test_a_model_is_named_after_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "my-model").mkdir()
-    assert from_config(write(tmp_path / "my-model", LLAMA)).name == "my-model"
+def test_a_model_is_what_the_file_says_wherever_it_lies(tmp_path: Path) -> None:
+    for name in ("deepseek-v3", "dsv3"):
+        (tmp_path / name).mkdir()
+    one, other = (read_config(write(tmp_path / name, DEEPSEEK)) for name in ("deepseek-v3", "dsv3"))
+    assert one == other
+    assert one.name == "deepseek_v3 671B"
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("meta-llama/Llama-3.1-70B", "Llama-3.1-70B"),
+        ("/home/me/run-7/", "run-7"),
+        ("", "llama 70.6B"),
+        ("./", "llama 70.6B"),
+        (None, "llama 70.6B"),
+    ],
+)
+def test_a_name_in_the_file_is_the_name(tmp_path: Path, called: str | None, name: str) -> None:
+    assert read_config(write(tmp_path, LLAMA | {"_name_or_path": called})).name == name
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}, ("fp8", (128, 128))),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, ("fp8", (0, 0))),
+        ({"quant_method": "fbgemm_fp8"}, ("fp8", (0, 0))),
+        ({"quant_method": "mxfp4"}, ("mxfp4", (1, 32))),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, ("int4", (1, 128))),
+        ({"quant_method": "awq", "bits": 4, "group_size": 64}, ("int4", (1, 64))),
+        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, ("int8", (0, 0))),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, ("nvfp4", (1, 16))),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, ("fp8", (0, 0))),
+        (compressed(num_bits=8, type="float", strategy="channel"), ("fp8", (0, 0))),
+        (
+            compressed(num_bits=8, type="float", strategy="block", block_structure=[128, 128]),
+            ("fp8", (128, 128)),
+        ),
+        (compressed(num_bits=4, type="int", strategy="group", group_size=32), ("int4", (1, 32))),
+    ],
+)
+def test_the_format_of_a_checkpoint_is_read(
+    tmp_path: Path, said: dict[str, object], read: tuple[str, tuple[int, int]]
+) -> None:
+    found = from_config(write(tmp_path, LLAMA | {"quantization_config": said})).quantisation
+    assert found is not None
+    assert (found.format, found.block) == read
+    fp8 = Precision.named("fp8")
+    model = from_config(write(tmp_path, LLAMA | {"quantization_config": said}))
+    assert block_scaled(model, fp8) == (read == ("fp8", (128, 128)))
+
+
+def test_a_wrapper_may_say_its_format_outside_its_text_model(tmp_path: Path) -> None:
+    wrapper = json.loads((CONFIGS / "gemma-3-27b.json").read_text()) | {
+        "quantization_config": {"quant_method": "fp8"}
+    }
+    found = from_config(write(tmp_path, wrapper)).quantisation
+    assert found is not None
+    assert found.format == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"quant_method": "tarot"}, "those that can be read: fp8, fbgemm_fp8, mxfp4"),
+        ({}, '"quant_method" is missing'),
+        ({"quant_method": "gptq", "bits": 3}, "integers of 4 or 8 bits are"),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "must be two whole numbers"),
+        (compressed(num_bits=2, type="int"), "fp8, int8, int4 and nvfp4 are"),
+        ({"quant_method": "compressed-tensors"}, '"config_groups" is missing'),
+    ],
+)
+def test_a_format_that_is_not_known_is_refused(tmp_path: Path, said: dict[str, object], message: str) -> None:
+    path = write(tmp_path, LLAMA | {"quantization_config": said})
+    assert any(message in problem for problem in problems(path))
+
+
+def test_every_size_of_a_config_is_a_fact_of_it(tmp_path: Path) -> None:
+    model = from_config(write(tmp_path, DEEPSEEK))
+    assert model.facts["hidden"].value == model.hidden
+    assert model.mla is not None
+    assert model.facts["mla.kv_rank"].value == model.mla.kv_rank
+    assert {fact.source.title for fact in model.facts.values()} == {"the config.json that was given"}
 
 
 def test_every_problem_is_listed_with_its_line(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 import pytest
 
+from datahall.catalog.catalog import Catalog
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
-from datahall.workload.precision import PRESETS, Precision, bytes_per_value
+from datahall.workload.precision import PRESETS, Precision, block_scaled, bytes_per_value
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,16 @@ def test_an_unknown_format_is_an_error_and_never_a_fallback() -> None:
         Precision(weights="bf-16")
     with pytest.raises(UnknownNameError):
         Precision(compute="fp9")
+
+
+# Whose FP8 weights carry a scale per 128 × 128 block; all others have one per tensor, row or channel.
+IN_BLOCKS = ("deepseek", "qwen3", "minimax", "glm", "kimi")
+
+
+@pytest.mark.parametrize("model", Catalog(user=False).models(), ids=lambda model: model.name)
+def test_whether_fp8_weights_are_scaled_by_block_is_a_fact_of_the_checkpoint(model: Model) -> None:
+    assert block_scaled(model, Precision.named("fp8")) == model.name.startswith(IN_BLOCKS)
+    assert not block_scaled(model, Precision.named("bf16"))
+    assert block_scaled(model, Precision.named("fp8")) == any(
+        fact.value == 128 and fact.source.title for key, fact in model.facts.items() if key.endswith(".rows")
+    )

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from datahall.catalog.entries.model import Model
 from datahall.errors import UnknownNameError
 
 # Bytes of one stored value, the shared scale of its group included.
@@ -111,6 +112,19 @@ class Precision(msgspec.Struct, frozen=True):
     @property
     def wide_bytes_per_value(self) -> float:
         return bytes_per_value(self.wide)
+
+
+def block_scaled(model: Model, precision: Precision) -> bool:
+    """Whether the linear layers of a model run FP8 kernels that take a scale per block of weights.
+
+    It is a fact of the checkpoint: its `quantization_config`, or that of the FP8 weights published beside it.  Weights
+    that an engine makes FP8 itself have one scale per tensor.
+    """
+    if precision.weights != "fp8":
+        return False
+    own = model.quantisation
+    published = own if own is not None and own.format == "fp8" else model.fp8_checkpoint
+    return published is not None and published.block_scaled
 
 
 BF16 = Precision()

@@ -15,6 +15,7 @@ Norm = Literal["rmsnorm", "layernorm", "layernorm-nobias", "none"]
 QkNorm = Literal["none", "head", "width"]
 Position = Literal["rope", "learned", "alibi", "none"]
 PublishedBasis = Literal["all", "without embedding", "without tables"]  # tables: embedding and head
+WeightFormat = Literal["fp8", "mxfp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
 class Moe(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +61,21 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 0  # tokens a window layer can see
 
 
+class Quantisation(msgspec.Struct, frozen=True, kw_only=True):
+    """How a published checkpoint packs its linear layers: the number format, and how many weights share a scale."""
+
+    format: WeightFormat
+    block: tuple[int, int] = (
+        0,
+        0,
+    )  # rows × columns under one scale; (0, 0): those of a tensor or of a channel
+
+    @property
+    def block_scaled(self) -> bool:
+        """Whether a scale covers a block, and not a row, a channel or the whole tensor."""
+        return min(self.block) > 1
+
+
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The architecture of a language model.
 
@@ -98,6 +114,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     moe: Moe | None = None
     mla: Mla | None = None
     recurrent: Recurrent | None = None
+    quantisation: Quantisation | None = None  # of the weights as they are published; None: 16 bits or wider
+    fp8_checkpoint: Quantisation | None = None  # FP8 weights that are published beside those
     published_parameters: float = 0.0
     published_active_parameters: float = 0.0
     published_basis: PublishedBasis = "all"  # what the maker's figure leaves out

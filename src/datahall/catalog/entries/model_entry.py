@@ -19,7 +19,9 @@ from datahall.catalog.entries.model import (
     Position,
     PublishedBasis,
     QkNorm,
+    Quantisation,
     Recurrent,
+    WeightFormat,
 )
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
 
@@ -109,7 +111,18 @@ RECURRENT_FIELDS: tuple[Field, ...] = (
     _count("conv_width", "convolution taps"),
 )
 
-_SUBTABLES = ("moe", "mla", "recurrent")
+QUANTISATION_FIELDS: tuple[Field, ...] = (
+    _text("format", "number format", get_args(WeightFormat), required=True),
+)
+
+LABELS = {field.key: field.label for field in MODEL_FIELDS} | {
+    f"{part}.{field.key}": field.label
+    for part, fields in (("moe", MOE_FIELDS), ("mla", MLA_FIELDS), ("recurrent", RECURRENT_FIELDS))
+    for field in fields
+}
+
+_CHECKPOINTS = ("quantisation", "fp8_checkpoint")
+_SUBTABLES = ("moe", "mla", "recurrent", *_CHECKPOINTS)
 _LAYER_KEYS = tuple(field.key for field in LAYER_FIELDS)
 
 Part = TypeVar("Part", bound=msgspec.Struct)
@@ -125,9 +138,10 @@ def read_model(entry: Entry, name: str, table: Table) -> Model | None:
     moe = _part(entry, table, "moe", MOE_FIELDS, Moe)
     mla = _part(entry, table, "mla", MLA_FIELDS, Mla)
     recurrent = _part(entry, table, "recurrent", RECURRENT_FIELDS, Recurrent)
+    checkpoints = {key: _checkpoint(entry, table, key) for key in _CHECKPOINTS}
     if len(entry.problems) > before:
         return None
-    values = dict(entry.values)
+    values = dict(entry.values) | checkpoints
     keys = LayerKeys(
         **{key: values.pop(key) for key in ("num_layers", *_LAYER_KEYS) if key in values},  # type: ignore[arg-type]
         global_layers=global_layers, has_moe=moe is not None, has_mla=mla is not None,
@@ -164,6 +178,35 @@ def _part(entry: Entry, table: Table, key: str, fields: Iterable[Field], shape: 
         if field.form == "count" and isinstance(value, int) and source is not None:
             entry.facts[f"{key}.{field.attribute}"] = Fact(field.label, float(value), "count", source)
     return shape(**part.values)
+
+
+def _checkpoint(entry: Entry, table: Table, key: str) -> Quantisation | None:
+    """Read `{ format = "fp8", block = [128, 128], source = … }`; its block is a fact with its own source."""
+    raw = table.get(key)
+    if raw is None:
+        return None
+    if not isinstance(raw, dict):
+        entry.problem(f'"{key}" must be a table', key, hint='{ format = "fp8", block = [128, 128] }')
+        return None
+    part = entry.below(key)
+    read_fields(part, raw, QUANTISATION_FIELDS, also=("block",))
+    block = raw.get("block", [0, 0])
+    if not (
+        isinstance(block, list) and len(block) == 2 and all(type(side) is int and side >= 0 for side in block)
+    ):
+        part.problem(
+            '"block" must be two whole numbers, rows and columns', "block", hint="block = [128, 128]"
+        )
+        return None
+    if "format" not in part.values or part.source is None:
+        return None
+    for word, side in zip(("rows", "columns"), cast("list[int]", block), strict=True):
+        if side:
+            label = f"{word} of weights under one scale"
+            entry.facts[f"{key}.{word}"] = Fact(label, float(side), "count", part.source)
+    return Quantisation(
+        format=cast(WeightFormat, part.values["format"]), block=cast("tuple[int, int]", tuple(block))
+    )
 
 
 def _indices(entry: Entry, raw: Value) -> tuple[int, ...]:

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
+from datahall.breakdown import Source
 from datahall.catalog import json_document
-from datahall.catalog.entries.model import Model
-from datahall.catalog.huggingface.config import Config
+from datahall.catalog.entries.model import Mla, Model, Moe, Recurrent
+from datahall.catalog.entries.model_entry import LABELS
+from datahall.catalog.fact import Fact
+from datahall.catalog.huggingface.config import Config, Values
 from datahall.catalog.huggingface.dense import DENSE
+from datahall.catalog.huggingface.quantisation import quantisation
 from datahall.catalog.huggingface.sparse import SPARSE
 from datahall.errors import DocumentError, Problem, UnknownNameError
 
 FAMILIES = {**DENSE, **SPARSE}
+GIVEN = Source("the config.json that was given", "as read")
 
 
 def from_config(path: Path | str) -> Model:
-    """Return the model that a `config.json` describes; a `DocumentError` lists all the problems in it."""
+    """Return the model that a `config.json` describes; a `DocumentError` lists all the problems in it.
+
+    It bears the name in the file, else that of its family: one file is one model, wherever it lies.
+    """
     path = Path(path)
     document = json_document.read(path)
     problems: list[Problem] = []
@@ -36,9 +46,32 @@ def from_config(path: Path | str) -> Model:
             where=document.where("model_type"),
             hint=f"those that can be read: {', '.join(sorted(FAMILIES))}",
         )
-    values = FAMILIES[model_type](config.inner("text_config"))
+    text = config.inner("text_config")
+    values = FAMILIES[model_type](text) | {"quantisation": quantisation(text)}
     if problems:
         raise DocumentError(str(path), problems)
-    name = path.parent.name if path.name == "config.json" else path.stem
-    identity = {"name": name or path.stem, "title": name or path.stem, "family": model_type, "year": 0}
-    return Model(**identity, **values)  # type: ignore[arg-type]
+    name = _name(config) or model_type
+    identity = {"name": name, "title": name, "family": model_type, "year": 0}
+    return Model(**identity, **values, facts=_facts(values))  # type: ignore[arg-type]
+
+
+def _name(config: Config) -> str:
+    """What the file calls the model; a folder's name is no property of the model."""
+    called = config.table.get("_name_or_path")
+    last = called.rstrip("/").rpartition("/")[2] if isinstance(called, str) else ""
+    return "" if last in {".", ".."} else last
+
+
+def _facts(values: Values) -> dict[str, Fact]:
+    """The sizes as facts, under the keys that an entry of the catalogue has them by."""
+    parts = {"": values} | {
+        f"{key}.": msgspec.structs.asdict(part)
+        for key, part in values.items()
+        if isinstance(part, Moe | Mla | Recurrent)
+    }
+    return {
+        f"{prefix}{key}": Fact(LABELS.get(f"{prefix}{key}", key), float(value), "count", GIVEN)
+        for prefix, part in parts.items()
+        for key, value in part.items()
+        if type(value) is int
+    }
