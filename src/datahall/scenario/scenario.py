@@ -153,9 +153,9 @@ def section_name(kind: type[Section]) -> str:
 def model_of(name: str, catalog: Catalog) -> Model:
     """A model by name, or by the path of its `config.json`."""
     if name.endswith(".json"):
-        from datahall.catalog.huggingface import from_config
+        from datahall.workload.config import read_config
 
-        return from_config(Path(name))
+        return read_config(Path(name))
     return catalog.model(name)
 
 
