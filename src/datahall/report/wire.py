@@ -6,16 +6,13 @@ is null.  A key is never renamed within a version; new ones may appear.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
 from datahall.breakdown import Breakdown, Source
 from datahall.errors import DocumentError, Problem
-
-if TYPE_CHECKING:
-    from datahall.validation.scorecard import Scorecard
 
 SCHEMA = "datahall/answer"
 VERSION = 1
@@ -105,12 +102,6 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
         sources=tuple(citation.source for citation in wire.citations),
         next_commands=tuple(wire.next_commands),
     )
-
-
-def encode_scorecard(card: Scorecard) -> str:
-    """Write a scorecard as JSON under its own schema; errors are in percent."""
-    named = {"schema": "datahall/scorecard", "version": VERSION, **msgspec.to_builtins(card)}
-    return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"
 
 
 def json_schema() -> dict[str, object]:
