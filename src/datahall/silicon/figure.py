@@ -133,5 +133,5 @@ def chip_fact(chip: Chip, key: str, name: str) -> Breakdown:
 def _constant(name: str, value: float, unit: str, calibration: Calibration) -> Breakdown:
     constants = calibration.constants
     return fitted(
-        name, value, unit, f"fitted on {constants.fitted_on}", constants.source, basis=calibration.level
+        name, value, unit, constants.fitted_on, constants.source, basis=calibration.level
     )
