@@ -102,8 +102,10 @@ def fields(section: str) -> tuple[Field, ...]:
     """The inputs of a section in the order they are declared."""
     struct = CONCEPTS[section].struct()
     hints = get_type_hints(struct, include_extras=True)
-    defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
-    return tuple(_field(section, name, hints[name], defaults.get(name)) for name in struct.__struct_fields__)
+    plain = struct()  # every input has a default
+    return tuple(
+        _field(section, name, hints[name], getattr(plain, name)) for name in struct.__struct_fields__
+    )
 
 
 def _field(section: str, attribute: str, hint: object, default: object) -> Field:
