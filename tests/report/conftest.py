@@ -15,7 +15,7 @@ from datahall.answer import (
     StackChart,
     Table,
 )
-from datahall.breakdown import Band, Breakdown, Source
+from datahall.breakdown import Source, assumed, fact, fitted, given, product, quotient
 
 SHEET = Source("A <vendor> datasheet & whitepaper", "2024-06")
 BENCH = Source("Somebody's benchmark", "2025-01", "measured")
@@ -23,19 +23,16 @@ BENCH = Source("Somebody's benchmark", "2025-01", "measured")
 
 @pytest.fixture
 def answer() -> Answer:
-    bandwidth = Breakdown(name="bandwidth", value=4.8e12, unit="bytes_per_s", sources=(SHEET,))
-    weights = Breakdown(
-        name="weights", value=16.06e9, unit="bytes", formula="parameters × 2 B", sources=(BENCH,)
+    efficiency = fitted("efficiency", 0.8, "fraction", "41 points", BENCH, basis="measured")
+    bandwidth = product(
+        "bandwidth", (fact("datasheet bandwidth", 6e12, "bytes_per_s", SHEET), efficiency), "bytes_per_s"
     )
-    step = Breakdown(
-        name="step",
-        value=3.346e-3,
-        unit="s",
-        formula="weights / bandwidth",
-        parts=(weights, bandwidth),
-        band=Band(3e-3, 4e-3, "41 points"),
-        basis="measured",
+    weights = product(
+        "weights",
+        (given("parameters", 8.03e9, "parameters"), assumed("bytes of one", 2.0, "bytes", "bf16 has two")),
+        "bytes",
     )
+    step = quotient("step", weights, bandwidth, "s").with_band(0.9, 1.2, "41 points")
     table = Table(
         title="chips",
         columns=(

@@ -54,9 +54,16 @@ def test_colour_only_when_asked(answer: Answer) -> None:
 
 def test_tree_has_value_formula_band_and_source(answer: Answer) -> None:
     text = render(answer, "tree")
-    assert "step 3.346 ms [3 ms – 4 ms]  = weights / bandwidth" in text
-    assert "bandwidth 4.8 TB/s  datasheet [1]" in text
+    assert "step 3.346 ms [3.01 ms – 4.02 ms]  = weights / bandwidth" in text
+    assert "datasheet bandwidth 6 TB/s  datasheet [1]" in text
     assert "[2] Somebody's benchmark, 2025-01, measured" in text
+
+
+def test_every_leaf_of_the_tree_says_what_it_is(answer: Answer) -> None:
+    for form in ("tree", "html"):
+        text = " ".join(render(answer, form, width=200).split())
+        for words in ("input", "assumption", "fitted on 41 points", "bf16 has two", "weights / bandwidth"):
+            assert words in text, (form, words)
 
 
 def test_explain_says_what_was_asked_and_what_the_band_rests_on(answer: Answer) -> None:

@@ -77,7 +77,7 @@ def test_tables_and_charts_can_be_read_aloud(answer: Answer) -> None:
 
 
 def test_the_breakdown_opens_and_closes(answer: Answer) -> None:
-    assert "<details open><summary>step <b>3.346 ms [3 ms – 4 ms]</b>" in render(answer, "html")
+    assert "<details open><summary>step <b>3.346 ms [3.01 ms – 4.02 ms]</b>" in render(answer, "html")
 
 
 def test_a_notebook_shows_the_same(answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from datahall.answer import Answer
@@ -13,6 +14,7 @@ KEYS = [
     "version",
     "kind",
     "inputs",
+    "question",
     "verdict",
     "headline",
     "binding",
@@ -37,6 +39,21 @@ def test_keys_of_version_1_do_not_change(answer: Answer) -> None:
     assert (written["schema"], written["version"]) == (SCHEMA, VERSION) == ("datahall/answer", 1)
     assert list(written["tables"][0]) == ["title", "columns", "rows", "marked", "note"]
     assert set(json_schema()["$defs"]["_Wire"]["properties"]) == set(KEYS)  # type: ignore[index]
+
+
+def test_every_figure_says_how_it_follows_and_what_it_is(answer: Answer) -> None:
+    figure = json.loads(encode(answer))["figure"]
+    assert (figure["operation"], figure["formula"]) == ("quotient", "weights / bandwidth")
+    leaves = [leaf for part in figure["parts"] for leaf in part["parts"]]
+    assert [leaf["origin"] for leaf in leaves] == ["input", "assumption", "fact", "fitted"]
+    assert all("parts" not in leaf for leaf in leaves)
+
+
+def test_the_question_can_be_asked_again(answer: Answer) -> None:
+    asked = msgspec.structs.replace(
+        answer, question={"version": 1, "ask": "show chip", "claim": {"chip": "h200"}}
+    )
+    assert decode(encode(asked)).question == asked.question
 
 
 def test_numbers_are_si_under_keys_with_units(answer: Answer) -> None:

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.report.wire import encode_scorecard
 from datahall.silicon.calibration import constant_sets
 from datahall.validation import Scorecard, validate
 from datahall.validation.kernels import FORMATS, MODELS, SYSTEMS
 from datahall.validation.ledger import DOMAINS, outcomes, shipped_files
 from datahall.validation.measurement import Row, read_rows
-from datahall.validation.scorecard import Prediction, Score, Unsupported, score
+from datahall.validation.scorecard import Prediction, Score, Unsupported, score, scorecard_json
 
 SHIPPED = shipped_files("kernels")
 # Kernel tables of another project, larger than what we ship: scored where they lie beside the checkout.
@@ -116,7 +115,7 @@ def test_one_card_is_the_sum_of_its_files(card: Scorecard, judged: list[Predicti
 
 
 def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
-    shown = json.loads(encode_scorecard(card))
+    shown = json.loads(scorecard_json(card))
     agreed = {
         "domain", "rows", "scored", "unsupported", "overall", "by_source", "by_hardware", "by_model", "worst",
     }  # fmt: skip
@@ -141,7 +140,7 @@ def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
 def test_rows_that_cannot_be_expressed_are_listed_in_the_json(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("dtype,m,n,k,ms\nfp64,1,2,3,4\nfp64,1,2,3,4\n")
-    shown = json.loads(encode_scorecard(validate("kernels", file)))
+    shown = json.loads(scorecard_json(validate("kernels", file)))
     assert shown["unsupported"] == [{"reason": 'GEMM in "fp64" is not modelled', "rows": 2}]
     assert shown["overall"] == {"rows": 0, **dict.fromkeys(GROUP[1:])}
 

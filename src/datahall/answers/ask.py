@@ -127,6 +127,14 @@ def _function(verb: str) -> Answering:
     return found
 
 
+def prepare(scenario: Scenario) -> None:
+    """Make what a question describes without answering it, where its subject offers that: `check` asks for it."""
+    module = import_module(f"datahall.answers.{verb_named(scenario.verb).answer.partition(':')[0]}")
+    make: Callable[[Scenario], object] | None = getattr(module, "prepare", None)
+    if make is not None:
+        make(scenario)
+
+
 def question_of(scenario: Scenario) -> dict[str, object]:
     """What was asked in plain types, as a file would have it."""
     asked: dict[str, object] = {"version": VERSION, "ask": scenario.verb}

@@ -38,6 +38,15 @@ def follow(
     return " ".join(word for word in ("datahall", form.verb, *words, tail) if word)
 
 
+def explained(command: str) -> str:
+    """The command that shows the chain behind the answer to another.
+
+    >>> explained("datahall show chip h200-sxm")
+    'datahall explain show chip h200-sxm'
+    """
+    return command.replace("datahall", "datahall explain", 1)
+
+
 def _is_wide(scenario: Scenario) -> bool:
     """Whether it has several tables of one kind that flags give once only."""
     return any(len(tables) > 1 for section, tables in scenario.said.items() if not CONCEPTS[section].inline)

@@ -412,7 +412,7 @@ VERBS = (
         name="catalog api-prices",
         about="what hosted models cost per million tokens",
         answer="catalog.price:catalog_api_prices",
-        takes=(Takes("search", only=("hosted", "first_party")),),
+        takes=(Takes("search", only=("hosted", "first_party", "as_of")),),
         arguments=("hosted",),
         examples=("gpt-4o --first-party",),
     ),

@@ -6,14 +6,16 @@ import os
 import tempfile
 from pathlib import Path
 
-from datahall.errors import OutputError
+from datahall.errors import OutputError, option
 
 
 def install(file: Path, folder: Path, *, replace: bool) -> Path:
     """Copy `file` into `folder` under its own name; a reader sees the old one or the new one, never half."""
     target = folder / (file.name if file.suffix == ".toml" else f"{file.name}.toml")
     if target.exists() and not replace:
-        raise OutputError(f"{target} exists", hint="give it another name, or replace it: --replace")
+        raise OutputError(
+            f"{target} exists", hint=f"give it another name, or replace it: {option('replace')}"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content = file.read_bytes()

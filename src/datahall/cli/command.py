@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datahall.answers.ask import ask, form_of, scenario_file
+from datahall.answers.file import verb_of
 from datahall.answers.verbs import Verb, words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import write_examples
@@ -212,18 +213,4 @@ def verb_of_file(path: str, verbs: Sequence[Verb]) -> Verb:
     found = scenario_file(path)
     if found is None:
         raise ScenarioError(f"{path} is not a scenario", hint="a .toml or .json file with version = 1")
-    asked = found.content.get("ask")
-    for verb in verbs:
-        if asked == verb.name:
-            return verb
-    if asked is not None:
-        names = ", ".join(f'"{verb.name}"' for verb in verbs)
-        raise ScenarioError(f"{path} asks {asked!r}", where=found.where("ask"), hint=f"ask = one of {names}")
-    fits = {
-        verb: len(set(found.content) & {one.section for one in verb.takes if one.section}) for verb in verbs
-    }
-    best = max(fits, key=lambda verb: fits[verb])
-    if list(fits.values()).count(fits[best]) > 1:
-        names = ", ".join(f'"{verb.name}"' for verb in verbs)
-        raise ScenarioError(f"{path} does not say what it asks", where=path, hint=f"ask = one of {names}")
-    return best
+    return verb_of(found, verbs)

@@ -67,7 +67,7 @@ def format_of(path: Path) -> str:
     if ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
         raise OutputError(
-            f'"{path}": no format goes with {ending}', hint=f"endings: {known}; or say --format"
+            f'"{path}": no format goes with {ending}', hint=f"endings: {known}; or name the format"
         )
     return _ENDINGS[ending]
 

@@ -12,6 +12,7 @@ from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table
 from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import shown
 from datahall.report.chart import svg
+from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
 FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
@@ -145,13 +146,12 @@ def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
 
 def _line(figure: Breakdown, numbers: dict[Source, int]) -> str:
     formula = f' <span class="formula">= {escape(figure.formula)}</span>' if figure.formula else ""
-    stated = {source.kind for source in figure.sources}
-    marks = [escape(figure.basis)] if figure.basis and figure.basis not in stated else []
+    marks = [escape(word) for word in standing(figure)]
     marks += [
         f'{source.kind} <a href="#source-{numbers[source]}">[{numbers[source]}]</a>'
         for source in figure.sources
     ]
-    marks += [escape(figure.note)] if figure.note else []
+    marks += [escape(remark(figure))] if remark(figure) else []
     rest = f' <span class="rest">{", ".join(marks)}</span>' if marks else ""
     return f"{escape(figure.name)} <b>{escape(figure.shown)}</b>{formula}{rest}"
 

@@ -10,6 +10,8 @@ from rich.tree import Tree
 from datahall.breakdown import Breakdown, Source
 
 WHOLE = 1_000
+# facts are known by the kind of their source, and what is computed by its formula
+ORIGINS = {"input": "input", "assumption": "assumption", "fitted": "fitted", "simulated": "simulated"}
 
 
 def draw(figure: Breakdown, citations: Sequence[Source], depth: int = WHOLE, *, notes: bool = True) -> Tree:
@@ -33,14 +35,28 @@ def _label(figure: Breakdown, numbers: dict[Source, int], notes: bool) -> Text:
     label.append(figure.shown, style="bold")
     if figure.formula:
         label.append(f"  = {figure.formula}", style="cyan")
-    kinds = {source.kind for source in figure.sources}
-    basis = figure.basis if figure.basis not in kinds else ""
-    marks = tuple(filter(None, (basis, *(f"{source.kind} [{numbers[source]}]" for source in figure.sources))))
+    cited = [f"{source.kind} [{numbers[source]}]" for source in figure.sources]
+    marks = [*standing(figure, notes=notes), *cited]
     if marks:
         label.append(f"  {', '.join(marks)}", style="dim")
-    if notes and figure.note:
-        label.append(f"  ({figure.note})", style="dim italic")
+    if notes and remark(figure):
+        label.append(f"  ({remark(figure)})", style="dim italic")
     return label
+
+
+def standing(figure: Breakdown, *, notes: bool = True) -> list[str]:
+    """What a figure rests on beside its sources: an input, an assumption, a fit and on what, its level."""
+    kinds = {source.kind for source in figure.sources}
+    origin = ORIGINS.get(figure.origin, "")
+    if figure.origin == "fitted" and notes and figure.note:
+        origin = f"fitted on {figure.note}"
+    basis = figure.basis if figure.basis not in kinds else ""
+    return [word for word in (origin, basis) if word]
+
+
+def remark(figure: Breakdown) -> str:
+    """What else is said of a figure; of a fitted one, what it was fitted on is said already."""
+    return "" if figure.origin == "fitted" else figure.note
 
 
 def described(source: Source) -> str:

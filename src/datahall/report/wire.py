@@ -6,16 +6,13 @@ is null.  A key is never renamed within a version; new ones may appear.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import msgspec
 
 from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
-from datahall.breakdown import Breakdown, Source
+from datahall.breakdown import Band, Basis, Breakdown, Operation, Origin, Source
 from datahall.errors import DocumentError, Problem
-
-if TYPE_CHECKING:
-    from datahall.validation.scorecard import Scorecard
 
 SCHEMA = "datahall/answer"
 VERSION = 1
@@ -40,6 +37,22 @@ class _Citation(msgspec.Struct):
     source: Source
 
 
+class _Node(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A figure: its value, how it follows from its parts, and what it is where it has none."""
+
+    name: str
+    value: float
+    unit: str
+    origin: Origin
+    operation: Operation = ""
+    formula: str = ""
+    parts: tuple[_Node, ...] = ()
+    band: Band | None = None
+    sources: tuple[Source, ...] = ()
+    basis: Basis = ""
+    note: str = ""
+
+
 class _Wire(msgspec.Struct, kw_only=True):
     """The shape of the document."""
 
@@ -47,12 +60,13 @@ class _Wire(msgspec.Struct, kw_only=True):
     version: int
     kind: str
     inputs: dict[str, Cell]
+    question: dict[str, Any] = {}
     verdict: Verdict
     headline: str
     binding: str
     results: dict[str, Cell]
     tables: list[_Sheet]
-    figure: Breakdown | None
+    figure: _Node | None
     charts: list[Chart]
     assumptions: list[str]
     citations: list[_Citation]
@@ -66,12 +80,13 @@ def encode(answer: Answer) -> str:
         version=VERSION,
         kind=answer.kind,
         inputs=answer.inputs,
+        question=answer.question,
         verdict=answer.verdict,
         headline=answer.headline,
         binding=answer.binding,
         results=answer.results,
         tables=[_sheet(table) for table in answer.tables],
-        figure=answer.figure,
+        figure=_node(answer.figure) if answer.figure is not None else None,
         charts=list(answer.charts),
         assumptions=list(answer.notes),
         citations=[_Citation(number, source) for number, source in enumerate(answer.citations(), start=1)],
@@ -94,12 +109,13 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
     return Answer(
         kind=wire.kind,
         inputs=wire.inputs,
+        question=wire.question,
         headline=wire.headline,
         binding=wire.binding,
         verdict=wire.verdict,
         results=wire.results,
         tables=tuple(_table(sheet) for sheet in wire.tables),
-        figure=wire.figure,
+        figure=_figure(wire.figure) if wire.figure is not None else None,
         charts=tuple(wire.charts),
         notes=tuple(wire.assumptions),
         sources=tuple(citation.source for citation in wire.citations),
@@ -107,15 +123,18 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
     )
 
 
-def encode_scorecard(card: Scorecard) -> str:
-    """Write a scorecard as JSON under its own schema; errors are in percent."""
-    named = {"schema": "datahall/scorecard", "version": VERSION, **msgspec.to_builtins(card)}
-    return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"
-
-
 def json_schema() -> dict[str, object]:
     """The JSON Schema of an answer, for those who check what they read."""
     return cast("dict[str, object]", msgspec.json.schema(_Wire))
+
+
+def _node(figure: Breakdown) -> _Node:
+    own = {name: getattr(figure, name) for name in figure.__struct_fields__ if name != "parts"}
+    return _Node(**own, formula=figure.formula, parts=tuple(_node(part) for part in figure.parts))
+
+
+def _figure(node: _Node) -> Breakdown:
+    return msgspec.convert(msgspec.to_builtins(node), Breakdown)
 
 
 def _sheet(table: Table) -> _Sheet:

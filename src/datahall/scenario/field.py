@@ -103,16 +103,10 @@ def fields(section: str) -> tuple[Field, ...]:
     """The inputs of a section in the order they are declared."""
     struct = CONCEPTS[section].struct()
     hints = get_type_hints(struct, include_extras=True)
-    defaults = dict(zip(struct.__struct_fields__[::-1], struct.__struct_defaults__[::-1], strict=False))
+    usual = struct()  # every input has a default
     return tuple(
-        _field(section, name, hints[name], _value(defaults.get(name))) for name in struct.__struct_fields__
+        _field(section, name, hints[name], getattr(usual, name)) for name in struct.__struct_fields__
     )
-
-
-def _value(default: object) -> object:
-    """A default, made where msgspec keeps the type of an empty collection in its place."""
-    make = getattr(default, "factory", None)
-    return make() if make is not None else default
 
 
 def _field(section: str, attribute: str, hint: object, default: object) -> Field:

@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import datetime
+from typing import Annotated, get_args
 
+from datahall.catalog.entries.chip import PRECISIONS, canonical_precision
+from datahall.catalog.entries.offer import OfferKind
+from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Quantity, Share, Text
+from datahall.scenario.kinds import (
+    Choice,
+    Count,
+    Flag,
+    Listed,
+    Name,
+    Quantity,
+    Raw,
+    Reading,
+    Share,
+    Text,
+    shown,
+)
 
 PHASES = ("prefill", "decode")
 LEVELS = ("datasheet", "family", "measured")
 FABRIC_LEVELS = ("symmetric", "full")
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
-OFFER_KINDS = ("on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "auction", "purchase")
+OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
+DOMAINS = ("kernels", "collectives", "training", "inference")
+
+
+class PeakFormat(Text, frozen=True):
+    """A number format that chips have a peak in: bf16, fp8, int8."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        name = super().read(raw, at)
+        wanted = canonical_precision(name)
+        if wanted not in PRECISIONS:
+            raise UnknownNameError("precision", name, PRECISIONS, hint=f"they are {', '.join(PRECISIONS)}")
+        return wanted
+
+    def schema(self) -> dict[str, object]:
+        return {"enum": list(PRECISIONS)}
+
+
+class Day(Text, frozen=True):
+    """A day: 2026-11-15."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        try:
+            return datetime.date.fromisoformat(super().read(raw, at)).isoformat()
+        except ValueError:
+            raise ScenarioError(f"{shown(raw)} is not a day", hint="e.g. 2026-11-15") from None
+
+    def schema(self) -> dict[str, object]:
+        return {"type": "string", "format": "date"}
+
+
+def day_of_ages() -> Day:
+    """The day from which ages are counted."""
+    return Day("Day that ages are counted from (default: today).", metavar="YYYY-MM-DD", rare=True)
 
 
 class Sequences(Section, frozen=True, kw_only=True):
@@ -42,7 +91,9 @@ class WorkingSet(Section, frozen=True, kw_only=True):
     offload: Annotated[
         str | None, Choice("Where to keep what does not fit: host or nvme.", options=("host", "nvme"))
     ] = None
-    prefetch: Annotated[bool, Flag("Fetch the next part while this one is used.")] = False
+    prefetch: Annotated[
+        bool, Flag("Fetch what does not fit while what fits is worked on.", needs=("working_set",))
+    ] = False
 
 
 class Claim(Section, frozen=True, kw_only=True):
@@ -67,7 +118,7 @@ class ChipListing(Section, frozen=True, kw_only=True):
     sort: Annotated[str, Choice("What comes first.", options=CHIP_ORDERS, metavar="COLUMN")] = "name"
     vendor: Annotated[str, Text("Only this vendor's.", metavar="NAME")] = ""
     precision: Annotated[
-        str, Text("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
+        str, PeakFormat("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
     ] = ""
 
 
@@ -82,8 +133,11 @@ class OfferListing(Section, frozen=True, kw_only=True):
     """Which offers of chips."""
 
     chip: Annotated[str, Text("Only of this chip.", metavar="CHIP")] = ""
-    kind: Annotated[str, Text(f"{', '.join(OFFER_KINDS)}, …", metavar="KIND")] = ""
+    kind: Annotated[
+        str | None, Choice(f"How it is sold: {', '.join(OFFER_KINDS)}.", options=OFFER_KINDS, metavar="KIND")
+    ] = None
     max_age_s: Annotated[float | None, Quantity("Leave out what is older.", above=True, example="90d")] = None
+    as_of: Annotated[str, day_of_ages()] = ""
 
 
 class Search(Section, frozen=True, kw_only=True):
@@ -94,6 +148,7 @@ class Search(Section, frozen=True, kw_only=True):
     ] = ()
     hosted: Annotated[str, Text("Only hosted models whose name has it.", metavar="MODEL")] = ""
     first_party: Annotated[bool, Flag("Only models sold by their maker.")] = False
+    as_of: Annotated[str, day_of_ages()] = ""
 
 
 class Files(Section, frozen=True, kw_only=True):
@@ -102,7 +157,9 @@ class Files(Section, frozen=True, kw_only=True):
     files: Annotated[tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE")] = ()
     file: Annotated[str, Text("A TOML file of catalogue entries.", metavar="FILE")] = ""
     replace: Annotated[bool, Flag("Overwrite a file of the same name.")] = False
-    domain: Annotated[str, Text("kernels, collectives, training or inference.", metavar="DOMAIN")] = ""
+    domain: Annotated[
+        str, Choice("What was measured: kernels, collectives, training or inference.", options=DOMAINS)
+    ] = ""
     data: Annotated[
         tuple[str, ...],
         Listed("Score this CSV instead of the shipped measurements.", of=Text(""), metavar="FILE"),

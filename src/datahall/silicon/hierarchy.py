@@ -1,16 +1,14 @@
 """What happens when a working set outgrows a level of the memory hierarchy.
 
 A program reads its working set W over and over.  While W fits in a level of capacity C it runs at that
-level's
-bandwidth b.  Past it, three things can happen:
+level's bandwidth b.  Past it, three things can happen:
 
     unmanaged   least-recently-used eviction of a cyclic scan keeps nothing that is needed: W / b_next
     pinned      what fits stays, the rest comes from below:                   C / b + (W − C) / b_next
     prefetch    the rest is fetched while what fits is worked on:        max(W / b, (W − C) / b_next)
 
 So the cliff is as steep as the ratio of two bandwidths (2–3 from cache to main memory, 60–90 from main
-memory to the
-host), and prefetching hides it only while (W − C)/W stays below b_next/b.
+memory to the host), and prefetching hides it only while (W − C)/W stays below b_next/b.
 
 Reference: Denning (1968), The working set model; Mattson et al. (1970) for the cyclic scan under LRU.
 """
@@ -24,13 +22,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.breakdown import Breakdown, assumed, difference, fact, given, maximum, quotient
 from datahall.catalog.entries.chip import Chip, Level
+from datahall.catalog.fact import Fact
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.workload.operator import Number
 
 Policy = Literal["unmanaged", "pinned", "prefetch"]
 POLICIES: tuple[str, ...] = get_args(Policy)
 OFFLOADS = ("none", "host", "nvme")
+HOST_BYTES = 2e12  # what a server's memory is taken to hold before drives are asked
+SMALLEST_BYTES = 1e6  # where curves begin, unless a level is smaller
+POINTS_PER_DECADE = 40
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +58,7 @@ def steps(chip: Chip, offload: str = "none") -> tuple[Step, ...]:
     """The levels a working set can lie in, fastest first.
 
     On-chip levels whose bandwidth nobody published are left out.  `offload` adds the host's memory over
-    its link,
-    and then NVMe; the host's capacity is the server's business and taken as unbounded here.
+    its link, and then NVMe; the host's capacity is the server's business and taken as unbounded here.
     """
     if offload not in OFFLOADS:
         raise ScenarioError(f'"{offload}" is not a place to offload to', hint=f"one of {', '.join(OFFLOADS)}")
@@ -83,7 +85,7 @@ def _step(chip: Chip, levels: list[Level], index: int, offload: str) -> Step:
     if level.name == "memory" and math.isfinite(chip.visible_memory_bytes):
         capacity = chip.visible_memory_bytes
     if level.name == "host":
-        capacity = math.inf if offload == "host" else 2e12
+        capacity = math.inf if offload == "host" else HOST_BYTES
     return Step(name=level.name, capacity_bytes=capacity, bytes_per_s=rate, drop_ratio=rate / below)
 
 
@@ -130,3 +132,108 @@ def _scan_s(
     if policy == "pinned":
         return fast.capacity_bytes / fast.bytes_per_s + spilled / slow.bytes_per_s
     return np.maximum(sizes / fast.bytes_per_s, spilled / slow.bytes_per_s)
+
+
+class Curves(msgspec.Struct, frozen=True, kw_only=True):
+    """Bandwidth over the size of a working set, for each policy [B/s]."""
+
+    sizes_bytes: tuple[float, ...]
+    rates_bytes_per_s: dict[Policy, tuple[float, ...]]
+
+    def holds(self, size_bytes: float) -> bool:
+        """Whether a size lies on the curves."""
+        return self.sizes_bytes[0] <= size_bytes <= self.sizes_bytes[-1] * (1 + 1e-6)
+
+
+def curves(chip: Chip, offload: str = "none") -> Curves:
+    """The cliffs of a chip, from well inside its first level to the end of its last."""
+    held = [step.capacity_bytes for step in steps(chip, offload) if math.isfinite(step.capacity_bytes)]
+    largest = max(held) * (8 if offload == "host" else 1)
+    smallest = min(SMALLEST_BYTES, min(held) / 4)
+    decades = math.log10(largest / smallest)
+    sizes = np.geomspace(smallest, largest * (1 - 1e-9), int(decades * POINTS_PER_DECADE))
+    return Curves(
+        sizes_bytes=tuple(sizes.tolist()),
+        rates_bytes_per_s={
+            policy: tuple(cliff(chip, sizes, policy=policy, offload=offload).bytes_per_s.tolist())
+            for policy in get_args(Policy)
+        },
+    )
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """One working set: where it lies, how fast it is read, and the time of one scan as a figure."""
+
+    size_bytes: float
+    level: str
+    bytes_per_s: float
+    figure: Breakdown
+
+
+def scan(chip: Chip, size_bytes: float, *, policy: str = "unmanaged", offload: str = "none") -> Scan | None:
+    """One scan of a working set; None where it fits nowhere."""
+    found = cliff(chip, size_bytes, policy=policy, offload=offload)
+    if found.level[0] == "none":
+        return None
+    return Scan(
+        size_bytes=size_bytes,
+        level=found.level[0],
+        bytes_per_s=float(found.bytes_per_s[0]),
+        figure=_scan_figure(chip, steps(chip, offload), found.level[0], size_bytes, policy),
+    )
+
+
+def _scan_figure(
+    chip: Chip, ladder: tuple[Step, ...], level: str, size_bytes: float, policy: str
+) -> Breakdown:
+    place = next(index for index, step in enumerate(ladder) if step.name == level)
+    whole, name = given("working set", size_bytes, "bytes"), "one scan"
+    here = _rate_figure(chip, ladder[place])
+    if place == 0 or policy == "unmanaged":
+        return quotient(name, whole, here, "s").with_note(basis="datasheet only")
+    above = ladder[place - 1]
+    rest = difference(f"what does not fit in {level_words(above.name)}", whole, _capacity_figure(chip, above))
+    worked = quotient("working on it", whole, _rate_figure(chip, above), "s")
+    fetched = quotient("fetching what does not fit", rest, here, "s")
+    return maximum(name, (worked, fetched)).with_note(basis="datasheet only")
+
+
+def _rate_figure(chip: Chip, step: Step) -> Breakdown:
+    name = f"bandwidth of {level_words(step.name)}"
+    known = chip.level(step.name).facts.get("bytes_per_s")
+    own = {"host": "measured_host_bytes_per_s", "memory": "memory_bytes_per_s"}.get(step.name, "")
+    for stated in (chip.facts.get(own), known, chip.facts.get(f"{step.name}_bytes_per_s")):
+        if stated is not None and stated.value == step.bytes_per_s:
+            return _stated(name, stated)
+    return assumed(name, step.bytes_per_s, "bytes_per_s", f"{chip.title} was made by hand, without a source")
+
+
+def _capacity_figure(chip: Chip, step: Step) -> Breakdown:
+    name = f"capacity of {level_words(step.name)}"
+    known = chip.level(step.name).facts.get("capacity_bytes")
+    for stated in (chip.facts.get("visible_memory_bytes"), chip.facts.get("memory_bytes"), known):
+        if stated is not None and stated.value == step.capacity_bytes:
+            return _stated(name, stated)
+    return assumed(name, step.capacity_bytes, "bytes", "what a server's memory is taken to hold")
+
+
+def _stated(name: str, stated: Fact) -> Breakdown:
+    return fact(name, stated.value, stated.unit, stated.source, note=stated.note)
+
+
+LEVEL_WORDS = {
+    "shared": "shared memory",
+    "l1": "L1",
+    "l2": "L2",
+    "l3": "L3",
+    "llc": "LLC",
+    "sram": "SRAM",
+    "nvme": "NVMe",
+    "host": "host memory",
+    "memory": "main memory",
+}
+
+
+def level_words(name: str) -> str:
+    """What a level of the hierarchy is called."""
+    return LEVEL_WORDS.get(name, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -34,11 +34,14 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
     compute_s: Number
     memory_s: Number
     roofline_s: Number
+    launch_s: Number = 0.0  # from the kernel before to this one inside a graph, part of the time
+    host_s: Number = 0.0  # least time of a launch from the host; 0 where a graph is replayed
+    replayed_s: Number = 0.0  # the time inside a graph, where the host launches it
 
     @property
     def bound(self) -> Bound:
         """What most of the time goes to (first row of a column)."""
-        time, compute, memory = (float(np.ravel(x)[0]) for x in (self.time_s, self.compute_s, self.memory_s))
+        time, compute, memory = (scalar(x) for x in (self.time_s, self.compute_s, self.memory_s))
         if max(compute, memory) < 0.5 * time:
             return "launch"
         return "compute" if compute >= memory else "memory"
@@ -67,6 +70,36 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
         return sum((kernel.total_s for kernel in self.kernels), 0.0)
 
     @property
+    def roofline_s(self) -> float:
+        """The least time that the datasheet allows (first row of a column)."""
+        return sum(kernel.operator.count * scalar(kernel.roofline_s) for kernel in self.kernels)
+
+    @property
+    def heaviest(self) -> int:
+        """The place of the kernel that takes the most time (first row of a column)."""
+        return max(range(len(self.kernels)), key=lambda place: scalar(self.kernels[place].total_s))
+
+    def shares(self) -> dict[Bound, float]:
+        """What part of the time each bound takes (first row of a column)."""
+        whole, found = scalar(self.total_s), dict.fromkeys(get_args(Bound), 0.0)
+        for kernel in self.kernels:
+            found[kernel.bound] += scalar(kernel.total_s) / whole
+        return found
+
+    def merged(self) -> PassTimes:
+        """The same operator of different kinds of layer as one that runs more often."""
+        kernels: list[KernelTime] = []
+        for kernel in self.kernels:
+            twin = next((place for place, seen in enumerate(kernels) if _alike(seen, kernel)), None)
+            if twin is None:
+                kernels.append(kernel)
+                continue
+            count = kernels[twin].operator.count + kernel.operator.count
+            operator = msgspec.structs.replace(kernel.operator, count=count)
+            kernels[twin] = msgspec.structs.replace(kernel, operator=operator)
+        return msgspec.structs.replace(self, kernels=tuple(kernels))
+
+    @property
     def level(self) -> Basis:
         return self.calibration.level
 
@@ -74,8 +107,17 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
     def band(self) -> Band:
         """The range in which eight of ten whole passes are expected."""
         low, high = self.calibration.constants.bands["pass"]
-        total = float(np.ravel(self.total_s)[0])
+        total = scalar(self.total_s)
         return Band(total * low, total * high, self.calibration.constants.fitted_on)
+
+
+def scalar(number: Number) -> float:
+    """The first value of a number that may be a column."""
+    return float(np.ravel(number)[0])
+
+
+def _alike(one: KernelTime, other: KernelTime) -> bool:
+    return one.operator.name == other.operator.name and scalar(one.time_s) == scalar(other.time_s)
 
 
 def time_operators(
@@ -130,8 +172,15 @@ def memory_bandwidth(chip: Chip) -> float:
     return chip.memory_bytes_per_s
 
 
+def roofline_precision(chip: Chip, operator: Operator) -> str:
+    """The format whose peak bounds an operator: its own, or the fastest where the chip has none for it."""
+    peaks = chip.peak_flop_per_s
+    own = operator.precision
+    return own if own in peaks else max(peaks, key=lambda name: peaks[name], default="")
+
+
 def _roofline(chip: Chip, operator: Operator) -> Number:
-    peak = chip.peak_flop_per_s.get(operator.precision) or max(chip.peak_flop_per_s.values(), default=np.inf)
+    peak = chip.peak_flop_per_s.get(roofline_precision(chip, operator), np.inf)
     moved = operator.read_bytes + operator.write_bytes
     return roofline_time(operator.flop, moved, peak, chip.memory_bytes_per_s)
 
@@ -141,6 +190,7 @@ def _gemm(
 ) -> KernelTime:
     weight_bytes = bytes_per_value(operator.weight_precision)
     input_bytes = max(weight_bytes, bytes_per_value(operator.precision))
+    constants = calibration.constants.gemm_for(kernel, sustained=sustained)
     times = gemm_times(
         shape.m,
         shape.n,
@@ -148,7 +198,7 @@ def _gemm(
         num_sms=num_sms(chip),
         peak_flop_per_s=chip.peak(operator.precision),
         memory_bytes_per_s=memory_bandwidth(chip),
-        constants=calibration.constants.gemm_for(kernel, sustained=sustained),
+        constants=constants,
         weight_bytes=weight_bytes,
         activation_bytes=input_bytes,
     )
@@ -160,6 +210,7 @@ def _gemm(
         compute_s=_like(np.maximum(times.compute_s, times.power_s), shape.m, shape.n, shape.k),
         memory_s=_like(times.memory_s, shape.m, shape.n, shape.k),
         roofline_s=_roofline(chip, operator),
+        launch_s=constants.launch_s + _like(alone_s, shape.m, shape.n, shape.k),
     )
 
 
@@ -174,7 +225,8 @@ def _attention(
     own_decode = constants.latent_decode if latent and constants.latent_decode else constants.decode
     prefill = msgspec.structs.replace(own_prefill, power_efficiency=own_prefill.power_efficiency * droop)
     peak_flop_per_s = chip.peak(operator.precision)
-    if np.all(np.asarray(shape.q_len) == 1):
+    decodes = bool(np.all(np.asarray(shape.q_len) == 1))
+    if decodes:
         times = decode_times(
             shape,
             own_decode,
@@ -200,6 +252,7 @@ def _attention(
         compute_s=times.compute_s,
         memory_s=times.memory_s,
         roofline_s=_roofline(chip, operator),
+        launch_s=own_decode.launch_s if decodes else prefill.launch_s,
     )
 
 
@@ -233,7 +286,7 @@ def _experts(
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
     )
-    return _grouped_kernel(chip, operator, times)
+    return _grouped_kernel(chip, operator, times, found.launch_s)
 
 
 def _grouped(
@@ -258,10 +311,10 @@ def _grouped(
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
     )
-    return _grouped_kernel(chip, operator, times)
+    return _grouped_kernel(chip, operator, times, grouped.launch_s)
 
 
-def _grouped_kernel(chip: Chip, operator: Operator, times: BoundTimes) -> KernelTime:
+def _grouped_kernel(chip: Chip, operator: Operator, times: BoundTimes, launch_s: float) -> KernelTime:
     return KernelTime(
         operator=operator,
         kind="grouped_gemm",
@@ -269,6 +322,7 @@ def _grouped_kernel(chip: Chip, operator: Operator, times: BoundTimes) -> Kernel
         compute_s=times.compute_s,
         memory_s=times.memory_s,
         roofline_s=_roofline(chip, operator),
+        launch_s=launch_s,
     )
 
 
@@ -292,6 +346,7 @@ def _stream(
         compute_s=compute_s,
         memory_s=memory_s,
         roofline_s=_roofline(chip, operator),
+        launch_s=shape.num_kernels * calibration.constants.stream.kernel_s,
     )
 
 
@@ -303,7 +358,9 @@ def _launched_from_host(kernel: KernelTime, calibration: Calibration, block_scal
     if isinstance(shape, Gemm):
         form = kernel_format(operator.precision, operator.weight_precision, block_scaled=block_scaled)
         floor_s = np.maximum(floor_s, calibration.constants.path(form).eager_s)
-    return msgspec.structs.replace(kernel, time_s=np.maximum(kernel.time_s, floor_s))
+    return msgspec.structs.replace(
+        kernel, time_s=np.maximum(kernel.time_s, floor_s), host_s=floor_s, replayed_s=kernel.time_s
+    )
 
 
 def _like(column: Number, *shapes: Number) -> Number:

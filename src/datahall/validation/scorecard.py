@@ -223,3 +223,9 @@ def _worst(one: Prediction) -> Worst:
         one.where, one.label, one.source, one.hardware, one.model, one.unit, one.measured, one.predicted,
         one.error_percent,
     )  # fmt: skip
+
+
+def scorecard_json(card: Scorecard) -> str:
+    """A scorecard as JSON under a schema of its own; errors are in percent."""
+    named = {"schema": "datahall/scorecard", "version": 1, **msgspec.to_builtins(card)}
+    return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from datahall.catalog.entries.model import Model
 from datahall.workload.forward import forward_pass
-from datahall.workload.operator import Attention, Number, attention_flop, total_flop
+from datahall.workload.memory.kv_cache import kv_bytes_per_token
+from datahall.workload.operator import Attention, Number, attention_flop, total_bytes, total_flop
+from datahall.workload.precision import Precision
 
 Convention = Literal["causal", "full", "matmul"]
 
@@ -75,3 +79,25 @@ def _all_pairs_flop(shape: object) -> Number:
     assert isinstance(shape, Attention)
     pairs = shape.batch * shape.q_len * shape.kv_len
     return attention_flop(pairs, shape.num_heads, shape.head_dim, shape.value_dim)
+
+
+class TokenWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What one token of a model costs, whatever chip it runs on."""
+
+    forward_flop: float  # mean over a sequence, causal attention counted
+    training_flop: float
+    matmul_flop: float  # matrix products alone: the 2N of scaling laws
+    decode_bytes: float  # moved by one decoded token that runs alone
+    kv_bytes: float  # added to the cache
+
+
+def token_work(model: Model, context: int, precision: Precision) -> TokenWork:
+    """Arithmetic and bytes of one token in a sequence of `context` tokens."""
+    decode = forward_pass(model, batch=1.0, query=1.0, past=float(context - 1), precision=precision)
+    return TokenWork(
+        forward_flop=float(forward_flop_per_token(model, context)),
+        training_flop=float(training_flop_per_token(model, context)),
+        matmul_flop=float(forward_flop_per_token(model, context, "matmul")),
+        decode_bytes=float(total_bytes(decode)),
+        kv_bytes=float(kv_bytes_per_token(model, precision)),
+    )

@@ -4,80 +4,68 @@ from __future__ import annotations
 
 import datetime
 from math import isnan, nan
-from typing import get_args
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
-from datahall.answers.bounds import opened
 from datahall.answers.chip.citation import Citations, known
+from datahall.answers.follow import follow
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
-from datahall.catalog.entries.offer import STALE_DAYS, Offer, OfferKind
-from datahall.errors import ScenarioError
-from datahall.units import DAY_S, fmt, parse
+from datahall.catalog.entries.offer import STALE_DAYS, Offer
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.views import OfferListing, Search
+from datahall.units import DAY_S, fmt
 
-KINDS: tuple[str, ...] = get_args(OfferKind)
 
-
-def catalog_prices(
-    *,
-    chip: str = "",
-    kind: str = "",
-    max_age: str | float = "",
-    today: datetime.date | None = None,
-    catalog: Catalog | None = None,
-) -> Answer:
+def catalog_prices(scenario: Scenario) -> Answer:
     """Prices per chip and hour, or to buy, cheapest first; older than half a year is flagged as stale."""
-    shelf, day = opened(catalog), today or datetime.date.today()
-    if kind and kind not in KINDS:
-        raise ScenarioError(f'"{kind}" is not a kind of price', hint=f"one of {', '.join(KINDS)}")
-    oldest_s = parse(max_age, "s") if max_age != "" else float("inf")
-    if oldest_s <= 0:
-        raise ScenarioError(f"--max-age is {max_age}; it must be above 0", hint='e.g. --max-age "90 days"')
-    offers = [
-        offer
-        for offer in (_spot(shelf, chip) if kind == "spot" else shelf.offers(chip, kind))
-        if offer.age_days(day) * DAY_S <= oldest_s
-    ]
+    asked = scenario.one(OfferListing)
+    shelf, day, kind = scenario.catalog, _day(asked.as_of), asked.kind or ""
+    oldest_s = asked.max_age_s if asked.max_age_s is not None else float("inf")
+    listed = _spot(shelf, asked.chip) if kind == "spot" else shelf.offers(asked.chip, kind)
+    offers = [offer for offer in listed if offer.age_days(day) * DAY_S <= oldest_s]
     cited = Citations()
     table = _table(offers, day, kind, cited)
-    stale = sum(offer.stale(day) for offer in offers)
     return Answer(
         kind="prices",
-        inputs={
-            "chip": chip,
-            "kind": kind,
-            "max_age_s": oldest_s if max_age != "" else None,
-            "today": day.isoformat(),
-        },
-        headline=_headline(offers, kind, chip, day),
+        inputs={"as_of": day.isoformat()},
+        headline=_headline(offers, kind, asked.chip, day),
         verdict="yes" if offers else "no",
-        results={"num_prices": len(offers), "num_stale": stale},
+        results={"num_prices": len(offers), "num_stale": sum(offer.stale(day) for offer in offers)},
         tables=(table,) if offers else (),
         notes=(
             f"per chip and hour in US dollars; “stale” is older than {STALE_DAYS} days",
-            "a list price, without discounts, egress, storage or tax",
+            "a list price, without discounts, egress, storage or tax; an auction's is its lowest bid",
         ),
         sources=cited.sources,
-        next_commands=(f"datahall show chip {chip or 'h100-sxm'}",),
+        next_commands=(follow(scenario, "show chip", {"chip": _chip(shelf, asked.chip)}),),
     )
 
 
-def catalog_api_prices(
-    model: str = "", *, today: datetime.date | None = None, first_party: bool = False
-) -> Answer:
-    """List prices of hosted models whose name holds `model`, per million tokens, cheapest output first."""
+def _chip(shelf: Catalog, name: str) -> str:
+    """The chip of the catalogue that a filter means, or a usual one."""
+    names = [chip.name for chip in shelf.chips()]
+    return next((one for one in names if name and one.startswith(name.lower())), "h100-sxm")
+
+
+def _day(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text) if text else datetime.date.today()
+
+
+def catalog_api_prices(scenario: Scenario) -> Answer:
+    """List prices of hosted models whose name holds some words, per million tokens, cheapest output first."""
     from datahall.catalog.entries.api_price import api_price, api_prices
 
-    day = today or datetime.date.today()
-    words = model.lower().split()
+    asked = scenario.one(Search)
+    day, words = _day(asked.as_of), asked.hosted.lower().split()
     found = [
         price
         for price in api_prices(day)
         if all(word in f"{price.name} {price.title}".lower() for word in words)
-        and (price.first_party or not first_party)
+        and (price.first_party or not asked.first_party)
     ]
-    if not found and model:
-        found = [api_price(model, day)]
+    if not found and asked.hosted:
+        with scenario.at(field="hosted"):
+            found = [api_price(asked.hosted, day)]
     found.sort(key=lambda price: (price.output_usd_per_mtok, price.name))
     rows = tuple(
         (
@@ -90,10 +78,11 @@ def catalog_api_prices(
         Column("model"), Column("sold by"), Column("input", "usd_per_mtok"), Column("output", "usd_per_mtok"),
         Column("cached input", "usd_per_mtok"), Column("tiered"),
     )  # fmt: skip
+    many = f"{len(rows):,} price{'s' if len(rows) != 1 else ''} per million tokens"
     return Answer(
         kind="api-prices",
-        inputs={"model": model, "first_party": first_party, "today": day.isoformat()},
-        headline=f"{len(rows):,} prices per million tokens" + (f" for “{model}”." if model else "."),
+        inputs={"as_of": day.isoformat()},
+        headline=many + (f" for “{asked.hosted}”." if asked.hosted else "."),
         results={"num_prices": len(rows)},
         tables=(Table(title="list prices of hosted models", columns=columns, rows=rows),),
         notes=(
@@ -101,7 +90,7 @@ def catalog_api_prices(
             "tiered: the price rises with the length of the prompt, and this is its lowest step",
         ),
         sources=(found[0].source,) if found else (),
-        next_commands=("datahall catalog prices --chip h100-sxm",),
+        next_commands=(follow(scenario, "catalog prices", {"chip": "h100-sxm"}),),
     )
 
 
@@ -125,12 +114,16 @@ def _headline(offers: list[Offer], kind: str, chip: str, day: datetime.date) -> 
         return f"No {what}{where} in the catalogue."
     count = f"{len(offers)} {what}{'s' if len(offers) != 1 else ''}{where}"
     fresh = [offer for offer in offers if not isnan(_hourly(offer, kind)) and not offer.stale(day)]
-    if not fresh:
-        return f"{count}; none of an hour is younger than {STALE_DAYS} days."
-    low = min(fresh, key=lambda offer: _hourly(offer, kind))
-    way = "" if kind else f" ({low.kind})"
+    sold = [offer for offer in fresh if kind or offer.kind == "on-demand"]
+    if not sold:
+        return (
+            f"{count}; none by the hour{'' if kind else ' and on demand'} is younger than {STALE_DAYS} days."
+        )
+    low = min(sold, key=lambda offer: _hourly(offer, kind))
+    way, age = "" if kind else " on demand", round(low.age_days(day))
     return (
-        f"{count}; the lowest fresh one is {fmt(_hourly(low, kind), 'usd_per_hour')} at {low.provider}{way}."
+        f"{count}; the lowest fresh one{way} is {fmt(_hourly(low, kind), 'usd_per_hour')} at {low.provider}, "
+        f"{age} day{'s' if age != 1 else ''} old."
     )
 
 

@@ -7,23 +7,19 @@ from collections.abc import Sequence
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.catalog.entries.model import Model
 from datahall.inference.memory.fit import Fit, best
+from datahall.scenario.views import Sequences
 from datahall.units import fmt
+from datahall.workload.flops import TokenWork
+from datahall.workload.memory.figure import SPREAD
 from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import ParameterCount
 from datahall.workload.precision import Precision
 
 SHOWN_PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")
-SPREAD = {
-    "sharded": "cut by tensor parallelism",
-    "replicated": "whole on each chip",
-    "expert": "cut by expert parallelism",
-    "embedding": "cut by vocabulary",
-    "head": "cut by vocabulary",
-}
 
 
-def fit_table(fits: Sequence[Fit], batch: int, seq: int, precision: str, known: int) -> Table:
+def fit_table(fits: Sequence[Fit], sequences: Sequences, precision: str, known: int) -> Table:
     """The smallest group of each chip, and what is left on it."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -47,11 +43,11 @@ def fit_table(fits: Sequence[Fit], batch: int, seq: int, precision: str, known: 
         Column("remark"),
     )
     return Table(
-        title=f"what it fits on: {batch:,} × {seq:,} tokens, {precision}",
+        title=f"what it fits on: {sequences.batch:,} × {sequences.context:,} tokens, {precision}",
         columns=columns,
         rows=rows,
         marked=best(fits),
-        note=f"{len(fits)} of {known} chips; others by name: --chip NAME" if len(fits) < known else "",
+        note=f"{len(fits)} of {known} chips; any other can be named" if len(fits) < known else "",
     )
 
 
@@ -82,20 +78,20 @@ def parts_table(counts: ParameterCount) -> Table:
     return Table(title="parameters by part", columns=columns, rows=(*rows, total))
 
 
-def token_table(tokens: dict[str, float], seq: int) -> Table:
+def token_table(work: TokenWork, seq: int) -> Table:
     """Arithmetic of one token."""
     rows: tuple[tuple[Cell, ...], ...] = (
-        ("forward", tokens["forward_flop"], f"mean over {seq:,} tokens, causal attention counted"),
-        ("training", tokens["training_flop"], "forward and backward: three forwards"),
-        ("matrix products alone", tokens["matmul_flop"], "the 2N of scaling laws"),
+        ("forward", work.forward_flop, f"mean over {seq:,} tokens, causal attention counted"),
+        ("training", work.training_flop, "forward and backward: three forwards"),
+        ("matrix products alone", work.matmul_flop, "the 2N of scaling laws"),
     )
     return Table(
         title="arithmetic per token",
         columns=(Column("pass"), Column("arithmetic", "flop", "flop_per_token"), Column("what counts")),
         rows=rows,
         note=(
-            f"One decoded token at {seq:,} tokens of context moves {fmt(tokens['decode_bytes'], 'bytes')} "
-            f"when it runs alone, and adds {fmt(tokens['kv_bytes'], 'bytes')} to the cache."
+            f"One decoded token at {seq:,} tokens of context moves {fmt(work.decode_bytes, 'bytes')} "
+            f"when it runs alone, and adds {fmt(work.kv_bytes, 'bytes')} to the cache."
         ),
     )
 

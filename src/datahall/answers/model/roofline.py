@@ -2,115 +2,110 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from math import isfinite, nan
 
 import msgspec
 
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
-from datahall.answers.bounds import find_model, opened, whole
-from datahall.answers.model.pass_figure import pass_figure, scalar
-from datahall.catalog import Catalog
+from datahall.answers.follow import explained, follow
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
-from datahall.inference.memory.fit import usable_bytes
-from datahall.silicon.kernel import KernelTime, PassTimes, time_operators
+from datahall.errors import UnsupportedError
+from datahall.inference.memory.room import shortage_figure
+from datahall.scenario.deployment import Deployment
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.views import Pass, Sequences
+from datahall.silicon.figure import pass_figure
+from datahall.silicon.kernel import KernelTime, PassTimes, scalar, time_operators
 from datahall.units import fmt
 from datahall.workload.forward import forward_pass
-from datahall.workload.memory.kv_cache import kv_bytes
-from datahall.workload.memory.state import serving_weight_bytes
-from datahall.workload.parameters import count_parameters
-from datahall.workload.precision import Precision
+from datahall.workload.memory.figure import derived_from, memory_figure
+from datahall.workload.precision import Precision, block_scaled
 from datahall.workload.sharding import Sharding
 
-PHASES = ("prefill", "decode")
-LARGEST_TP = 1024
 _BINDS = {"memory": "Memory bandwidth", "compute": "Arithmetic", "launch": "The gap between kernels"}
 
 
-def show_roofline(
-    chip: str,
-    *,
-    model: str,
-    phase: str = "decode",
-    batch: int | str = 1,
-    context: int | str = 4096,
-    precision: str = "bf16",
-    tp: int | str = 1,
-    level: str | None = None,
-    eager: bool = False,
-    catalog: Catalog | None = None,
-) -> Answer:
+def show_roofline(scenario: Scenario) -> Answer:
     """Where the time of one forward pass goes on one chip, and how far each operator is from the roofline.
 
-    Prefill runs `batch` prompts of `context` tokens; decode adds one token to each of `batch` sequences that
-    hold `context` tokens.
+    Prefill runs prompts of the context; decode adds one token to each of the sequences that hold it.
     """
-    if phase not in PHASES:
-        raise ScenarioError(f'"{phase}" is not a phase', hint=f"one of {', '.join(PHASES)}")
-    num, length, group = whole("batch", batch), whole("context", context), whole("tp", tp, at_most=LARGEST_TP)
-    shelf, formats = opened(catalog), Precision.named(precision)
-    machine, network = shelf.chip(chip), find_model(model, shelf)
-    sharding = Sharding(tp=float(group))
-    sharding.check(network)
-    query, past = (float(length), 0.0) if phase == "prefill" else (1.0, float(length))
-    operators = forward_pass(
-        network, batch=float(num), query=query, past=past, sharding=sharding, precision=formats
-    )
-    times = _merged(time_operators(machine, operators, level=level, graph=not eager))
-    asked = _Asked(machine, network, phase, num, length, precision, group)
-    figure = pass_figure(f"one {asked.step} on {machine.name}", times)
+    asked = _asked(scenario)
+    with scenario.at(field="tp"):
+        Sharding(tp=float(asked.tp)).check(asked.model)
+    held = memory_figure(
+        asked.model, asked.formats, name="weights and cache on each chip", context=asked.context, batch=asked.batch,
+        tp=asked.tp,
+    )  # fmt: skip
+    short = shortage_figure(held, asked.chip)
+    return _timed(scenario, asked) if short.value <= 0 else _refused(scenario, asked, short)
+
+
+def _timed(scenario: Scenario, asked: _Asked) -> Answer:
+    times = _times(asked)
+    figure = pass_figure(f"one {asked.step} on {asked.chip.name}", times, derived_from(asked.model))
+    other = "prefill" if asked.phase == "decode" else "decode"
     return Answer(
         kind="roofline",
-        inputs={
-            "chip": machine.name,
-            "model": network.name,
-            "phase": phase,
-            "batch_sequences": num,
-            "context_tokens": length,
-            "precision": precision,
-            "tp": group,
-            "level": level,
-            "eager": eager,
-        },
-        headline=_headline(asked, times),
-        binding=_binding(times),
-        results=_results(asked, times),
+        headline=_headline(asked, figure),
+        binding=_binding(times, figure),
+        results=_results(asked, times, figure),
         tables=(_table(times, asked),),
         figure=figure,
         charts=(_chart(times, asked),),
-        notes=_notes(asked, times, formats, eager),
-        next_commands=_next(asked),
+        notes=_notes(asked, times),
+        next_commands=(
+            follow(scenario, tail="-o roofline.html"),
+            explained(follow(scenario)),
+            follow(scenario, changes={"phase": other}),
+            follow(scenario, "validate", {"domain": "kernels"}),
+        ),
     )
 
 
-def _merged(times: PassTimes) -> PassTimes:
-    """The same operator of different kinds of layer as one that runs more often."""
-    kernels: list[KernelTime] = []
-    for one in times.kernels:
-        twin = next((place for place, seen in enumerate(kernels) if _same(seen, one)), None)
-        if twin is None:
-            kernels.append(one)
-            continue
-        count = kernels[twin].operator.count + one.operator.count
-        operator = msgspec.structs.replace(one.operator, count=count)
-        kernels[twin] = msgspec.structs.replace(one, operator=operator)
-    return msgspec.structs.replace(times, kernels=tuple(kernels))
+def _refused(scenario: Scenario, asked: _Asked, short: Breakdown) -> Answer:
+    """What does not fit has no speed: what is missing, and where the time would go if it were there."""
+    try:
+        times = _times(asked)
+    except UnsupportedError:
+        times = None
+    return Answer(
+        kind="roofline",
+        headline=_too_large(asked, short),
+        verdict="no",
+        binding=_way_out(short),
+        results=_missing(short),
+        tables=(_table(times, asked, ", if there were room for it"),) if times else (),
+        figure=short,
+        notes=(
+            "room is made by more chips that share the layers, fewer or shorter sequences, or a narrower precision",
+        ),
+        next_commands=(
+            follow(scenario, "show fit"),
+            follow(scenario, "show model", {"chips": [asked.chip.name]}),
+            explained(follow(scenario)),
+        ),
+    )
 
 
-def _same(one: KernelTime, other: KernelTime) -> bool:
-    return one.operator.name == other.operator.name and scalar(one.time_s) == scalar(other.time_s)
+class _Asked(msgspec.Struct, frozen=True):
+    """What was asked."""
 
+    chip: Chip
+    model: Model
+    precision: str
+    tp: int
+    batch: int
+    context: int
+    phase: str
+    level: str | None
+    eager: bool
 
-class _Asked:
-    """What was asked, read and checked."""
-
-    def __init__(
-        self, chip: Chip, model: Model, phase: str, batch: int, context: int, precision: str, tp: int
-    ) -> None:
-        self.chip, self.model, self.phase, self.precision = chip, model, phase, precision
-        self.batch, self.context, self.tp = batch, context, tp
+    @property
+    def formats(self) -> Precision:
+        return Precision.named(self.precision)
 
     @property
     def step(self) -> str:
@@ -121,61 +116,104 @@ class _Asked:
         """Tokens that one pass brings forward."""
         return self.batch if self.phase == "decode" else self.batch * self.context
 
+    @property
+    def sequences(self) -> str:
+        return f"{self.batch:,} sequence{'s' if self.batch > 1 else ''}"
 
-def _headline(asked: _Asked, times: PassTimes) -> str:
-    total, band = scalar(times.total_s), times.band
-    chips = asked.chip.title if asked.tp == 1 else f"{asked.tp} × {asked.chip.title}"
-    many = f"{asked.batch:,} sequence{'s' if asked.batch > 1 else ''}"
-    work = (
-        f"{many} after {asked.context:,} tokens"
-        if asked.phase == "decode"
-        else f"{many} of {asked.context:,} tokens"
-    )
+    @property
+    def machine(self) -> str:
+        return self.chip.title if self.tp == 1 else f"{self.tp} × {self.chip.title}"
+
+
+def _asked(scenario: Scenario) -> _Asked:
+    deployment, sequences, one_pass = scenario.one(Deployment), scenario.one(Sequences), scenario.one(Pass)
+    return _Asked(
+        scenario.catalog.chip(deployment.chip), scenario.model(), deployment.precision, deployment.tp or 1,
+        sequences.batch, sequences.context, one_pass.phase, one_pass.level, one_pass.eager,
+    )  # fmt: skip
+
+
+def _times(asked: _Asked) -> PassTimes:
+    query, past = (float(asked.context), 0.0) if asked.phase == "prefill" else (1.0, float(asked.context))
+    operators = forward_pass(
+        asked.model, batch=float(asked.batch), query=query, past=past, sharding=Sharding(tp=float(asked.tp)),
+        precision=asked.formats,
+    )  # fmt: skip
+    return time_operators(
+        asked.chip, operators, level=asked.level, graph=not asked.eager,
+        block_scaled=block_scaled(asked.model, asked.formats),
+    ).merged()  # fmt: skip
+
+
+def _headline(asked: _Asked, timed: Breakdown) -> str:
+    work = "after" if asked.phase == "decode" else "of"
+    assert timed.band is not None
     return (
-        f"One {asked.step} of {asked.model.title} ({work}, {asked.precision}) on {chips} takes "
-        f"{fmt(total, 's', 3)} ({fmt(band.low, 's', 3)} to {fmt(band.high, 's', 3)}): "
-        f"{asked.tokens / total:,.0f} tokens/s."
+        f"One {asked.step} of {asked.model.title} ({asked.sequences} {work} {asked.context:,} tokens, "
+        f"{asked.precision}) on {asked.machine} takes {fmt(timed.value, 's', 3)} "
+        f"({fmt(timed.band.low, 's', 3)} to {fmt(timed.band.high, 's', 3)}): "
+        f"{asked.tokens / timed.value:,.0f} tokens/s."
     )
 
 
-def _binding(times: PassTimes) -> str:
-    shares = _by_bound(times)
-    bound, share = max(shares.items(), key=lambda pair: pair[1])
-    total = scalar(times.total_s)
-    heaviest = max(times.kernels, key=lambda one: scalar(one.total_s))
-    ideal = sum(one.operator.count * scalar(one.roofline_s) for one in times.kernels)
-    name, its = heaviest.operator.name.replace("_", " "), scalar(heaviest.total_s) / total
+def _too_large(asked: _Asked, short: Breakdown) -> str:
+    held, usable = (fmt(part.value, "bytes") for part in short.parts)
+    each = " on each" if asked.tp > 1 else ""
     return (
-        f"{_BINDS[bound]} binds for {share:.0%} of the time; the largest part is {name} ({its:.0%}). "
-        f"The datasheet's roofline allows {fmt(ideal, 's', 3)}, an efficiency of {ideal / total:.0%}."
+        f"{asked.model.title} in {asked.precision} does not fit on {asked.machine}: weights and the cache of "
+        f"{asked.sequences} of {asked.context:,} tokens take {held}{each}, {usable} are usable, "
+        f"{fmt(short.value, 'bytes')} are missing."
     )
 
 
-def _by_bound(times: PassTimes) -> dict[str, float]:
-    shares: dict[str, float] = defaultdict(float)
-    total = scalar(times.total_s)
-    for one in times.kernels:
-        shares[one.bound] += scalar(one.total_s) / total
-    return dict(shares)
+def _way_out(short: Breakdown) -> str:
+    weights, cache = (part.value for part in short.parts[0].parts)
+    usable = short.parts[1].value
+    if weights > usable:
+        return f"Memory binds: the weights alone take {weights / usable:,.3g} times what is usable."
+    return f"Memory binds: the weights fit, the cache of {fmt(cache, 'bytes')} beside them does not."
 
 
-def _results(asked: _Asked, times: PassTimes) -> dict[str, Cell]:
-    total, band = scalar(times.total_s), times.band
-    shares = _by_bound(times)
+def _missing(short: Breakdown) -> dict[str, Cell]:
+    held, usable = short.parts
     return {
-        "pass_s": total,
-        "pass_low_s": band.low,
-        "pass_high_s": band.high,
-        "roofline_s": sum(one.operator.count * scalar(one.roofline_s) for one in times.kernels),
-        "tokens_per_s": asked.tokens / total,
-        "level": times.level,
-        **{f"{bound}_bound_fraction": shares.get(bound, 0.0) for bound in _BINDS},
+        "missing_bytes": short.value,
+        "held_bytes": held.value,
+        "usable_bytes": usable.value,
+        "weight_bytes": held.parts[0].value,
+        "kv_cache_bytes": held.parts[1].value,
     }
 
 
-def _table(times: PassTimes, asked: _Asked) -> Table:
+def _binding(times: PassTimes, timed: Breakdown) -> str:
+    bound, share = max(times.shares().items(), key=lambda pair: pair[1])
+    heaviest, ideal = times.kernels[times.heaviest], times.roofline_s
+    name, its = heaviest.operator.name.replace("_", " "), scalar(heaviest.total_s) / timed.value
+    return (
+        f"{_BINDS[bound]} binds for {_percent(share)} of the time; the largest part is {name} ({_percent(its)}). "
+        f"The datasheet's roofline allows {fmt(ideal, 's', 3)}, an efficiency of {_percent(ideal / timed.value)}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _results(asked: _Asked, times: PassTimes, timed: Breakdown) -> dict[str, Cell]:
+    assert timed.band is not None
+    return {
+        "pass_s": timed.value,
+        "pass_low_s": timed.band.low,
+        "pass_high_s": timed.band.high,
+        "roofline_s": times.roofline_s,
+        "tokens_per_s": asked.tokens / timed.value,
+        "level": times.level,
+        **{f"{bound}_bound_fraction": share for bound, share in times.shares().items()},
+    }
+
+
+def _table(times: PassTimes, asked: _Asked, condition: str = "") -> Table:
     total = scalar(times.total_s)
-    rows = tuple(_row(one, total) for one in times.kernels)
     columns = (
         Column("operator"),
         Column("runs", "count", "num_runs"),
@@ -185,38 +223,37 @@ def _table(times: PassTimes, asked: _Asked) -> Table:
         Column("intensity", "flop_per_byte"),
         Column("efficiency", "fraction"),
     )
-    heaviest = max(range(len(rows)), key=lambda index: scalar(times.kernels[index].total_s))
     return Table(
-        title=f"operators of one {asked.step}",
+        title=f"operators of one {asked.step}{condition}",
         columns=columns,
-        rows=rows,
-        marked=heaviest,
+        rows=tuple(_row(kernel, total) for kernel in times.kernels),
+        marked=times.heaviest,
         note="Time is of all runs. Efficiency is roofline over predicted time; above 100 % a cache helps.",
     )
 
 
-def _row(one: KernelTime, total: float) -> tuple[Cell, ...]:
-    time = scalar(one.total_s)
+def _row(kernel: KernelTime, total: float) -> tuple[Cell, ...]:
+    time = scalar(kernel.total_s)
     return (
-        one.operator.name.replace("_", " "),
-        int(one.operator.count),
+        kernel.operator.name.replace("_", " "),
+        int(kernel.operator.count),
         time,
         time / total,
-        one.bound,
-        scalar(one.operator.intensity_flop_per_byte) or None,
-        scalar(one.efficiency),
+        kernel.bound,
+        scalar(kernel.operator.intensity_flop_per_byte) or None,
+        scalar(kernel.efficiency),
     )
 
 
 def _chart(times: PassTimes, asked: _Asked) -> RooflineChart:
     total, chip = scalar(times.total_s), times.chip
-    counted = [one for one in times.kernels if scalar(one.operator.flop) > 0]
-    used = dict.fromkeys(canonical_precision(one.operator.precision) for one in counted)
+    counted = [kernel for kernel in times.kernels if scalar(kernel.operator.flop) > 0]
+    used = dict.fromkeys(canonical_precision(kernel.operator.precision) for kernel in counted)
     slopes = {chip.memory_type or "memory": chip.memory_bytes_per_s}
     cache = next((level.bytes_per_s for level in chip.levels if level.name == "l2"), nan)
     if isfinite(cache):
         slopes["L2"] = cache
-    left = 1 - sum(scalar(one.total_s) for one in counted) / total
+    left = 1 - sum(scalar(kernel.total_s) for kernel in counted) / total
     return RooflineChart(
         title=f"roofline of {chip.title}, {asked.step}",
         roofs={
@@ -225,55 +262,38 @@ def _chart(times: PassTimes, asked: _Asked) -> RooflineChart:
             if name in chip.peak_flop_per_s
         },
         slopes=slopes,
-        points=tuple(_point(one, total) for one in counted),
+        points=tuple(_point(kernel, total) for kernel in counted),
         note=(
             "One point per operator; its area is its share of the time. "
-            f"Norms, rotations and other work without counted arithmetic take {left:.1%} and are not drawn."
+            f"Norms, rotations and other work without counted arithmetic take {100 * left:.1f} % and are not drawn."
         ),
     )
 
 
-def _point(one: KernelTime, total: float) -> Point:
-    share, time = scalar(one.total_s) / total, scalar(one.time_s)
-    rate = scalar(one.operator.flop) / time
+def _point(kernel: KernelTime, total: float) -> Point:
+    share, time = scalar(kernel.total_s) / total, scalar(kernel.time_s)
+    rate = scalar(kernel.operator.flop) / time
     note = (
-        f"{share:.1%} of the time, {fmt(time, 's', 3)} each, {fmt(rate, 'flop_per_s', 3)}, {one.bound}-bound"
+        f"{100 * share:.1f} % of the time, {fmt(time, 's', 3)} each, {fmt(rate, 'flop_per_s', 3)}, "
+        f"{kernel.bound}-bound"
     )
-    intensity = scalar(one.operator.intensity_flop_per_byte)
-    return Point(one.operator.name.replace("_", " "), intensity, rate, one.bound, min(1.0, share), note)
+    intensity = scalar(kernel.operator.intensity_flop_per_byte)
+    return Point(kernel.operator.name.replace("_", " "), intensity, rate, kernel.bound, min(1.0, share), note)
 
 
-def _notes(asked: _Asked, times: PassTimes, formats: Precision, eager: bool) -> tuple[str, ...]:
+def _notes(asked: _Asked, times: PassTimes) -> tuple[str, ...]:
     lines = [f"level: {times.level}; the range holds eight of ten measurements ({times.band.basis})"]
-    held = float(serving_weight_bytes(asked.model, count_parameters(asked.model), formats, tp=asked.tp))
-    held += asked.batch * float(kv_bytes(asked.model, asked.context, formats, tp=asked.tp))
-    usable = usable_bytes(asked.chip)
-    if held > usable:
-        lines.append(
-            f"it does not fit: weights and cache take {fmt(held, 'bytes')} per chip, and "
-            f"{fmt(usable, 'bytes')} are usable; raise --tp or lower --batch"
-        )
     if asked.tp > 1:
         lines.append(f"one chip's share of {asked.tp}; the exchange between them is not in it")
     lines.append(
-        "launched one by one from the host"
-        if eager
-        else "kernels replayed as one graph; --eager launches them singly"
+        "kernels launched one by one from the host"
+        if asked.eager
+        else "kernels replayed as one graph, which an eager pass does without"
     )
+    if block_scaled(asked.model, asked.formats):
+        lines.append("its FP8 weights have a scale per block, as its checkpoint is published")
     if asked.context > asked.model.max_context:
         lines.append(
             f"{asked.context:,} tokens is beyond the {asked.model.max_context:,} the model was made for"
         )
     return tuple(lines)
-
-
-def _next(asked: _Asked) -> tuple[str, ...]:
-    other = "prefill" if asked.phase == "decode" else "decode"
-    pair = f"{asked.chip.name} --model {asked.model.name}"
-    same = f"show roofline {pair} --phase {asked.phase} --batch {asked.batch} --context {asked.context}"
-    return (
-        f"datahall {same} -o roofline.html",
-        f"datahall explain {same}",
-        f"datahall show roofline {pair} --phase {other} --context {asked.context}",
-        "datahall validate kernels",
-    )

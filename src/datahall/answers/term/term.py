@@ -9,7 +9,10 @@ from pathlib import Path
 import msgspec
 
 from datahall.answer import Answer, Column, Table
+from datahall.answers.follow import follow
 from datahall.errors import UnknownNameError
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.views import Files
 
 UNITS = {
     "s": "seconds",
@@ -47,10 +50,11 @@ def terms() -> dict[str, Term]:
     return msgspec.convert(tomllib.loads(text), dict[str, Term])
 
 
-def explain_term(word: str = "") -> Answer:
+def explain(scenario: Scenario) -> Answer:
     """What a term means; without one, all of them."""
-    if not word.strip():
-        return _all()
+    word = scenario.one(Files).term
+    if not word:
+        return _all(scenario)
     key = _find(word)
     term = terms()[key]
     rows = (
@@ -73,7 +77,7 @@ def explain_term(word: str = "") -> Answer:
                 rows=tuple(row for row in rows if row[1]),
             ),
         ),
-        next_commands=("datahall explain",),
+        next_commands=(follow(scenario, changes={"term": None}),),
     )
 
 
@@ -83,14 +87,14 @@ def _find(word: str) -> str:
         if wanted in {_folded(key), _folded(term.name)}:
             return key
     known = [*terms(), *(term.name for term in terms().values())]
-    raise UnknownNameError("term", word, known, hint="all of them: datahall explain")
+    raise UnknownNameError("term", word, known, field="term", hint="all of them: datahall explain")
 
 
 def _folded(word: str) -> str:
     return "".join(letter for letter in word.lower() if letter.isalnum())
 
 
-def _all() -> Answer:
+def _all(scenario: Scenario) -> Answer:
     named = terms().items()
     meanings = Table(
         title="nomenclature",
@@ -104,8 +108,7 @@ def _all() -> Answer:
     )
     return Answer(
         kind="nomenclature",
-        inputs={},
         headline=f"{len(terms())} terms, each with one meaning here.",
         tables=(meanings, origins),
-        next_commands=("datahall explain MFU",),
+        next_commands=(follow(scenario, changes={"term": "MFU"}),),
     )

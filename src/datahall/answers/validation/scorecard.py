@@ -6,7 +6,12 @@ import math
 from collections.abc import Mapping
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
-from datahall.validation.scorecard import Score, Scorecard
+from datahall.answers.follow import follow
+from datahall.answers.reply import Scored
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.views import Files
+from datahall.validation import ledger
+from datahall.validation.scorecard import Score, Scorecard, scorecard_json
 
 COLUMNS = (
     Column("rows", "count", "num_rows"),
@@ -19,7 +24,15 @@ COLUMNS = (
 RIGHT_COVERAGE = 0.8
 
 
-def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
+def validate(scenario: Scenario) -> Scored:
+    """Predict measured rows again and say how far off we are."""
+    asked = scenario.one(Files)
+    card = ledger.validate(asked.domain, asked.data or None)
+    page = follow(scenario, tail=f"-o {asked.domain}.md")
+    return Scored(scorecard_answer(card, page), scorecard_json(card))
+
+
+def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
     """Say a scorecard in sentences and tables."""
     metrics = card.by_metric if len(card.by_metric) > 1 else {}
     groups = (
@@ -32,7 +45,6 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
     tables = [_groups(f"error by {name}", name, scores) for name, scores in groups if scores]
     return Answer(
         kind="validation",
-        inputs={"domain": card.domain, "data": data},
         headline=_headline(card),
         binding=_coverage(card),
         verdict="yes" if card.scored else "no",
@@ -53,7 +65,7 @@ def scorecard_answer(card: Scorecard, data: str = "") -> Answer:
                 else ()
             ),
         ),
-        next_commands=(f"datahall validate {card.domain} --format md",),
+        next_commands=next_commands,
     )
 
 
@@ -81,7 +93,7 @@ def _coverage(card: Scorecard) -> str:
     if not card.scored:
         return counted
     inside = f"{card.overall.band_coverage:.0f} % lie inside their P10–P90 band"
-    return f"{inside} ({RIGHT_COVERAGE:.0%} would be right). {counted}"
+    return f"{inside} ({100 * RIGHT_COVERAGE:.0f} % would be right). {counted}"
 
 
 def _results(card: Scorecard) -> dict[str, Cell]:

@@ -1,0 +1,28 @@
+"""Entries of one's own: a file is checked and copied into the user's catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datahall.answer import Answer
+from datahall.answers.follow import follow
+from datahall.catalog.catalog import user_folder
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.views import Files
+
+
+def catalog_add(scenario: Scenario) -> Answer:
+    """Check a TOML file and copy it into your own folder; its problems are raised all at once."""
+    asked = scenario.one(Files)
+    names = scenario.catalog.add(Path(asked.file), replace=asked.replace)
+    shows = [
+        follow(scenario, f"show {kind}", {kind: name})
+        for kind, _, name in (entry.partition(" ") for entry in names)
+        if kind in {"chip", "model"}
+    ]
+    return Answer(
+        kind="add",
+        headline=f"Added {', '.join(names)} to {user_folder()}.",
+        results={"num_entries": len(names)},
+        next_commands=tuple(shows[:3]),
+    )

@@ -1,0 +1,256 @@
+"""What a model takes on a chip as a figure: from the sizes its makers state to bytes of weights and of cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from datahall.breakdown import (
+    Breakdown,
+    Source,
+    assumed,
+    fact,
+    given,
+    maximum,
+    minimum,
+    product,
+    quotient,
+    total,
+)
+from datahall.catalog.entries.model import Layer, Model
+from datahall.workload.memory.kv_cache import recurrent_state_bytes
+from datahall.workload.parameters import ParameterCount, Part, count_parameters
+from datahall.workload.precision import Precision, bytes_per_value
+
+SPREAD = {
+    "sharded": "cut by tensor parallelism",
+    "replicated": "whole on each chip",
+    "expert": "cut by expert parallelism",
+    "embedding": "cut by vocabulary",
+    "head": "cut by vocabulary",
+}
+_CUT = ("sharded", "expert", "embedding", "head")
+_KIND = {
+    "full": "layers that attend to all",
+    "window": "layers with a window",
+    "mla": "layers with a latent cache",
+}
+
+
+def derived_from(model: Model) -> Source:
+    """Where a number is from that follows from the sizes of a model."""
+    stated = next((one.source for one in model.facts.values()), None)
+    if stated is None:
+        return Source(f"the sizes of {model.title or model.name}, stated by hand", "undated", "estimate")
+    return Source(f"from the sizes in: {stated.title}", stated.date, "derived")
+
+
+def memory_figure(
+    model: Model, precision: Precision, *, name: str, context: int, batch: int, tp: int = 1
+) -> Breakdown:
+    """Weights of a model and cache of some sequences on each of `tp` chips that share its layers [B]."""
+    return total(
+        name,
+        (
+            weights_figure(model, precision, tp=tp),
+            cache_figure(model, precision, context=context, batch=batch, tp=tp),
+        ),
+    )
+
+
+def weights_figure(model: Model, precision: Precision, *, tp: int = 1, name: str = "weights") -> Breakdown:
+    """Weights on each of `tp` chips, part by part [B]: linear layers in their format, tables and norms wide."""
+    return total(name, [_held(model, part, precision, tp) for part in count_parameters(model).parts])
+
+
+def parameters_figure(model: Model, counts: ParameterCount | None = None) -> Breakdown:
+    """The parameters of a model, part by part."""
+    known = counts or count_parameters(model)
+    return total("parameters", [_parameters(model, part) for part in known.parts])
+
+
+def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int = 1) -> Breakdown:
+    """What some sequences of one length leave on each of `tp` chips [B]."""
+    sequences = given("sequences", batch, "count")
+    return product(
+        "KV cache", (sequence_figure(model, precision, context=context, tp=tp), sequences), "bytes"
+    )
+
+
+def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int = 1) -> Breakdown:
+    """What one sequence leaves on each of `tp` chips: keys and values, latents, states of a fixed size [B]."""
+    name = f"cache of a sequence of {context:,} tokens"
+    parts = [
+        _layers_cache(model, layer, count, precision, context, tp)
+        for layer, count in model.layer_groups()
+        if layer.mixer in _KIND
+    ]
+    states = float(recurrent_state_bytes(model, precision, float(tp)))
+    if states:
+        note = "a state and a short convolution per recurrent layer, whatever the length"
+        parts.append(fact("recurrent states", states, "bytes", derived_from(model), note=note))
+    if not parts:
+        return assumed(name, 0.0, "bytes", "no layer keeps anything of a sequence")
+    return parts[0].named(name) if len(parts) == 1 else total(name, parts)
+
+
+def _held(model: Model, part: Part, precision: Precision, tp: int) -> Breakdown:
+    """Bytes of one part on one chip."""
+    narrow = part.sharding in ("sharded", "expert") or part.name == "latent projections"
+    form = precision.weights if narrow else precision.wide
+    each = assumed(
+        "bytes of a parameter", bytes_per_value(form), "bytes", f"{form}, by definition of the format"
+    )
+    parameters = _parameters(model, part)
+    if tp > 1 and part.sharding in _CUT:
+        shared = given("chips that share it", tp, "count")
+        parameters = quotient(f"{part.name} on one chip", parameters, shared, "parameters")
+    return product(part.name, (parameters, each), "bytes", note=SPREAD[part.sharding])
+
+
+def _parameters(model: Model, part: Part) -> Breakdown:
+    """The parameters of a part from the sizes of the model; a part with biases or gates as they were counted."""
+    name = f"{part.name} parameters"
+    chain = _CHAINS.get(part.name)
+    made = chain(model, name) if chain else None
+    if made is not None and made.value == part.count:
+        return made.with_note(note=SPREAD[part.sharding])
+    return fact(name, part.count, "parameters", derived_from(model), note=SPREAD[part.sharding])
+
+
+def _size(model: Model, key: str, value: float, label: str) -> Breakdown:
+    """A size that the makers state, or one that follows from those."""
+    known = model.facts.get(key)
+    if known is not None and known.value == value:
+        return fact(label, value, "count", known.source)
+    return fact(label, value, "count", derived_from(model))
+
+
+def _hidden(model: Model) -> Breakdown:
+    return _size(model, "hidden", model.hidden, "hidden width")
+
+
+def _times(model: Model, does: Callable[[Layer], bool], label: str) -> Breakdown:
+    count = sum(does(layer) for layer in model.layers)
+    return _size(model, "num_layers", count, label if count != model.num_layers else "layers")
+
+
+def _matrices(model: Model) -> Breakdown:
+    words = "gate, up and down" if model.gated_mlp else "up and down"
+    return assumed("matrices", 3.0 if model.gated_mlp else 2.0, "count", f"an MLP has {words}")
+
+
+def _table(model: Model, name: str) -> Breakdown:
+    rows = _size(model, "vocab", model.vocab, "rows of the token table")
+    return product(name, (rows, _hidden(model)), "parameters")
+
+
+def _attention(model: Model, name: str) -> Breakdown:
+    two = "a query is read and its value written back"
+    heads = total(
+        "heads in and out",
+        (
+            product(
+                "query heads, in and out",
+                (
+                    assumed("both", 2.0, "count", two),
+                    _size(model, "num_heads", model.num_heads, "query heads"),
+                ),
+                "count",
+            ),
+            product(
+                "keys and values",
+                (
+                    assumed("both", 2.0, "count", "a key and a value"),
+                    _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads"),
+                ),
+                "count",
+            ),
+        ),
+    )
+    width = _size(model, "head_dim", model.head_dim, "head width")
+    layers = _times(model, lambda layer: layer.mixer in ("full", "window"), "layers with attention")
+    return product(name, (layers, _hidden(model), width, heads), "parameters")
+
+
+def _mlp(model: Model, name: str) -> Breakdown:
+    layers = _times(model, lambda layer: layer.mlp == "dense", "layers with a dense MLP")
+    width = _size(model, "ffn", model.ffn, "MLP width")
+    return product(name, (layers, _matrices(model), _hidden(model), width), "parameters")
+
+
+def _expert_layers(model: Model) -> Breakdown:
+    return _times(model, lambda layer: layer.mlp == "moe", "layers with experts")
+
+
+def _experts(model: Model, name: str) -> Breakdown | None:
+    if model.moe is None:
+        return None
+    experts = _size(model, "moe.num_experts", model.moe.num_experts, "routed experts")
+    width = _size(model, "moe.expert_ffn", model.moe.expert_ffn, "width of an expert")
+    return product(
+        name, (_expert_layers(model), experts, _matrices(model), _hidden(model), width), "parameters"
+    )
+
+
+def _shared_experts(model: Model, name: str) -> Breakdown | None:
+    if model.moe is None:
+        return None
+    width = _size(model, "moe.shared_ffn", model.moe.shared_ffn, "width of all shared experts")
+    return product(name, (_expert_layers(model), _matrices(model), _hidden(model), width), "parameters")
+
+
+def _norms(model: Model, name: str) -> Breakdown:
+    layers = _size(model, "num_layers", model.num_layers, "layers")
+    each = _size(model, "norms_per_layer", model.norms_per_layer, "norms per layer")
+    return product(name, (layers, each, _hidden(model)), "parameters")
+
+
+_CHAINS: dict[str, Callable[[Model, str], Breakdown | None]] = {
+    "token table": _table,
+    "head": _table,
+    "attention": _attention,
+    "mlp": _mlp,
+    "experts": _experts,
+    "shared experts": _shared_experts,
+    "norms": _norms,
+}
+
+
+def _layers_cache(
+    model: Model, layer: Layer, count: int, precision: Precision, context: int, tp: int
+) -> Breakdown:
+    """Keys and values, or latents, of one kind of layer."""
+    tokens = given("tokens", context, "tokens")
+    if layer.mixer == "window":
+        window = fact("attention window", layer.window, "tokens", derived_from(model))
+        tokens = minimum("tokens kept", (tokens, window))
+    each = assumed(
+        "bytes of a value", precision.kv_bytes_per_value, "bytes", f"{precision.kv}, by definition"
+    )
+    values = _values(model, layer, tp)
+    layers = _size(model, "num_layers", count, _KIND[layer.mixer] if count != model.num_layers else "layers")
+    return product(_KIND[layer.mixer], (values, layers, tokens, each), "bytes")
+
+
+def _values(model: Model, layer: Layer, tp: int) -> Breakdown:
+    """Values that one token stores in one layer of one chip."""
+    if layer.mixer == "mla" and model.mla is not None:
+        return total(
+            "latent values",
+            (
+                _size(model, "mla.kv_rank", model.mla.kv_rank, "rank of keys and values"),
+                _size(model, "mla.rope_head_dim", model.mla.rope_head_dim, "head width with position"),
+            ),
+        )
+    heads = _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads")
+    if tp > 1:
+        share = quotient(
+            "key-value heads over chips", heads, given("chips that share it", tp, "count"), "count"
+        )
+        heads = maximum(
+            "key-value heads on one chip", (share, assumed("least", 1.0, "count", "a head is not cut"))
+        )
+    width = _size(model, "head_dim", model.head_dim, "head width")
+    return product(
+        "values of a token", (assumed("both", 2.0, "count", "a key and a value"), heads, width), "count"
+    )
