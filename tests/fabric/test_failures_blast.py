@@ -66,10 +66,10 @@ def test_a_cube_takes_its_64_chips() -> None:
 def test_a_cable_goes_both_ways_and_a_slow_part_stays() -> None:
     fabric = fat_tree(32, WIRE, radix=8)
     cable = int(fabric.num_links - 1)
-    hit = np.flatnonzero(links_of(fabric, Outage(cables=(cable,))))
+    hit = np.flatnonzero(links_of(fabric, Outage(links=(cable,))))
     assert hit.size == 2
     assert fabric.link_source[hit[0]] == fabric.link_target[hit[1]]
-    slow = failed(fabric, Outage(cables=(cable,), left_fraction=0.25))
+    slow = failed(fabric, Outage(links=(cable,), left_fraction=0.25))
     assert slow.whole
     assert slow.link_bytes_per_s[hit].tolist() == [WIRE.bytes_per_s / 4] * 2
 
@@ -77,8 +77,8 @@ def test_a_cable_goes_both_ways_and_a_slow_part_stays() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_more_failures_never_leave_more(name: str) -> None:
     fabric = SMALL[name]
-    some = failed(fabric, Outage(cables=tuple(range(0, fabric.num_links, 7))))
-    more = failed(some, Outage(cables=tuple(range(0, fabric.num_links, 5))))
+    some = failed(fabric, Outage(links=tuple(range(0, fabric.num_links, 7))))
+    more = failed(some, Outage(links=tuple(range(0, fabric.num_links, 5))))
     assert (shares(some) <= shares(fabric) * (1 + 1e-12)).all()
     assert (shares(more) <= shares(some) * (1 + 1e-12)).all()
 
@@ -88,7 +88,7 @@ def test_more_failures_never_leave_more(name: str) -> None:
     [
         (Outage(switches=(20,)), "no switch 20"),
         (Outage(chips=(-1,)), "no chip -1"),
-        (Outage(cables=(10**6,)), "no link 1000000"),
+        (Outage(links=(10**6,)), "no link 1000000"),
         (Outage(cubes=(0,)), "no cubes"),
         (Outage(left_fraction=2.0), "2 of its bandwidth"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from datahall.inference.scenario import serving_scenario_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,6 @@ from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_pool import divide_memory
-from datahall.inference.scenario import serving_scenario_of
 from datahall.inference.simulation.lifecycle import TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.figure import step_breakdown

@@ -7,6 +7,7 @@ from collections import OrderedDict
 import msgspec
 import numpy as np
 import pytest
+from datahall.inference.scenario import serving_scenario_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import poisson, replica, table
@@ -17,7 +18,6 @@ from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.memory.offload import lower_tiers
-from datahall.inference.scenario import serving_scenario_of
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.workload.traffic.requests import Requests

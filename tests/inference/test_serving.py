@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 import numpy as np
 import pytest
+from datahall.workload.traffic.options import traffic_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import fleet, poisson, replica, table
@@ -15,14 +16,13 @@ from datahall.errors import ScenarioError, UnknownNameError
 from datahall.events.perfetto import perfetto
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
-from datahall.scenario.promise import Promise
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.simulation.replications import replicate_serving
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
-from datahall.workload.traffic.options import traffic_from
+from datahall.scenario.promise import Promise
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import generate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from datahall.workload.traffic.options import traffic_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,13 +13,12 @@ from datahall.inference.closed_form.capacity import carried, num_replicas
 from datahall.inference.closed_form.steady_state import Curve, Load, at_concurrency, at_rate, curve
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.promise import Promise
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
-from datahall.workload.traffic.options import traffic_from
+from datahall.scenario.promise import Promise
 from datahall.workload.traffic.traffic import generate
 
 

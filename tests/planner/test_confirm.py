@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from datahall.workload.traffic.options import traffic_from
 
 from datahall.answers.serving.words import load_of
 from datahall.catalog import load as catalogue
-from datahall.scenario.promise import Promise
 from datahall.planner.serve import STEP_ADDED, Choice, confirm, demand_of_users, plan_serving
-from datahall.workload.traffic.options import traffic_from
+from datahall.scenario.promise import Promise
 from datahall.workload.traffic.traffic import Traffic
 
 

@@ -7,8 +7,8 @@ import pytest
 from datahall.catalog import load as catalogue
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.inference.closed_form.steady_state import Load
-from datahall.scenario.promise import Promise
 from datahall.planner.serve import Demand, candidates, demand_of_users, plan_serving
+from datahall.scenario.promise import Promise
 from datahall.workload.precision import BF16
 
 CHAT = Load(prompt=500.0, output=250.0)

@@ -1,19 +1,32 @@
-"""The machine a training run has: chips, what joins them inside a domain and across, as collectives see it."""
+"""One machine: chips, what stands behind each, what joins them inside a domain and across, as collectives see it.
+
+`cluster_from` makes it of what somebody asked for: a chip as it is sold, with as much network as its ports carry; or a
+topology with its narrow places, and what failures leave of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import isfinite, prod
 
 import msgspec
 
-from datahall.catalog import Catalog
+from datahall.breakdown import Breakdown, fact, given
+from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
-from datahall.errors import ScenarioError
-from datahall.fabric.collectives.system import System, system_of
+from datahall.cluster.network import Network, network_of_design
+from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
+from datahall.fabric.design.asked import design_of
+from datahall.fabric.design.design import Design
 from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.failure import Failure
+
+USUAL_CHIP = "h100-sxm"
+PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +36,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     num_chips: int
     system: System
     host: Host = Host()  # what stands behind each chip
+    design: Design | None = None  # None: as the chip is sold, with full bisection
+    nic: Breakdown | None = None  # a chip's share of the network, with where it is from
 
     @property
     def num_domain(self) -> int:
@@ -39,29 +54,112 @@ def cluster_of(
     fabric: str = "infiniband",
     servers: Iterable[Server] = (),
     torus: tuple[int, ...] = (),
+    version: tuple[int, int] = DEFAULT_VERSION,
+    level: str | None = None,
 ) -> Cluster:
-    """A cluster from the catalogue: the chip's usual domain and NIC unless told otherwise.
+    """A cluster as the chip is sold: its usual domain and NIC unless told otherwise, and full bisection.
 
     `torus` are the sides of one slice where chips are wired to their neighbours; more chips are more slices.
 
     Host memory and drives are those of the first of `servers` that holds the chip.
     """
     if num_chips < 1:
-        raise ScenarioError(f"{num_chips} chips cannot train anything", hint="--chips 1 or more")
+        raise ScenarioError(
+            f"{num_chips} chips cannot train anything", field="chips", hint=f"{option('chips', 1)} or more"
+        )
     nic = nic_bytes_per_s or (chip.nic_bytes_per_s if isfinite(chip.nic_bytes_per_s) else 0.0)
-    system = system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric)
+    system = system_of(
+        chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric, version=version, level=level
+    )
     if torus:
         system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
-    return Cluster(chip=chip, num_chips=num_chips, system=system, host=host_of(chip, servers))
+    return Cluster(
+        chip=chip,
+        num_chips=num_chips,
+        system=system,
+        host=host_of(chip, servers),
+        nic=_nic(chip, system, stated=bool(nic_bytes_per_s)),
+    )
 
 
-def cluster_from(design: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0) -> Cluster:
-    """The machine that somebody asks for; `chip` and `num_chips` stand where the design names none."""
-    part = catalog.chip(design.chip or chip)
+def _nic(chip: Chip, system: System, *, stated: bool) -> Breakdown | None:
+    """Where a chip's share of the network is from: said, a fact of the chip, or of the server it is sold in."""
+    rate = system.nic_bytes_per_s
+    if not rate:
+        return None
+    known = chip.facts.get("nic_bytes_per_s")
+    if stated or known is None or known.value != rate:
+        return given("network of a chip, one way", rate, "bytes_per_s")
+    return fact("network of a chip, one way", known.value, known.unit, known.source, note=known.note)
+
+
+def cluster_from(
+    design: FabricDesign,
+    catalog: Catalog,
+    *,
+    chip: str = "",
+    num_chips: int = 0,
+    failures: Sequence[Failure] = (),
+    version: tuple[int, int] = DEFAULT_VERSION,
+    level: str | None = None,
+) -> Cluster:
+    """The machine that somebody asks for; `chip` and `num_chips` stand where the design names none.
+
+    Without a topology it is the chip's usual domain and NIC with full bisection.  With one (or a fabric that was
+    built) collectives are bounded by what they cross in it, and `failures` make that narrower; what they cut off
+    altogether is an `InfeasibleError`.
+    """
+    if design.topology:
+        made = design_of(design, catalog, chip=chip, num_chips=num_chips)
+        network = network_of_design(made, failures, catalog=catalog, version=version, level=level)
+        return _on(made, network, design.chips or num_chips, catalog)
+    if failures:
+        raise ScenarioError(
+            "what fails depends on how the chips are wired",
+            field="failure",
+            hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
+        )
     return cluster_of(
-        part,
+        catalog.chip(design.chip or chip or USUAL_CHIP),
         design.chips or num_chips,
         num_domain=design.domain or 0,
         nic_bytes_per_s=design.nic_bytes_per_s or 0.0,
         servers=catalog.servers(),
+        version=version,
+        level=level,
     )
+
+
+def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Cluster:
+    return Cluster(
+        chip=made.parts.chip,
+        num_chips=num_chips or made.counts.num_hosts,
+        system=network.system,
+        host=host_of(made.parts.chip, catalog.servers()),
+        design=made,
+        nic=network.nic,
+    )
+
+
+def serving_system(chip: Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0) -> System:
+    """The machine that a replica's collectives run on: cards without links of their own share their server's PCIe."""
+    nic = nic_bytes_per_s or chip.nic_bytes_per_s
+    rate = nic if isfinite(nic) else 0.0
+    domain = _serving_domain(chip, num_domain)
+    if any(one is chip for one in load().chips()):
+        return _shelved_system(chip.name, domain, rate)
+    return system_of(chip, num_domain=domain, nic_bytes_per_s=rate)
+
+
+@lru_cache(maxsize=256)
+def _shelved_system(chip: str, num_domain: int, nic_bytes_per_s: float) -> System:
+    return system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic_bytes_per_s)
+
+
+def _serving_domain(chip: Chip, num_domain: int) -> int:
+    if num_domain or chip.num_scale_up_domain > 1:
+        return num_domain or chip.num_scale_up_domain
+    if not chip.scale_up_link.startswith("pcie"):
+        return max(1, chip.num_scale_up_domain)
+    server = next((one for one in load().servers() if one.chip == chip.name and one.form == "server"), None)
+    return server.num_chips if server is not None else PCIE_SERVER

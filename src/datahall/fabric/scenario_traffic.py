@@ -17,7 +17,7 @@ from datahall.fabric.topology.graph import Fabric, Floats, Ints
 
 COLLECTIVES = tuple(dict.fromkeys(name for name, _ in DECOMPOSITIONS))
 PATTERNS = ("permutation", "incast", "random")
-PARTS = {"link": "cables", "switch": "switches", "nic": "nics", "chip": "chips", "domain": "domains"}
+PARTS = {"link": "links", "switch": "switches", "nic": "nics", "chip": "chips", "domain": "domains"}
 MOST_BACKGROUND = 2_000_000
 
 JOB = {

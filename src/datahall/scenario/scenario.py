@@ -83,13 +83,26 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             keys = (field.section, str(index), field.key)
         return self.document.where(*keys)
 
+    def place(self, section: str, index: int, key: str) -> str:
+        """The place of a key of a table that flags give whole: file:line, or nothing where no file was read."""
+        if self.document is None:
+            return ""
+        several = isinstance(self.document.content.get(section), list)
+        return self.document.where(section, *((str(index),) if several else ()), *((key,) if key else ()))
+
     @contextmanager
-    def at(self, index: int = 0, field: str = "") -> Iterator[None]:
-        """What goes wrong inside is at fault of the section with that number, or of an input."""
+    def at(self, index: int = 0, field: str = "", section: str = "") -> Iterator[None]:
+        """What goes wrong inside is at fault of the section with that number, or of an input.
+
+        `section` is one that flags give whole, such as a job: then `field` is a key of its table.
+        """
         try:
             yield
         except DatahallError as error:
             error.field = error.field or field
+            if section:
+                error.where = error.where or self.place(section, index, error.field)
+                error.field = section
             error.where = error.where or (self.where(error.field, index) if error.field else "")
             raise
 
@@ -111,10 +124,12 @@ class Attempts:
         self.scenario = scenario
         self.errors: list[DatahallError] = []
 
-    def make(self, do: Callable[[], Made], *, index: int = 0, field: str = "") -> Made | None:
+    def make(
+        self, do: Callable[[], Made], *, index: int = 0, field: str = "", section: str = ""
+    ) -> Made | None:
         """What can be made, or None."""
         try:
-            with self.scenario.at(index, field):
+            with self.scenario.at(index, field, section):
                 return do()
         except DatahallError as error:
             self.errors.append(error)

@@ -114,7 +114,7 @@ def _outages(made: Design) -> list[tuple[str, Outage, str]]:
         sides = getattr(fabric.shape, "sides", ())
         if has_circuit_switches(made):
             optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
-            found.append(("optical cable", Outage(cables=(optical,)), "optical-circuit"))
+            found.append(("optical cable", Outage(links=(optical,)), "optical-circuit"))
             found.append(("cube of 64, for a chip in it", Outage(cubes=(0,)), "optical-circuit"))
         return found
     if made.counts.num_switches:

@@ -9,7 +9,7 @@ from datahall.answers.follow import explained, follow
 from datahall.answers.model.model_table import charts, fit_table, parts_table, precision_table, token_table
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.model import Model
-from datahall.inference.memory.fit import COMMON, Fit, best, fit
+from datahall.inference.memory.fit import COMMON, Fit, best, smallest_fit
 from datahall.scenario.candidates import Candidates
 from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain
@@ -29,12 +29,13 @@ def show_model(scenario: Scenario) -> Answer:
     formats, counts = Precision.named(precision), count_parameters(model)
     chips = scenario.one(Candidates).chips or COMMON
     fits = [
-        fit(
+        smallest_fit(
             model,
             scenario.catalog.chip(chip),
-            seq=sequences.context,
-            batch=sequences.batch,
-            precision=formats,
+            context=sequences.context,
+            num_sequences=sequences.batch,
+            precision=precision,
+            catalog=scenario.catalog,
         )
         for chip in chips
     ]

@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from datahall.breakdown import Basis
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl, tuner
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
 from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
 
 SMALLEST_BYTES, LARGEST_BYTES = 1024.0, 64 * 2.0**30
@@ -64,12 +65,16 @@ def collective_times(
     system: System, collective: Collective, size_bytes: Number, num_ranks: int, *, only: Iterable[str] = (),
     without: Iterable[str] = (),
 ) -> tuple[Floats, list[tuple[str, str]]]:  # fmt: skip
-    """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes."""
+    """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes.
+
+    Never less than the narrowest place that the ranks cross needs; NCCL does not know of it when it chooses.
+    """
     _check(collective, size_bytes)
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
     possible = nccl.times(system, collective, size, num_ranks)
     pairs = _chosen(system, collective, size, num_ranks, possible, only, without)
-    return np.array([possible[pair][index] for index, pair in enumerate(pairs)]), pairs
+    taken = np.array([possible[pair][index] for index, pair in enumerate(pairs)])
+    return np.maximum(taken, least_s(system, collective, size, num_ranks)), pairs
 
 
 def choose_collective(
@@ -80,7 +85,9 @@ def choose_collective(
     only, without = tuple(only), tuple(without)
     time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only, without=without)
     size = np.array([float(size_bytes)])
-    possible = nccl.times(system, collective, size, num_ranks)
+    least = least_s(system, collective, size, num_ranks)
+    own = nccl.times(system, collective, size, num_ranks)
+    possible = {pair: np.maximum(found, least) for pair, found in own.items()}
     thought = _estimates(system, collective, size, num_ranks)
     smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
     low, high = library().bands[band_name(system, num_ranks)]
@@ -172,4 +179,8 @@ def _check(collective: str, size_bytes: Number) -> None:
     if collective not in COLLECTIVES:
         raise ScenarioError(f'"{collective}" is not a collective', hint=f"one of {', '.join(COLLECTIVES)}")
     if np.any(np.asarray(size_bytes) < 0) or not np.all(np.isfinite(size_bytes)):
-        raise ScenarioError("a size must be a number of bytes of 0 or more", hint="e.g. --size 1GB")
+        raise ScenarioError(
+            "a size must be a number of bytes of 0 or more",
+            field="size",
+            hint=f"e.g. {option('size', '1GB')}",
+        )

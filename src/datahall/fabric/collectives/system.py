@@ -9,9 +9,10 @@ import msgspec
 from datahall.breakdown import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
-from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting
+from datahall.fabric.topology.cuts import Cut
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
@@ -19,6 +20,14 @@ FAMILIES = {
 }  # fmt: skip
 DEFAULT_VERSION = (2, 27)
 STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
+
+
+class TorusLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A link between two neighbours of a torus, and whether every axis closes into a ring."""
+
+    bytes_per_s: float  # one way
+    hop_s: float
+    wrapped: bool = True
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +50,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     inside_level: Basis = "datasheet only"
     harness_s: float = 0.0  # what the benchmark itself adds to each call
     torus: tuple[int, ...] = ()  # sides of a domain whose chips are wired to their neighbours only
+    torus_link: TorusLink | None = None  # None: the chip's scale-up links, two an axis, closed as TPUs are
+    cuts: tuple[Cut, ...] = ()  # where the network is narrower than its ports; none: it is not
 
     def shape(self, num_ranks: int) -> tuple[int, int]:
         """Ranks per domain and domains used; more than one domain needs a network."""
@@ -52,9 +63,19 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             raise InfeasibleError(
                 f"{num_ranks:,} ranks do not fit into one domain of {self.num_domain} × {self.chip}, and no network "
                 f"joins the domains",
-                hint=f"at most --chips {self.num_domain}, or name a fabric with --on",
+                field="chips",
+                hint=f"at most {option('chips', self.num_domain)}, or a network between them, e.g. "
+                f"{option('nic', '400 Gb/s')}",
             )
         return inside, domains
+
+    def apart(self, stride: int) -> System:
+        """The machine as ranks see it that are `stride` apart, while the ranks between them do the same."""
+        return msgspec.structs.replace(
+            self,
+            num_domain=max(1, self.num_domain // max(1, stride)),
+            cuts=tuple(cut.apart(stride) for cut in self.cuts),
+        )
 
     def level(self, num_ranks: int) -> Basis:
         """What an answer for so many ranks rests on: the weaker of the domain's and the network's constants."""
@@ -114,7 +135,9 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
             )
         return generic(chip), "datasheet only"
     raise ScenarioError(
-        f'{chip.name} has no collective constants of level "{level}"', hint="leave --level out"
+        f'{chip.name} has no collective constants of level "{level}"',
+        field="level",
+        hint=f"leave {option('level')} out",
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, nearest
+from datahall.errors import ScenarioError, nearest, option
 from datahall.fabric.design.parts import Parts, machine, network_parts
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.counts import Counts, counts
@@ -95,11 +95,13 @@ def design(
     oversubscription: str = "1:1",
     sides: str = "",
     pod_chips: int | None = None,
+    domain: int | None = None,
+    nic_bytes_per_s: float | None = None,
 ) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
     kind = topology_name(topology)
     if num_chips < 1:
-        raise ScenarioError(f"a fabric of {num_chips} chips", hint="ask for 1 chip or more")
+        raise ScenarioError(f"a fabric of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     ratios = read_oversubscription(oversubscription)
     shown_chip, home = machine(catalog, chip or ("" if server else _USUAL_CHIP.get(kind, "h100-sxm")), server)
     if kind in DIRECT:
@@ -110,7 +112,9 @@ def design(
         )
         fabric, notes = _direct(kind, num_chips, catalog, parts, sides)
         return Design(topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, notes=notes)
-    parts = network_parts(catalog, shown_chip, home, switch=switch, radix=radix)
+    parts = network_parts(
+        catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s, domain=domain
+    )
     fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
     return Design(
         topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, oversubscription=ratios, notes=notes
@@ -125,11 +129,12 @@ def _switched(
     ratios: tuple[float, ...],
     pod_chips: int | None,
 ) -> tuple[Fabric, tuple[str, ...]]:
-    size = {"nvl72": 72, "hgx": 8}.get(kind, parts.server.num_scale_up_domain)
-    if kind in DOMAINS and parts.server.num_scale_up_domain != size:
+    size = {"nvl72": 72, "hgx": 8}.get(kind, parts.num_domain)
+    if kind in DOMAINS and parts.num_domain != size:
         raise ScenarioError(
-            f"{parts.server.title} has scale-up domains of {parts.server.num_scale_up_domain}, not {size}",
-            hint="leave --chip out, or name a chip of such a machine, e.g. gb200 or h100-sxm",
+            f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
+            field="chip",
+            hint=f"leave {option('chip')} out, or name a chip of such a machine, e.g. gb200 or h100-sxm",
         )
     check_whole_domains(num_chips, size)
     if kind in DOMAINS and num_chips == size:
@@ -184,7 +189,9 @@ def _direct(
     if kind == "tpu-pod":
         pod = PODS.get(parts.chip.name)
         if pod is None:
-            raise ScenarioError(f"{parts.chip.title} has no pods of cubes", hint=f"one of {', '.join(PODS)}")
+            raise ScenarioError(
+                f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
+            )
         if sides and read_sides(sides) != pod.sides:
             return tpu_slice(read_sides(sides), wire, pod), notes
         whole = num_chips == pod.num_chips
@@ -198,7 +205,8 @@ def _direct(
     if prod(given) != num_chips:
         raise ScenarioError(
             f"{sides} has {prod(given):,} chips, not {num_chips:,}",
-            hint=f"--chips {prod(given)}, or other sides",
+            field="sides",
+            hint=f"{option('chips', prod(given))}, or other sides",
         )
     return torus(given, wire, wrap=wrap), notes
 
@@ -213,7 +221,9 @@ def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[s
     speed = parts.server.network_bytes_per_s_per_chip
     if not speed > 0:
         raise ScenarioError(
-            f"{parts.chip.title} has no links for a {kind}", hint="a TPU, or a chip with NICs"
+            f"{parts.chip.title} has no links for a {kind}",
+            field="chip",
+            hint="a TPU, or a chip with NICs",
         )
     note = f"{parts.chip.title} has no torus links: its network ports are spread over {neighbours} neighbours"
     return Wire(speed / neighbours, 1e-6), (note,)
@@ -227,7 +237,9 @@ def topology_name(text: str) -> str:
         close = nearest(name, TOPOLOGIES, 3)
         guess = f"did you mean: {', '.join(close)}?   " if close else ""
         raise ScenarioError(
-            f'"{text}" is not a topology', hint=f"{guess}all of them: {', '.join(TOPOLOGIES)}"
+            f'"{text}" is not a topology',
+            field="on",
+            hint=f"{guess}all of them: {', '.join(TOPOLOGIES)}",
         )
     return name
 
@@ -244,12 +256,15 @@ def read_oversubscription(text: str) -> tuple[float, ...]:
         if match is None or float(match[2]) == 0:
             raise ScenarioError(
                 f'"{text}" is not an oversubscription',
+                field="oversubscription",
                 hint='write down:up for each tier, e.g. "1:1" or "1:1,7:1"',
             )
         ratio = float(match[1]) / float(match[2])
         if ratio < 1:
             raise ScenarioError(
-                f"{part.strip()} has more bandwidth up than down", hint=f"did you mean {match[2]}:{match[1]}?"
+                f"{part.strip()} has more bandwidth up than down",
+                field="oversubscription",
+                hint=f"did you mean {match[2]}:{match[1]}?",
             )
         ratios.append(ratio)
     return tuple(ratios)
@@ -259,5 +274,5 @@ def read_sides(text: str) -> tuple[int, ...]:
     """Sides of a torus, e.g. "16x16x24"."""
     parts = re.split(r"[x×*]", text.strip().lower())
     if not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise ScenarioError(f'"{text}" are not the sides of a torus', hint="e.g. 16x16x24")
+        raise ScenarioError(f'"{text}" are not the sides of a torus', field="sides", hint="e.g. 16x16x24")
     return tuple(int(part) for part in parts)

@@ -12,7 +12,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.switch import Switch
-from datahall.errors import ScenarioError, UnsupportedError
+from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.topology.graph import Wire
 
 FIBRE_S_PER_M = 5e-9  # light in glass: 3e8 m/s over an index of 1.47
@@ -29,6 +29,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     scale_up: Link | None = None
     switch: Switch | None = None
     radix: int = 0
+    domain: int = 0  # chips of a scale-up domain; 0: the server's
+
+    @property
+    def num_domain(self) -> int:
+        """Chips that reach each other without the network."""
+        return self.domain or self.server.num_scale_up_domain
 
     @property
     def access(self) -> Wire:
@@ -64,27 +70,37 @@ def machine(catalog: Catalog, chip: str = "", server: str = "") -> tuple[Chip, S
     if not homes:
         raise UnsupportedError(
             f"the catalogue has no server of {wanted.name}, so its ports are unknown",
-            hint="name one with --server, or add [server.NAME] to your catalogue",
+            field="chip",
+            hint=f"name one with {option('server')}, or add [server.NAME] to your catalogue",
         )
     return wanted, max(homes, key=lambda one: (one.num_nics > 0, one.form != "pod"))
 
 
 def network_parts(
-    catalog: Catalog, chip: Chip, server: Server, *, switch: str = "", radix: int | None = None
+    catalog: Catalog,
+    chip: Chip,
+    server: Server,
+    *,
+    switch: str = "",
+    radix: int | None = None,
+    nic_bytes_per_s: float | None = None,
+    domain: int | None = None,
 ) -> Parts:
     """The port of each chip, and the switch for it: as named, else one of its speed and network."""
     if not server.nic_link or not server.num_nics or not isfinite(server.nic_bytes_per_s):
         raise UnsupportedError(
             f"{server.title} has no network ports in the catalogue",
+            field="chip",
             hint="it can be a torus or a TPU pod; a switched network needs a server with NICs",
         )
     port = catalog.link(server.nic_link)
-    speed = server.network_bytes_per_s_per_chip
+    speed = nic_bytes_per_s or server.network_bytes_per_s_per_chip
     box = catalog.switch(switch) if switch else _switch_for(catalog, port, speed)
     ports = radix if radix is not None else box.radix(speed)
     if ports < 2:
         raise ScenarioError(
             f"{box.title} has no ports of {speed * 8 / 1e9:g} Gb/s",
+            field="switch",
             hint=f"known: {_fast_enough(catalog, speed)}",
         )
     return Parts(
@@ -95,6 +111,7 @@ def network_parts(
         scale_up=catalog.link(server.scale_up_link) if server.scale_up_link else None,
         switch=box,
         radix=ports,
+        domain=domain or 0,
     )
 
 
@@ -104,7 +121,8 @@ def _switch_for(catalog: Catalog, port: Link, speed: float) -> Switch:
     if not able:
         raise UnsupportedError(
             f"the catalogue has no {network} switch with ports of {speed * 8 / 1e9:g} Gb/s",
-            hint=f"name one with --switch: {_fast_enough(catalog, speed) or 'none is fast enough'}",
+            field="switch",
+            hint=f"name one with {option('switch')}: {_fast_enough(catalog, speed) or 'none is fast enough'}",
         )
     return min(able, key=lambda box: box.port_bytes_per_s != speed)
 

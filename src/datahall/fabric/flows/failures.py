@@ -12,24 +12,34 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
+from datahall.scenario.failure import Failure
 
 Bools = NDArray[np.bool_]
+PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is out, by number; `cables` are links and both directions go.
+    """What is out, by number; of `links` both directions go.
 
     A NIC takes its chip off the network but not off its scale-up domain; a chip is gone altogether.
     `left_fraction` above 0 is a part that still works at that share of its bandwidth.
     """
 
-    cables: tuple[int, ...] = ()
+    links: tuple[int, ...] = ()
     switches: tuple[int, ...] = ()  # counted from the first switch
     nics: tuple[int, ...] = ()
     chips: tuple[int, ...] = ()
     domains: tuple[int, ...] = ()  # servers or racks
     cubes: tuple[int, ...] = ()
     left_fraction: float = 0.0
+
+
+def outage_of(failure: Failure) -> Outage:
+    """What a failure takes of a fabric; replicas and regions are no parts of one."""
+    parts = {name: getattr(failure, name) for name in PARTS if getattr(failure, name)}
+    if not parts:
+        raise ScenarioError("a failure names what is out", field="failure", hint=f"one of {', '.join(PARTS)}")
+    return Outage(**parts, left_fraction=failure.left_fraction)
 
 
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +91,12 @@ def links_of(fabric: Fabric, outage: Outage) -> Bools:
     nic[_numbers(outage.nics, fabric.num_hosts, "NIC")] = True
     network = np.arange(fabric.num_links) < _network(fabric)
     hit |= network & (nic[fabric.link_source] | nic[fabric.link_target])
-    for cable in _numbers(outage.cables, fabric.num_links, "link").tolist():
-        ends = fabric.link_source[cable], fabric.link_target[cable]
-        hit[cable] = True
+    for link in _numbers(outage.links, fabric.num_links, "link").tolist():
+        ends = fabric.link_source[link], fabric.link_target[link]
+        hit[link] = True
         back = np.flatnonzero((fabric.link_source == ends[1]) & (fabric.link_target == ends[0]))
         forth = np.flatnonzero((fabric.link_source == ends[0]) & (fabric.link_target == ends[1]))
-        hit[back[np.searchsorted(forth, cable) % back.size]] = True
+        hit[back[np.searchsorted(forth, link) % back.size]] = True
     return hit
 
 
@@ -94,7 +104,11 @@ def blast_radius(
     fabric: Fabric, outage: Outage, jobs: Sequence[int] | NDArray[np.integer] = ()
 ) -> BlastRadius:
     """Whom an outage touches; `jobs` is the job of each endpoint, -1 where it is idle."""
-    after = failed(fabric, outage)
+    return compared(fabric, failed(fabric, outage), jobs)
+
+
+def compared(fabric: Fabric, after: Fabric, jobs: Sequence[int] | NDArray[np.integer] = ()) -> BlastRadius:
+    """Whom what is out of a fabric touches, from the fabric before and after."""
     share = _by_domain(fabric, shares(after)) / np.maximum(_by_domain(fabric, shares(fabric)), 1e-300)
     dead = np.zeros(fabric.num_hosts, np.bool_)  # not one of its links works
     dead[:] = (
@@ -131,6 +145,22 @@ def _by_domain(fabric: Fabric, share: Floats) -> Floats:
     return (np.bincount(fabric.domain, share) / members)[fabric.domain]
 
 
+def shares_of_ports(fabric: Fabric) -> Floats:
+    """What each endpoint gets of the ports of its scale-up domain [B/s]."""
+    return _by_domain(fabric, _ports(fabric))
+
+
+def _ports(fabric: Fabric) -> Floats:
+    """Bandwidth of each endpoint's own links into the network, the smaller of out and in [B/s]."""
+    network = _network(fabric)
+    ends = (fabric.link_source[:network], fabric.link_target[:network])
+    out, into = (
+        np.bincount(end, fabric.link_bytes_per_s[:network], fabric.num_nodes)[: fabric.num_hosts]
+        for end in ends
+    )
+    return np.minimum(out, into)
+
+
 def shares(fabric: Fabric) -> Floats:
     """What each endpoint gets when all of its subtree send to the rest of the fabric at once [B/s].
 
@@ -138,14 +168,7 @@ def shares(fabric: Fabric) -> Floats:
     Elsewhere: the bandwidth of the endpoint's own links into the network.
     """
     shape = fabric.shape
-    network = _network(fabric)
-    out = np.bincount(
-        fabric.link_source[:network], fabric.link_bytes_per_s[:network], minlength=fabric.num_nodes
-    )[: fabric.num_hosts]
-    into = np.bincount(
-        fabric.link_target[:network], fabric.link_bytes_per_s[:network], minlength=fabric.num_nodes
-    )[: fabric.num_hosts]
-    share = np.minimum(out, into)
+    share = _ports(fabric)
     if not isinstance(shape, FoldedClos):
         return share
     place = shape.place(np.arange(fabric.num_hosts, dtype=np.int32))

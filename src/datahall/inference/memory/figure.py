@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from datahall.breakdown import (
     Breakdown,
-    Source,
     assumed,
     difference,
-    fact,
     floor,
     modelled,
     product,
     quotient,
 )
 from datahall.inference.memory.fit import Fit
-from datahall.inference.memory.kv_pool import DRIVER_BYTES
-
-LOGS = Source("vLLM start-up logs: what the driver keeps", "2026-04", "measured")
+from datahall.inference.memory.room import seen_figure
 
 
 def sequences_figure(fit: Fit) -> Breakdown:
@@ -43,7 +37,7 @@ def sequences_figure(fit: Fit) -> Breakdown:
 def _pool(fit: Fit) -> Breakdown:
     """Memory for the cache, as the engine divides it at start."""
     capacity, engine = fit.capacity, fit.replica.engine
-    memory = _memory(fit)
+    memory = seen_figure(fit.chip)
     share = assumed("the engine's share", engine.memory_fraction, "fraction", engine.title, engine.source)
     rest = [
         modelled(
@@ -62,18 +56,6 @@ def _pool(fit: Fit) -> Breakdown:
         return product("memory for the cache", (share, free), "bytes")
     taken = product("memory that the engine takes", (share, memory), "bytes")
     return difference("memory for the cache", taken, *rest)
-
-
-def _memory(fit: Fit) -> Breakdown:
-    """What the runtime sees of a chip's memory."""
-    facts = fit.chip.facts
-    if isfinite(fit.chip.visible_memory_bytes):
-        seen = facts["visible_memory_bytes"]
-        whole = fact("memory the driver shows", seen.value, "bytes", seen.source)
-        return difference(
-            "memory of the chip", whole, assumed("of the driver", DRIVER_BYTES, "bytes", "", LOGS)
-        )
-    return fact("memory of the chip", fit.chip.memory_bytes, "bytes", facts["memory_bytes"].source)
 
 
 def parts_of(fit: Fit) -> dict[str, float]:

@@ -7,30 +7,25 @@ chips of its experts and returns (all-to-all).  Pipeline stages pass the hidden 
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import isfinite
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
-from datahall.catalog import load
-from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import serving_system
+from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTimes, serving_all_reduce_times
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
-from datahall.fabric.collectives.system import STRENGTH, System, system_of
+from datahall.fabric.collectives.system import STRENGTH, System
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.expert_load import imbalance
-from datahall.training.step.communication import group_times
 
 Column = NDArray[np.float64]
 
-PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 SIZES_PER_DOUBLING = 4
 ALL_TO_ALL_SIZES = 48
 LOW_LATENCY_TOKENS = 256  # of a rank: DeepEP's low-latency buffers are made for no more
@@ -117,34 +112,9 @@ def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
 
 def replica_system(replica: Replica) -> System:
     """The machine that a replica's collectives run on."""
-    return _system(replica.chip.name, _domain(replica), _nic(replica)) if _shelved(replica.chip) else system_of(
-        replica.chip, num_domain=_domain(replica), nic_bytes_per_s=_nic(replica)
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def _system(chip: str, num_domain: int, nic_bytes_per_s: float) -> System:
-    return system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic_bytes_per_s)
-
-
-def _shelved(chip: Chip) -> bool:
-    return any(one is chip for one in load().chips())
-
-
-def _domain(replica: Replica) -> int:
-    """Chips that reach each other without the network: cards without links of their own share their server's PCIe."""
-    chip = replica.chip
-    if replica.num_domain or chip.num_scale_up_domain > 1:
-        return replica.num_domain or chip.num_scale_up_domain
-    if not chip.scale_up_link.startswith("pcie"):
-        return max(1, chip.num_scale_up_domain)
-    server = next((one for one in load().servers() if one.chip == chip.name and one.form == "server"), None)
-    return server.num_chips if server is not None else PCIE_SERVER
-
-
-def _nic(replica: Replica) -> float:
-    nic = replica.nic_bytes_per_s or replica.chip.nic_bytes_per_s
-    return nic if isfinite(nic) else 0.0
+    return serving_system(
+        replica.chip, num_domain=replica.num_domain, nic_bytes_per_s=replica.nic_bytes_per_s
+    )
 
 
 def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:

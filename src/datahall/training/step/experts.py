@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from datahall.cluster.groups import group_times
 from datahall.silicon.kernel import KernelTime
-from datahall.training.step.communication import group_times
 from datahall.training.step.micro_batch import ExpertSharding, sharding_of
 from datahall.workload.expert_load import evenly_routed
 from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
+from datahall.cluster.groups import group_times
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
-from datahall.training.step.communication import group_times
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE

@@ -17,6 +17,7 @@ import numpy as np
 
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
+from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.silicon.attention import smooth_max
@@ -27,7 +28,6 @@ from datahall.training.layout.layout import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic
-from datahall.training.step.communication import group_times
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import (
     apart_by_expert,

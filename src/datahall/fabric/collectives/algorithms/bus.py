@@ -5,19 +5,19 @@ busbw = algbw · factor(collective, n), so that a perfect ring shows the speed o
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.scenario.words import COLLECTIVES, Collective
+
+__all__ = [
+    "COLLECTIVES", "Collective", "Floats", "Number", "algorithm_bandwidth", "bus_bandwidth", "bus_factor",
+]  # fmt: skip
+
 Floats: TypeAlias = NDArray[np.float64]
 Number: TypeAlias = float | Floats
-Collective = Literal[
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"
-]
-COLLECTIVES: tuple[Collective, ...] = (
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier",
-)  # fmt: skip
 
 
 def bus_factor(collective: Collective, num_ranks: Number) -> Number:

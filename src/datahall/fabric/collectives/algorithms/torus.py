@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, option
 from datahall.fabric.collectives.algorithms.bus import Collective, Number
 
 
@@ -103,27 +103,35 @@ def torus_times(
     stride: int,
     chip_bytes_per_s: float,
     network_bytes_per_s: float,
+    link_bytes_per_s: float | None = None,
+    hop_s: float | None = None,
+    wrapped: bool | None = None,
 ) -> Number:
     """Return the time [s] of a collective among ranks of slices that each hold a whole copy of what is shared.
 
     A gather therefore stays inside a slice; a sum is scattered inside, and each chip's share is then summed over the
-    network: + 2·(m − 1)/m · S/n / B for m slices of n chips.
+    network: + 2·(m − 1)/m · S/n / B for m slices of n chips.  Where nothing is said of the links, a chip's bandwidth is
+    spread over two an axis, and an axis is a ring where it is whole and TPUs close it.
     """
     axes, rings, slices = group_axes(sides, num_ranks, stride)
-    link = chip_bytes_per_s / (2.0 * len(sides))
+    if wrapped is not None:
+        rings = wrapped and (num_ranks == prod(sides) or rings)
+    hop = HOP_S if hop_s is None else hop_s
+    link = chip_bytes_per_s / (2.0 * len(sides)) if link_bytes_per_s is None else link_bytes_per_s
     if collective == "all-to-all":
-        inside = torus_all_to_all_time(size_bytes, axes or (1,), hop_s=HOP_S, bytes_per_s=link, wrapped=rings)
+        inside = torus_all_to_all_time(size_bytes, axes or (1,), hop_s=hop, bytes_per_s=link, wrapped=rings)
     elif collective == "send-recv":
-        inside = HOP_S + size_bytes / link
+        inside = hop + size_bytes / link
     else:
         run = bucket_all_reduce_time if collective == "all-reduce" else bucket_all_gather_time
-        inside = run(size_bytes, axes, hop_s=HOP_S, bytes_per_s=link, wrapped=rings)
+        inside = run(size_bytes, axes, hop_s=hop, bytes_per_s=link, wrapped=rings)
     if slices == 1 or collective in {"all-gather", "send-recv"}:
         return inside
     if not network_bytes_per_s > 0:
         raise InfeasibleError(
             f"{num_ranks:,} ranks need {slices} slices, and no network joins them",
-            hint="name a NIC bandwidth",
+            field="nic",
+            hint=f"e.g. {option('nic', '100 Gb/s')}",
         )
     share = size_bytes / prod(axes)
     return inside + 2.0 * (slices - 1) / slices * share / network_bytes_per_s

@@ -1,0 +1,136 @@
+"""What a design leaves collectives: domains, ports, narrow places, and less of them where parts have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import msgspec
+import numpy as np
+
+from datahall.breakdown import Breakdown, fact, given, product, quotient
+from datahall.catalog import Catalog
+from datahall.errors import InfeasibleError
+from datahall.fabric.collectives.system import System, TorusLink, system_of
+from datahall.fabric.design.design import DIRECT, DOMAINS, Design
+from datahall.fabric.flows.failures import compared, failed, outage_of, shares_of_ports
+from datahall.fabric.topology.cuts import cuts
+from datahall.fabric.topology.graph import Fabric
+from datahall.scenario.failure import Failure
+
+LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
+NAMED = 5  # endpoints that an error names
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """The system of a design, and a chip's share of its ports with where it is from."""
+
+    system: System
+    nic: Breakdown | None
+
+
+def network_of_design(
+    made: Design,
+    failures: Sequence[Failure] = (),
+    *,
+    catalog: Catalog,
+    version: tuple[int, int],
+    level: str | None = None,
+) -> Network:
+    """The system that collectives run on, on a design of which some parts may be out."""
+    fabric = left_by(made.fabric, failures)
+    port = made.parts.port
+    share = _narrowest_share(fabric) / _narrowest_share(made.fabric) if failures else 1.0
+    alone = made.topology in DOMAINS and not made.counts.num_switches
+    rate = made.injection_bytes_per_s * share if port is not None and not alone else 0.0
+    if not isfinite(rate):
+        rate = 0.0
+    system = system_of(
+        made.parts.chip,
+        num_domain=made.parts.num_domain,
+        nic_bytes_per_s=rate,
+        fabric=network_name(port.name if port is not None else ""),
+        version=version,
+        level=level,
+        catalog=catalog,
+    )
+    if not rate:  # the ports of the server are no part of this design
+        system = msgspec.structs.replace(system, nic_bytes_per_s=0.0, across=None)
+    system = msgspec.structs.replace(system, cuts=() if alone and not failures else cuts(fabric))
+    if made.topology in DIRECT and made.topology != "full-mesh":
+        system = _on_torus(system, made)
+    return Network(system=system, nic=_port(made, rate, share) if rate else None)
+
+
+def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
+    """The fabric with all failed parts out; whom they cut off altogether is an `InfeasibleError`."""
+    after = fabric
+    for failure in failures:
+        after = failed(after, outage_of(failure))
+    if not failures:
+        return fabric
+    gone = compared(fabric, after).cut_off
+    if gone.size:
+        named = ", ".join(str(one) for one in gone[:NAMED].tolist()) + (" …" if gone.size > NAMED else "")
+        raise InfeasibleError(
+            f"the failure cuts off {gone.size:,} of {fabric.num_hosts:,} chips: {named}",
+            field="failure",
+            hint="a collective waits for every chip: leave those out, or take a fabric with a second way",
+        )
+    apart = next((cut for cut in cuts(after) if cut.bytes_per_s <= 0), None)
+    if apart is not None:
+        raise InfeasibleError(
+            f"the failure cuts a {apart.name} of {apart.num_below:,} chips off the rest",
+            field="failure",
+            hint="no way out of it is left",
+        )
+    return after
+
+
+def _narrowest_share(fabric: Fabric) -> float:
+    """What the ports of the worst-off scale-up domain give each of its chips [B/s]."""
+    return float(np.min(shares_of_ports(fabric)))
+
+
+def _on_torus(system: System, made: Design) -> System:
+    """Chips are numbered with the last axis fastest, groups with the first, so the sides are turned round."""
+    sides: tuple[int, ...] = getattr(made.fabric.shape, "sides", ())
+    return msgspec.structs.replace(
+        system,
+        torus=tuple(reversed(sides)),
+        num_domain=made.counts.num_hosts,
+        torus_link=TorusLink(
+            bytes_per_s=float(made.fabric.link_bytes_per_s.max()),
+            hop_s=max(float(made.fabric.link_latency_s.max()), LEAST_HOP_S),
+            wrapped=made.topology != "mesh",
+        ),
+    )
+
+
+def _port(made: Design, rate: float, share: float) -> Breakdown:
+    """A chip's share of its server's ports, from the facts of the server."""
+    facts, name = made.parts.server.facts, "network of a chip, one way"
+    known = [facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in facts]
+    usual = made.parts.server.network_bytes_per_s_per_chip
+    found = given(name, made.injection_bytes_per_s, "bytes_per_s")
+    if len(known) == 3 and abs(made.injection_bytes_per_s / usual - 1.0) < 1e-9:
+        nics, speed, chips = (
+            fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known
+        )
+        server = product("network of a server, one way", [nics, speed], "bytes_per_s")
+        found = quotient(name, server, chips, "bytes_per_s")
+    if share == 1.0:
+        return found
+    left = given("of it, after the failure", rate / found.value, "fraction", note="in the worst-off domain")
+    return product(f"{name}, after the failure", [found, left], "bytes_per_s")
+
+
+def network_name(port: str) -> str:
+    """The kind of network, as the constants of collectives call it, from the name of a port.
+
+    >>> network_name("ethernet-400"), network_name("infiniband-ndr"), network_name("efa-100")
+    ('roce', 'infiniband', 'efa-1')
+    """
+    if port.startswith("efa"):
+        return "efa-1" if port == "efa-100" else "efa"
+    return "roce" if port.startswith("ethernet") else port.partition("-")[0] or "infiniband"

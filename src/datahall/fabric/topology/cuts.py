@@ -1,0 +1,175 @@
+"""Where a fabric is narrow: the endpoints that share the way out of a leaf, pod, group or half, and how wide it is.
+
+Whatever a collective does, the bytes that must leave such a part cannot leave it faster.  A part is a set of endpoints
+and the switches that stand over them alone; its width is what its links to the rest carry one way, the smaller of out
+and in.  Links of scale-up domains do not count: where chips forward for each other (rails), parts are whole servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from datahall.fabric.topology.dragonfly import Dragonfly
+from datahall.fabric.topology.folded_clos import FoldedClos
+from datahall.fabric.topology.graph import Fabric, Ints
+from datahall.fabric.topology.hyperx import HyperX
+from datahall.fabric.topology.torus import Torus
+
+LEVELS = ("leaf", "pod")
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """The narrowest part of a kind: what it is, the endpoints in it, and what leaves it."""
+
+    name: str  # "leaf", "pod", "group", "half along axis 1"
+    num_below: int
+    bytes_per_s: float  # one way
+    link_bytes_per_s: float  # of one of the links that leave it, when it works
+
+    def apart(self, stride: int) -> Cut:
+        """The same for every `stride`-th endpoint: the others are of groups that send at the same time.
+
+        >>> leaf = Cut(name="leaf", num_below=32, bytes_per_s=16 * 50e9, link_bytes_per_s=50e9)
+        >>> few = leaf.apart(8)
+        >>> few.num_below, few.bytes_per_s
+        (4, 100000000000.0)
+        """
+        members = max(1, self.num_below // max(1, stride))
+        return msgspec.structs.replace(
+            self, num_below=members, bytes_per_s=self.bytes_per_s * members / self.num_below
+        )
+
+    def around(self, num_domain: int) -> Cut:
+        """The same for whole scale-up domains: the chips of one that hangs on several leaves share all ways out."""
+        if self.num_below >= num_domain:
+            return self
+        return msgspec.structs.replace(
+            self, num_below=num_domain, bytes_per_s=self.bytes_per_s * num_domain / self.num_below
+        )
+
+
+def cuts(fabric: Fabric) -> tuple[Cut, ...]:
+    """The narrowest part of every kind that a fabric has, the smallest parts first."""
+    found: list[Cut] = []
+    for name, part in _parts(fabric):
+        for cut in _narrowest(fabric, name, part):
+            whole = cut.around(fabric.num_hosts // fabric.num_domains) if fabric.scale_up_start >= 0 else cut
+            if whole not in found and whole.num_below < fabric.num_hosts:
+                found.append(whole)
+    return tuple(sorted(found, key=lambda cut: cut.num_below))
+
+
+def _parts(fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+    """Kinds of part by name, and for each the part of every node; -1 where a node is in none."""
+    shape = fabric.shape
+    if isinstance(shape, FoldedClos):
+        for level in range(1, shape.num_levels):
+            name = LEVELS[level - 1] if level <= len(LEVELS) else f"tier {level}"
+            yield name, _subtrees(fabric, shape, level)
+    elif isinstance(shape, Dragonfly):
+        yield from _groups(fabric, shape)
+    elif isinstance(shape, HyperX):
+        yield from _grid(fabric, shape)
+    elif isinstance(shape, Torus):
+        yield from _halves(fabric, shape)
+
+
+def _subtrees(fabric: Fabric, shape: FoldedClos, level: int) -> Ints:
+    part = np.full(fabric.num_nodes, -1, np.int32)
+    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+    part[hosts] = shape.place(hosts) // shape.below(level)
+    for lower in range(1, level + 1):
+        first, count = shape.first_node(lower), shape.num_nodes(lower)
+        subtree = np.arange(count) // shape.width(lower)
+        part[first : first + count] = subtree // (shape.below(level) // shape.below(lower))
+    return _joined(fabric, part) if shape.forwarding else part
+
+
+def _joined(fabric: Fabric, part: Ints) -> Ints:
+    """Parts that share a server, made one: chips forward for each other, so a part of a server is no part."""
+    name = np.arange(int(part.max()) + 1)
+    hosts = part[: fabric.num_hosts]
+    while True:
+        least = np.full(fabric.num_domains, name.size)
+        np.minimum.at(least, fabric.domain, name[hosts])
+        joined = name.copy()
+        np.minimum.at(joined, hosts, least[fabric.domain])
+        joined = np.minimum(joined, joined[joined])
+        if np.array_equal(joined, name):
+            return np.where(part >= 0, name[np.maximum(part, 0)], -1).astype(np.int32)
+        name = joined
+
+
+def _groups(fabric: Fabric, shape: Dragonfly) -> Iterator[tuple[str, Ints]]:
+    leaf = np.full(fabric.num_nodes, -1, np.int32)
+    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+    leaves = np.arange(shape.groups * shape.leaves, dtype=np.int32)
+    spines = np.arange(shape.groups * shape.spines, dtype=np.int32)
+    leaf[hosts] = shape.leaf(hosts)
+    leaf[shape.num_hosts + leaves] = leaves
+    yield "leaf", leaf
+    group = np.where(leaf >= 0, leaf // shape.leaves, -1).astype(np.int32)
+    if spines.size:
+        group[shape.num_hosts + leaves.size + spines] = spines // shape.spines
+    yield "group", group
+
+
+def _grid(fabric: Fabric, shape: HyperX) -> Iterator[tuple[str, Ints]]:
+    router = np.full(fabric.num_nodes, -1, np.int32)
+    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+    router[hosts] = shape.router(hosts)
+    if shape.terminals:
+        switches = np.arange(shape.num_routers, dtype=np.int32)
+        router[shape.num_hosts + switches] = switches
+    yield ("leaf" if shape.terminals else "chip"), router
+    for axis, side in enumerate(shape.sides):
+        if side > 1:
+            place = shape.place(np.maximum(router, 0), axis)
+            half = (place >= side // 2).astype(np.int32)
+            yield _half_name(axis, shape.sides), np.where(router >= 0, half, -1).astype(np.int32)
+
+
+def _halves(fabric: Fabric, shape: Torus) -> Iterator[tuple[str, Ints]]:
+    """Both halves of each axis; with parts out, wherever a ring may be cut in two."""
+    chips = np.arange(fabric.num_hosts, dtype=np.int32)
+    for axis, side in enumerate(shape.sides):
+        if side < 2:
+            continue
+        turns = range(side // 2) if shape.wraps(axis) and not fabric.whole else range(1)
+        place = chips // shape.stride(axis) % side
+        for turn in turns:
+            yield (
+                _half_name(axis, shape.sides),
+                ((place - turn) % side >= side // 2).astype(np.int32),
+            )
+
+
+def _half_name(axis: int, sides: tuple[int, ...]) -> str:
+    return f"half along axis {axis + 1}" if len(sides) > 1 else "half"
+
+
+def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
+    """Of all parts of a kind the one with the least for each endpoint, and the one with the least at all."""
+    hosts = part[: fabric.num_hosts]
+    members = np.bincount(hosts[hosts >= 0], minlength=int(part.max()) + 1)
+    if (members > 0).sum() < 2:
+        return
+    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+    source, target = part[fabric.link_source[:network]], part[fabric.link_target[:network]]
+    speed = fabric.link_bytes_per_s[:network]
+    out, into = (source >= 0) & (source != target), (target >= 0) & (source != target)
+    leaves = np.bincount(source[out], speed[out], members.size)
+    enters = np.bincount(target[into], speed[into], members.size)
+    width = np.where(members > 0, np.minimum(leaves, enters), np.inf)
+    fastest = float(speed[out].max(initial=0.0))
+    each, least = int((width / np.maximum(members, 1)).argmin()), int(width.argmin())
+    for index in (each, least) if width[least] < width[each] else (each,):
+        yield Cut(
+            name=name,
+            num_below=int(members[index]),
+            bytes_per_s=float(width[index]),
+            link_bytes_per_s=fastest,
+        )
