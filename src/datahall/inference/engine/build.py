@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import cluster_from
 from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.offload import drive_bytes_per_s
@@ -15,6 +19,7 @@ from datahall.scenario.deployment import ENGINE_OPTIONS, Deployment
 from datahall.scenario.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
+SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
 OWN_LAYER, FREE = "mtp", "ngram"
 
 
@@ -43,11 +48,21 @@ def replica_of(
         kv_blocks=deployment.kv_blocks or 0,
         num_domain=wires.domain or 0,
         nic_bytes_per_s=wires.nic_bytes_per_s or 0.0,
+        system=_wired(deployment, chip, catalog, wires) if wires.topology else None,
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,
         drive_bytes_per_s=deployment.drive_rate_bytes_per_s or drive_bytes_per_s(chip, catalog.servers()),
     )
+
+
+def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: FabricDesign) -> System:
+    """The fabric that joins the chips of the deployment, whole domains of them, with its narrow places."""
+    num_chips = max(
+        SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
+    )
+    domain = max(1, wires.domain or chip.num_scale_up_domain)
+    return cluster_from(wires, catalog, chip=chip.name, num_chips=ceil(num_chips / domain) * domain).system
 
 
 def engine_of(deployment: Deployment, chip: Chip) -> Engine:
