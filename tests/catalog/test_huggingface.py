@@ -23,8 +23,18 @@ CATALOG = Catalog(user=False)
 # what a config does not say: names, dates and the makers' own figures
 SAID_ELSEWHERE = {
     "name", "title", "family", "year", "aliases", "note", "facts", "published_parameters", "published_basis",
-    "published_active_parameters", "published_active_basis", "fp8_checkpoint",
+    "published_active_parameters", "published_active_basis", "fp8_checkpoint", "num_mtp_layers",
 }  # fmt: skip
+
+
+def test_layers_that_draft_are_read_where_a_config_says_them() -> None:
+    stated = [
+        path for path in sorted(CONFIGS.glob("*.json")) if '"num_nextn_predict_layers"' in path.read_text()
+    ]
+    assert len(stated) >= 3
+    for path in stated:
+        assert from_config(path).num_mtp_layers == CATALOG.model(path.stem).num_mtp_layers, path.stem
+    assert from_config(CONFIGS / "deepseek-v3.json").num_mtp_layers == 1
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.json")), ids=lambda path: path.stem)

@@ -114,6 +114,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     moe: Moe | None = None
     mla: Mla | None = None
     recurrent: Recurrent | None = None
+    num_mtp_layers: int = (
+        0  # published beside the others, each drafts one token further (multi-token prediction)
+    )
     quantisation: Quantisation | None = None  # of the weights as they are published; None: 16 bits or wider
     fp8_checkpoint: Quantisation | None = None  # FP8 weights that are published beside those
     published_parameters: float = 0.0

@@ -65,6 +65,7 @@ MODEL_FIELDS: tuple[Field, ...] = (
     _flag("parallel_block", "attention and MLP side by side"),
     _flag("attention_sinks", "learned sink per head"),
     _flag("attention_gate", "gate on the attention output"),
+    _count("num_mtp_layers", "layers of multi-token prediction", at_least=0),
     Field("published_parameters", "published_parameters", "published parameters", required=True),
     Field("published_active_parameters", "published_active_parameters", "published active parameters"),
     _text("published_basis", "what the published parameters count", get_args(PublishedBasis)),

@@ -26,6 +26,9 @@ FAMILIES = {**DENSE, **SPARSE}
 GIVEN = Source("the config.json that was given", "as read")
 
 
+MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
+
+
 def from_config(path: Path | str) -> Model:
     """Return the model that a `config.json` describes; a `DocumentError` lists all the problems in it.
 
@@ -47,12 +50,20 @@ def from_config(path: Path | str) -> Model:
             hint=f"those that can be read: {', '.join(sorted(FAMILIES))}",
         )
     text = config.inner("text_config")
-    values = FAMILIES[model_type](text) | {"quantisation": quantisation(text)}
+    values = FAMILIES[model_type](text) | {"quantisation": quantisation(text), "num_mtp_layers": _mtp(text)}
     if problems:
         raise DocumentError(str(path), problems)
     name = _name(config) or model_type
     identity = {"name": name, "title": name, "family": model_type, "year": 0}
     return Model(**identity, **values, facts=_facts(values))  # type: ignore[arg-type]
+
+
+def _mtp(config: Config) -> int:
+    """Layers of multi-token prediction, under the names that families have for them."""
+    said = [config.table.get(key) for key in MTP_KEYS]
+    return max(
+        (number for number in said if isinstance(number, int) and not isinstance(number, bool)), default=0
+    )
 
 
 def _name(config: Config) -> str:

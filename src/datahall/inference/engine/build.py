@@ -82,6 +82,11 @@ def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Sp
     """What drafts tokens, checked against the model."""
     if not deployment.draft:
         return None
+    if deployment.draft == OWN_LAYER and not model.num_mtp_layers:
+        raise ScenarioError(
+            f"{model.name} has no layer that drafts (multi-token prediction)", field="draft",
+            hint=f"{option('draft', FREE)}, or the name of a smaller model",
+        )  # fmt: skip
     if deployment.draft not in (OWN_LAYER, FREE):
         catalog.model(deployment.draft)
     return Speculation(
