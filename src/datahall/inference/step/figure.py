@@ -14,7 +14,9 @@ from datahall.inference.engine.speculation import num_verified
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import draft_times, uneven_stages
+from datahall.silicon.figure import kernel_figure
 from datahall.silicon.kernel import KernelTime
+from datahall.workload.memory.figure import derived_from
 
 WORDS = {
     "gemm": "matrix products",
@@ -89,10 +91,10 @@ class _Kernels:
         return groups
 
     def _kernel(self, kernel: KernelTime, uneven: float) -> Breakdown:
-        each = float(np.ravel(kernel.time_s)[0])
-        time = self.leaf("each", each, f"{kernel.bound}-bound")
-        times = given("times", uneven * kernel.operator.count, "count", "layers of the heaviest stage")
-        return product(kernel.operator.name.replace("_", " "), (times, time), "s", f"{kernel.bound}-bound")
+        chip, model = self.passes.replica.chip, self.passes.replica.model
+        each = kernel_figure(chip, kernel, self.passes.calibration, derived_from(model))
+        times = given("runs", uneven * kernel.operator.count, "count", "in the layers of the heaviest stage")
+        return product(kernel.operator.name.replace("_", " "), (times, each), "s", f"{kernel.bound}-bound")
 
     def attention(
         self,
