@@ -18,7 +18,7 @@ test: $(TEST_READY)
 	$(BIN)/ruff format --check src tests calibration benchmarks docs
 	$(BIN)/ruff check src tests calibration benchmarks docs
 	$(BIN)/mypy
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto
 
 check: $(TEST_READY)
 	$(BIN)/ruff format src tests calibration benchmarks docs

@@ -171,7 +171,13 @@ class DocumentError(DatahallError, ValueError):
         super().__init__(f"{name}: {count} problem{'s' if count != 1 else ''}")
 
     def lines(self) -> list[str]:
-        return [super().lines()[0], *(f"  {spelled(repr(problem), self.spell)}" for problem in self.problems)]
+        return [super().lines()[0], *(f"  {self._line(problem)}" for problem in self.problems)]
+
+    def _line(self, problem: Problem) -> str:
+        """A problem with its place, which its message need not say again."""
+        where, message = spelled(problem.where, self.spell), spelled(problem.message, self.spell)
+        hint = f"; {spelled(problem.hint, self.spell)}" if problem.hint else ""
+        return f"{where}: {message.removeprefix(f'{where}: ').removeprefix(f'{where} ')}{hint}"
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:

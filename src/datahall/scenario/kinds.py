@@ -65,7 +65,12 @@ class Kind(msgspec.Struct, frozen=True):
         return ScenarioError(f"{shown(raw)} cannot be read", hint=hint or self.hint())
 
     def hint(self) -> str:
-        return f"e.g. {self.example}" if self.example else ""
+        return f"e.g. {self.sample}" if self.sample else ""
+
+    @property
+    def sample(self) -> str:
+        """A value that could be written."""
+        return self.example
 
 
 def shown(raw: Raw) -> str:
@@ -250,10 +255,26 @@ class Text(Kind, frozen=True):
         return str(raw).strip()
 
 
+SAMPLES = {
+    "chip": "h100-sxm",
+    "entry": "h100-sxm",
+    "model": "llama-3.1-8b",
+    "fabric": "fat-tree",
+    "engine": "vllm",
+    "framework": "nemo",
+    "recipe": "megatron",
+    "traffic": "sharegpt",
+}
+
+
 class Name(Kind, frozen=True):
     """A name of the catalogue, or of what a room ships: a chip, a model, a fabric, an engine, a framework."""
 
     of: str = "chip"
+
+    @property
+    def sample(self) -> str:
+        return self.example or SAMPLES.get(self.of, "")
 
     def read(self, raw: Raw, at: Reading) -> str:
         if not isinstance(raw, str):

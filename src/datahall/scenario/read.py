@@ -135,7 +135,10 @@ class _Reader:
         if self.errors:
             if len(self.errors) == 1 and self.document is None:
                 raise self.errors[0]
-            raise problems_error(self.document.path if self.document else self.form.verb, self.errors)
+            in_file = self.document is not None
+            raise problems_error(
+                self.document.path if self.document else self.form.verb, self.errors, in_file=in_file
+            )
         return Scenario(
             form=self.form, catalog=self.at.catalog, sections=sections, said=said,  # type: ignore[arg-type]
             document=self.document, replaced=tuple(self.replaced),
@@ -224,7 +227,7 @@ class _Reader:
                 continue
             if any(field.key in row for row in said.get(field.section, ())) or name in wrong:
                 continue
-            how = field.kind.example or field.placeholder
+            how = field.kind.sample or field.placeholder
             error = ScenarioError(f"{option(name)} is missing", field=name, hint=f"e.g. {option(name, how)}")
             self._keep(error, name)
 

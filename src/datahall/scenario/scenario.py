@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,13 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
-from datahall.errors import DatahallError, DocumentError, InfeasibleError, Problem, keyword, spelled
+from datahall.errors import (
+    DatahallError,
+    DocumentError,
+    InfeasibleError,
+    Problem,
+    ScenarioError,
+)
 from datahall.scenario.field import CONCEPTS, Section
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain
@@ -106,16 +112,6 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             error.where = error.where or (self.where(error.field, index) if error.field else "")
             raise
 
-    def with_said(self, changes: Mapping[str, Plain]) -> dict[str, tuple[dict[str, Plain], ...]]:
-        """What was said with some inputs changed, by their names; None takes one back."""
-        said = {section: tuple(dict(one) for one in tables) for section, tables in self.said.items()}
-        for name, value in changes.items():
-            field = self.form.fields[name]
-            tables = said.setdefault(field.section, ({},)) or ({},)
-            tables[0][field.key] = value
-            said[field.section] = tables
-        return said
-
 
 class Attempts:
     """Things made one after the other; what goes wrong is kept, and raised together at the end."""
@@ -146,10 +142,12 @@ class Attempts:
             first = self.errors[0]
             also = "".join(f"; {one.where}: {one.message}" for one in self.errors[1:])
             raise InfeasibleError(first.message + also, where=first.where, hint=first.hint)
-        raise problems_error(self.scenario.path or self.scenario.verb, self.errors)
+        raise problems_error(
+            self.scenario.path or self.scenario.verb, self.errors, in_file=self.scenario.document is not None
+        )
 
 
-def problems_error(name: str, errors: list[DatahallError]) -> DocumentError:
+def problems_error(name: str, errors: list[DatahallError], *, in_file: bool) -> DocumentError:
     """Several errors as one, each with its place."""
     found: list[Problem] = []
     for error in errors:
@@ -157,7 +155,10 @@ def problems_error(name: str, errors: list[DatahallError]) -> DocumentError:
             found += error.problems
         else:
             found.append(Problem(error.where or f"⟦{error.field}⟧", error.message, error.hint))
-    return DocumentError(name, found)
+    error = DocumentError(name, found)
+    if not in_file:
+        error.code = ScenarioError.code
+    return error
 
 
 def section_name(kind: type[Section]) -> str:
@@ -172,17 +173,3 @@ def model_of(name: str, catalog: Catalog) -> Model:
 
         return read_config(Path(name))
     return catalog.model(name)
-
-
-def said_by_name(scenario: Scenario) -> dict[str, Plain]:
-    """What was given of the first section of each kind, under the names of flags and keywords."""
-    return {
-        field.name: scenario.said[field.section][0][field.key]
-        for field in scenario.form.fields.values()
-        if scenario.said.get(field.section) and field.key in scenario.said[field.section][0]
-    }
-
-
-def message_of(error: DatahallError) -> str:
-    """The text of an error as Python spells its inputs."""
-    return spelled(error.message, keyword)
