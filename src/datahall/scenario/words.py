@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from datahall.workload.memory.activation import Recompute
+from datahall.workload.memory.recompute import Recompute
 
 Batching = Literal["continuous", "static", "dynamic"]
 Preemption = Literal["recompute", "swap"]
