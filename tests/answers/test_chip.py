@@ -2,8 +2,9 @@
 
 import pytest
 
+from datahall import show_chip
 from datahall.answer import Quantity
-from datahall.answers.chip.chip import show_chip
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.report import FORMATS, render
@@ -30,6 +31,7 @@ def test_every_chip_can_be_shown_in_every_format(shelf: Catalog) -> None:
     for chip in shelf.chips():
         answer = show_chip(chip.name, catalog=shelf)
         assert answer.headline.startswith(chip.title)
+        assert answer.figure is None or false_nodes(answer.figure) == []
         for form in FORMATS:
             assert "nan" not in render(answer, form).lower().replace("nanometre", "")
 
@@ -52,5 +54,5 @@ def test_claims(shelf: Catalog, name: str, claim: str, verdict: str, words: str)
 
 @pytest.mark.parametrize("claim", ["peak.fp8", "peak.fp8=", "="])
 def test_a_claim_needs_both_sides(shelf: Catalog, claim: str) -> None:
-    with pytest.raises((ScenarioError, UnknownNameError)):
+    with pytest.raises((ScenarioError, UnknownNameError), match=r"claim|peak"):
         show_chip("h100-sxm", claim=claim, catalog=shelf)

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from datahall import show_model
 from datahall.answer import Answer
-from datahall.answers.model.model import show_model
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.memory.fit import fit, legal_groups
 from datahall.report import render
+from datahall.units import fmt
 from datahall.workload.precision import Precision
 
 CONFIG = Path(__file__).parents[1] / "catalog" / "configs" / "llama-3.1-70b.json"
@@ -21,7 +23,7 @@ def rows(answer: Answer, title: str) -> list[dict[str, object]]:
 
 
 def test_llama_70b(shelf: Catalog) -> None:
-    results = show_model("llama-3.1-70b", seq=8192, catalog=shelf).results
+    results = show_model("llama-3.1-70b", context=8192, catalog=shelf).results
     assert results["num_parameters"] == 70_553_706_496
     assert results["kv_bytes_per_token"] == 2 * 8 * 128 * 80 * 2
     assert results["weight_bytes"] == pytest.approx(2 * 70_553_706_496)
@@ -40,10 +42,29 @@ def test_parts_add_up(shelf: Catalog) -> None:
 
 
 def test_the_figure_adds_up(shelf: Catalog) -> None:
-    figure = show_model("llama-3.1-8b", seq=4096, batch=16, catalog=shelf).figure
+    figure = show_model("llama-3.1-8b", context=4096, batch=16, catalog=shelf).figure
     assert figure is not None
     assert figure.value == pytest.approx(sum(part.value for part in figure.parts))
     assert figure.at("KV cache").value == pytest.approx(16 * figure.at("KV cache").parts[0].value)
+
+
+@pytest.mark.parametrize(
+    "name", ["llama-3.1-8b", "deepseek-v3", "gemma-3-4b", "nemotron-h-8b", "gpt-oss-120b"]
+)
+@pytest.mark.parametrize("precision", ["bf16", "fp8-kv8"])
+def test_the_chain_holds_and_is_what_the_headline_says(shelf: Catalog, name: str, precision: str) -> None:
+    answer = show_model(name, context=4096, batch=3, precision=precision, catalog=shelf)
+    assert answer.figure is not None
+    assert false_nodes(answer.figure) == []
+    assert answer.figure.value == answer.results["memory_bytes"]
+    assert fmt(answer.figure.at("weights").value, "bytes") in answer.headline
+    assert fmt(answer.figure.at("KV cache").value, "bytes") in answer.headline
+
+
+def test_the_published_format_is_said(shelf: Catalog) -> None:
+    notes = show_model("gpt-oss-120b", catalog=shelf).notes
+    assert any("published in mxfp4" in note for note in notes)
+    assert any("128 × 128" in note for note in show_model("deepseek-v3", catalog=shelf).notes)
 
 
 def test_more_sequences_never_need_fewer_chips(shelf: Catalog) -> None:
@@ -81,13 +102,13 @@ def test_groups_divide_the_heads(shelf: Catalog) -> None:
 
 
 def test_beyond_the_longest_context_is_noted(shelf: Catalog) -> None:
-    assert any("beyond" in note for note in show_model("gpt2-xl", seq=4096, catalog=shelf).notes)
+    assert any("beyond" in note for note in show_model("gpt2-xl", context=4096, catalog=shelf).notes)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "many", "", 2**50, float("nan")])
 def test_bad_lengths(shelf: Catalog, value: object) -> None:
-    with pytest.raises(ScenarioError, match="--seq"):
-        show_model("llama-3.1-8b", seq=value, catalog=shelf)  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match="context"):
+        show_model("llama-3.1-8b", context=value, catalog=shelf)  # type: ignore[arg-type]
 
 
 def test_unknown_names(shelf: Catalog) -> None:
@@ -99,6 +120,6 @@ def test_unknown_names(shelf: Catalog) -> None:
 
 def test_every_model_can_be_shown(shelf: Catalog) -> None:
     for model in shelf.models():
-        text = render(show_model(model.name, seq=2048, chips=["h100-sxm"], catalog=shelf), "table")
+        text = render(show_model(model.name, context=2048, chips=["h100-sxm"], catalog=shelf), "table")
         assert model.title in text
         assert "nan" not in text.split("\n", 1)[0].replace(model.title, "")

@@ -2,12 +2,13 @@
 
 import pytest
 
+from datahall import show_hierarchy, show_roofline
 from datahall.answer import LineChart, RooflineChart
-from datahall.answers.chip.hierarchy import show_hierarchy
-from datahall.answers.model.roofline import show_roofline
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.report import FORMATS, render
+from datahall.units import fmt
 
 DECODE = {"model": "llama-3.1-8b", "phase": "decode", "batch": 32, "context": 4096}
 
@@ -19,7 +20,8 @@ def test_the_pass_is_the_sum_of_its_operators(shelf: Catalog) -> None:
     assert sum(float(row["time_s"]) for row in rows) == pytest.approx(total)  # type: ignore[arg-type]
     assert sum(float(row["share_fraction"]) for row in rows) == pytest.approx(1)  # type: ignore[arg-type]
     assert answer.figure is not None
-    assert answer.figure.value == pytest.approx(total)
+    assert answer.figure.value == total
+    assert false_nodes(answer.figure) == []
     assert sum(part.value for part in answer.figure.parts) == pytest.approx(total)
     assert answer.figure.citations()
 
@@ -54,9 +56,41 @@ def test_the_level_is_said(shelf: Catalog) -> None:
     )
 
 
-def test_what_does_not_fit_is_noted(shelf: Catalog) -> None:
-    notes = show_roofline("h100-sxm", model="llama-3.1-70b", catalog=shelf).notes
-    assert any("does not fit" in note for note in notes)
+@pytest.mark.parametrize(
+    ("chip", "model"),
+    [("h100-sxm", "llama-3.1-70b"), ("groq-lpu", "llama-3.1-8b"), ("h200", "llama-3.1-405b")],
+)
+def test_what_does_not_fit_has_no_speed(shelf: Catalog, chip: str, model: str) -> None:
+    answer = show_roofline(chip, model=model, catalog=shelf)
+    assert answer.verdict == "no"
+    assert "does not fit" in answer.headline
+    assert "tokens/s" not in answer.headline + answer.binding
+    assert "tokens_per_s" not in answer.results
+    missing = answer.results["missing_bytes"]
+    assert isinstance(missing, float)
+    assert fmt(missing, "bytes") in answer.headline
+    assert answer.figure is not None
+    assert answer.figure.value == missing > 0
+    assert false_nodes(answer.figure) == []
+
+
+def test_just_enough_chips_make_it_fit(shelf: Catalog) -> None:
+    assert show_roofline("h200", model="llama-3.1-405b", tp=4, catalog=shelf).verdict == "no"
+    assert show_roofline("h200", model="llama-3.1-405b", tp=8, catalog=shelf).verdict == "yes"
+
+
+def test_block_scaled_weights_run_kernels_of_their_own(shelf: Catalog) -> None:
+    qwen = show_roofline("h200", model="qwen3-8b", precision="fp8", catalog=shelf)
+    llama = show_roofline("h200", model="llama-3.1-8b", precision="fp8", catalog=shelf)
+    assert any("scale per block" in note for note in qwen.notes)
+    assert not any("scale per block" in note for note in llama.notes)
+
+
+def test_a_launch_from_the_host_is_in_the_chain(shelf: Catalog) -> None:
+    answer = show_roofline("h200", model="llama-3.1-8b", eager=True, catalog=shelf)
+    assert answer.figure is not None
+    assert false_nodes(answer.figure) == []
+    assert any(node.name == "launch from the host" for _, node in answer.figure.walk())
 
 
 @pytest.mark.parametrize(
@@ -105,13 +139,28 @@ def test_prefetch_is_never_slower(shelf: Catalog) -> None:
 
 
 def test_a_set_that_fits_nowhere_is_a_no_with_a_way_out(shelf: Catalog) -> None:
-    with pytest.raises(InfeasibleError, match=r"(?s)1.87 times .*--offload host"):
+    with pytest.raises(InfeasibleError, match=r'(?s)1.87 times .*offload="host"'):
         show_hierarchy("h100-sxm", working_set="160 GB", catalog=shelf)
+
+
+@pytest.mark.parametrize("prefetch", [False, True])
+@pytest.mark.parametrize("size", ["1 MB", "40 MB", "2 GB", "120 GB"])
+def test_the_scan_is_the_figure(shelf: Catalog, size: str, prefetch: bool) -> None:
+    answer = show_hierarchy("h100-sxm", working_set=size, offload="host", prefetch=prefetch, catalog=shelf)
+    assert answer.figure is not None
+    assert false_nodes(answer.figure) == []
+    assert answer.figure.value == answer.results["scan_s"]
+    assert fmt(answer.figure.value, "s") in answer.headline
+
+
+def test_prefetching_says_nothing_without_a_working_set(shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError, match="says nothing without working_set"):
+        show_hierarchy("h100-sxm", prefetch=True, catalog=shelf)
 
 
 @pytest.mark.parametrize("size", ["0", "-2 GB", "2 apples", "2", float("nan")])
 def test_bad_working_sets(shelf: Catalog, size: str | float) -> None:
-    with pytest.raises(ScenarioError, match="--working-set"):
+    with pytest.raises(ScenarioError, match="working_set"):
         show_hierarchy("h100-sxm", working_set=size, catalog=shelf)
 
 

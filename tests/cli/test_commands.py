@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from datahall.answers.verbs import VERBS
 from datahall.report.wire import decode
 
 CHIP = """
@@ -63,12 +64,12 @@ def test_a_false_claim_is_a_no(datahall: Callable) -> None:
 
 
 def test_explain_runs_the_question_and_shows_the_whole_chain(datahall: Callable) -> None:
-    code, out, _ = datahall("explain", "show", "model", "llama-3.1-8b", "--seq", "4096")
+    code, out, _ = datahall("explain", "show", "model", "llama-3.1-8b", "--context", "4096")
     assert code == 0
     assert "the chain behind it" in out
     assert "cut by tensor parallelism" in out
     assert "[1] config.json" in out
-    assert out.index("seq_tokens = 4096") < out.index("sources")
+    assert out.index("context = 4096") < out.index("sources")
 
 
 def test_explain_passes_on_a_no_and_an_error(datahall: Callable) -> None:
@@ -84,9 +85,15 @@ def test_the_ending_of_a_file_chooses_the_format(datahall: Callable, tmp_path: P
     assert datahall("show", "chip", "h100-sxm", "-o", str(target), "--quiet").err == ""
 
 
-def test_a_format_wins_over_the_ending(datahall: Callable, tmp_path: Path) -> None:
-    datahall("show", "chip", "h100-sxm", "-o", str(tmp_path / "x.html"), "--format", "json")
-    assert json.loads((tmp_path / "x.html").read_text())["kind"] == "chip"
+def test_a_format_beside_an_ending_that_asks_for_another_is_refused(
+    datahall: Callable, tmp_path: Path
+) -> None:
+    for said in (("--format", "json"), ("--json",)):
+        code, out, err = datahall("show", "chip", "h100-sxm", "-o", str(tmp_path / "x.html"), *said)
+        assert (code, out) == (2, "")
+        assert f"{' '.join(said)} beside -o" in err
+        assert not (tmp_path / "x.html").exists()
+    assert datahall("show", "chip", "h100-sxm", "-o", str(tmp_path / "x.json"), "--json").code == 0
 
 
 def test_csv_says_that_there_is_more(datahall: Callable) -> None:
@@ -134,6 +141,6 @@ def test_every_public_name_can_be_loaded() -> None:
     import datahall as dh
 
     assert all(hasattr(dh, name) for name in dh.__all__)
-    assert set(dh._HOMES) | {"__version__"} == set(dh.__all__)
+    assert {verb.function for verb in VERBS} <= set(dh.__all__)
     with pytest.raises(AttributeError, match="show_chop"):
         dh.show_chop  # type: ignore[attr-defined]  # noqa: B018

@@ -5,7 +5,11 @@ from collections.abc import Callable, Iterator
 import click
 import pytest
 
+from datahall.answers.ask import form_of
+from datahall.answers.verbs import VERBS, Verb
 from datahall.cli.main import root
+from datahall.cli.names import completer
+from datahall.scenario.kinds import Flag
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -18,13 +22,30 @@ def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, 
             yield from below(found, (*path, name))
 
 
-COMMANDS = [*below(root, ()), ("completion",)]
+COMMANDS = [*below(root, ())]
 
 
 def test_the_verbs_are_those_of_the_design() -> None:
     assert root.list_commands(click.Context(root)) == [
-        "plan", "explain", "show", "simulate", "validate", "check", "catalog",
+        "plan", "explain", "show", "simulate", "validate", "check", "catalog", "completion",
     ]  # fmt: skip
+
+
+def test_every_verb_of_the_table_is_a_command() -> None:
+    assert {tuple(verb.name.split()) for verb in VERBS} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_help_shows_every_input_with_its_default(datahall: Callable, verb: Verb) -> None:
+    out = " ".join(datahall(*verb.name.split(), "--help").out.split())
+    form = form_of(verb.name)
+    if verb.name == "explain":
+        return
+    for name, field in form.fields.items():
+        assert form.flag(name) in out, name
+        if field.shown_default and name not in form.arguments and not isinstance(field.kind, Flag):
+            assert f"[default: {field.shown_default}]" in out, name
+    assert all(f"--{concept.name.replace('_', '-')}" in out for concept in form.tables)
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
@@ -61,9 +82,18 @@ def test_completion(datahall: Callable, shell: str) -> None:
 
 
 def test_names_are_completed() -> None:
-    from datahall.cli.names import chip_names, model_names
-
     context = click.Context(root)
     parameter = click.Argument(["name"])
-    assert "h100-sxm" in chip_names(context, parameter, "h1")
-    assert all(name.startswith("qwen3") for name in model_names(context, parameter, "qwen3"))
+
+    def completed(verb: str, name: str, begun: str) -> list[str]:
+        complete = completer(form_of(verb).fields[name])
+        assert complete is not None
+        return complete(context, parameter, begun)
+
+    assert "h100-sxm" in completed("show roofline", "chip", "h1")
+    models = completed("show model", "model", "qwen3")
+    assert models
+    assert all(name.startswith("qwen3") for name in models)
+    assert completed("show roofline", "phase", "p") == ["prefill"]
+    assert "h200,l40s" in completed("show model", "chips", "h200,l4")
+    assert completer(form_of("show model").fields["context"]) is None

@@ -321,10 +321,10 @@ VERBS = (
         required=("model", "chips"),
         traced=True,
         examples=(
-            "llama-3.1-405b --chips 16384 --chip h100-sxm --tp 8 --pp 16 --global-batch 2048",
-            "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5 --global-batch 512",
+            "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --global-batch 2048",
+            "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5",
             'llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"',
-            "llama-3.1-8b --chips 64 --chip h200 --global-batch 128 -o step.perfetto-trace",
+            "llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace",
         ),
     ),
     Verb(
@@ -443,6 +443,7 @@ VERBS = (
         takes=(Takes("files", only=("term",)),),
         arguments=("term",),
         by_file=False,
+        several=True,
         examples=("MFU", "show roofline h200 --model llama-3.1-8b --batch 32"),
         details="With a question in place of a term: the chain behind its answer, down to the sources.",
     ),

@@ -17,7 +17,7 @@ from datahall.cli.names import completer
 from datahall.errors import CatalogError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
-from datahall.scenario.kinds import Flag, Listed, Raw, listed
+from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
 
 if TYPE_CHECKING:
     from datahall.catalog import Catalog
@@ -140,7 +140,9 @@ class Question(click.Command):
 
 
 def _joined(field: Field | None, values: tuple[str, ...]) -> Raw:
-    """What was given several times: the tables, the words of the last argument, or lists with commas put together."""
+    """What was given several times: the tables, the words of a text, or lists with commas put together."""
+    if field is not None and isinstance(field.kind, Text):
+        return " ".join(values)
     if field is None or not isinstance(field.kind, Listed):
         return list(values)
     return [word for value in values for word in listed(value)]

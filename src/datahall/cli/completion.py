@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from datahall.cli.groups import write_examples
+
 EXAMPLES = (
     "datahall completion bash >> ~/.bashrc",
     "datahall completion zsh >> ~/.zshrc",
@@ -11,7 +13,15 @@ EXAMPLES = (
 )
 
 
-@click.command("completion", epilog="\b\n" + "\n".join(EXAMPLES))
+class Completion(click.Command):
+    """A command whose help shows examples first."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        write_examples(EXAMPLES, formatter)
+
+
+@click.command("completion", cls=Completion)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell."""

@@ -34,10 +34,7 @@ def explain(context: click.Context, words: tuple[str, ...]) -> None:
         asked = {"explain": True, "words": list(words)}
         code = root.main(list(words), prog_name="datahall", standalone_mode=False, obj=asked)
     else:
-        options = [word for word in words if word.startswith("-")]
-        term = " ".join(word for word in words if not word.startswith("-"))
-        arguments = [*([term] if term else []), *options]
         code = Question(BY_NAME["explain"]).main(
-            arguments, prog_name="datahall explain", standalone_mode=False
+            list(words), prog_name="datahall explain", standalone_mode=False, obj={"words": list(words)}
         )
     context.exit(code if isinstance(code, int) else 0)

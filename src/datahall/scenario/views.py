@@ -74,7 +74,9 @@ class Sequences(Section, frozen=True, kw_only=True):
 class Pass(Section, frozen=True, kw_only=True):
     """One forward pass."""
 
-    phase: Annotated[str, Choice("What runs: prefill or decode.", options=PHASES)] = "decode"
+    phase: Annotated[
+        str, Choice("What runs: prefill (whole prompts) or decode (one token each).", options=PHASES)
+    ] = "decode"
     level: Annotated[
         str | None,
         Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
@@ -99,7 +101,10 @@ class WorkingSet(Section, frozen=True, kw_only=True):
 class Claim(Section, frozen=True, kw_only=True):
     """A number that somebody states of a chip."""
 
-    chip: Annotated[str, Name("Chip; with a claim also a server or a link.", of="entry", metavar="CHIP")] = ""
+    chip: Annotated[
+        str,
+        Name("Chip; with a claim also a server or a link.", of="entry", metavar="CHIP", example="h100-sxm"),
+    ] = ""
     claim: Annotated[
         str,
         Text("Is this number right? Exit code 1 if not.", metavar="QUANTITY=VALUE", example='"memory=80GB"'),
@@ -109,13 +114,13 @@ class Claim(Section, frozen=True, kw_only=True):
 class Prefix(Section, frozen=True, kw_only=True):
     """What a cache of prefixes finds."""
 
-    cached_fraction: Annotated[float, Share("Of a prompt that a prefix cache finds.", below=True)] = 0.3
+    cached_fraction: Annotated[float, Share("Share of a prompt that a prefix cache finds.", below=True)] = 0.3
 
 
 class ChipListing(Section, frozen=True, kw_only=True):
     """Which chips of the catalogue, in which order."""
 
-    sort: Annotated[str, Choice("What comes first.", options=CHIP_ORDERS, metavar="COLUMN")] = "name"
+    sort: Annotated[str, Choice(f"Column to sort by: {', '.join(CHIP_ORDERS)}.", options=CHIP_ORDERS, metavar="COLUMN")] = "name"
     vendor: Annotated[str, Text("Only this vendor's.", metavar="NAME")] = ""
     precision: Annotated[
         str, PeakFormat("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
@@ -125,7 +130,7 @@ class ChipListing(Section, frozen=True, kw_only=True):
 class ModelListing(Section, frozen=True, kw_only=True):
     """Which models of the catalogue, in which order."""
 
-    sort: Annotated[str, Choice("What comes first.", options=MODEL_ORDERS, metavar="COLUMN")] = "name"
+    sort: Annotated[str, Choice(f"Column to sort by: {', '.join(MODEL_ORDERS)}.", options=MODEL_ORDERS, metavar="COLUMN")] = "name"
     family: Annotated[str, Text("Only this family.", metavar="NAME")] = ""
 
 
@@ -144,7 +149,7 @@ class Search(Section, frozen=True, kw_only=True):
     """What to look for in the catalogue and among hosted models."""
 
     text: Annotated[
-        tuple[str, ...], Listed("Words that an entry must have.", of=Text(""), metavar="TEXT")
+        tuple[str, ...], Listed("Words that an entry must have.", of=Text(""), metavar="TEXT", example="nvlink")
     ] = ()
     hosted: Annotated[str, Text("Only hosted models whose name has it.", metavar="MODEL")] = ""
     first_party: Annotated[bool, Flag("Only models sold by their maker.")] = False
@@ -154,11 +159,13 @@ class Search(Section, frozen=True, kw_only=True):
 class Files(Section, frozen=True, kw_only=True):
     """Files to check, add or score, and the domain to score them in."""
 
-    files: Annotated[tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE")] = ()
-    file: Annotated[str, Text("A TOML file of catalogue entries.", metavar="FILE")] = ""
+    files: Annotated[tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE", example="my-chip.toml")] = ()
+    file: Annotated[str, Text("A TOML file of catalogue entries.", metavar="FILE", example="my-chip.toml")] = ""
     replace: Annotated[bool, Flag("Overwrite a file of the same name.")] = False
     domain: Annotated[
-        str, Choice("What was measured: kernels, collectives, training or inference.", options=DOMAINS)
+        str, Choice(
+            "What was measured: kernels, collectives, training or inference.", options=DOMAINS, example="kernels"
+        )
     ] = ""
     data: Annotated[
         tuple[str, ...],

@@ -192,9 +192,9 @@ def _notes(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) 
 
 def _next(scenario: Scenario, ladder: tuple[Step, ...], asked: WorkingSet) -> tuple[str, ...]:
     page = follow(scenario, tail="-o hierarchy.html")
-    if asked.working_set_bytes is not None:
-        return (page, follow(scenario, "show chip"))
     chip = scenario.catalog.chip(scenario.one(Deployment).chip)
+    if asked.working_set_bytes is not None:
+        return (page, follow(scenario, "show chip", {"chip": chip.name}))
     reachable = any(level.name == "host" and math.isfinite(level.bytes_per_s) for level in chip.levels)
     if not reachable:
         half = fmt(ladder[-1].capacity_bytes / 2, "bytes", 3)

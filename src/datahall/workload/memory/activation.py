@@ -16,6 +16,7 @@ import numpy as np
 
 from datahall.catalog.entries.model import Layer, Mla, Model, Moe, Recurrent
 from datahall.errors import UnknownNameError
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.memory.recompute import Recompute as Recompute
 from datahall.workload.mixer import recurrent_widths
 from datahall.workload.operator import Number
@@ -25,7 +26,6 @@ Framework = Literal["megatron", "huggingface-eager"]
 Split = Literal["sequence", "tensor", "expert"]
 
 FRAMEWORKS = ("megatron", "huggingface-eager")
-RECOMPUTES = ("none", "selective", "full")
 _SCAN_CHUNK = 64.0  # tokens between the states that a chunked scan keeps
 
 

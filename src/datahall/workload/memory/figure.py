@@ -113,8 +113,8 @@ def _parameters(model: Model, part: Part) -> Breakdown:
     chain = _CHAINS.get(part.name)
     made = chain(model, name) if chain else None
     if made is not None and made.value == part.count:
-        return made.with_note(note=SPREAD[part.sharding])
-    return fact(name, part.count, "parameters", derived_from(model), note=SPREAD[part.sharding])
+        return made
+    return fact(name, part.count, "parameters", derived_from(model))
 
 
 def _size(model: Model, key: str, value: float, label: str) -> Breakdown:

@@ -1,0 +1,83 @@
+"""The chain behind a pass: it adds up to the kernel model's own time, and every leaf says what it rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from datahall.breakdown import Breakdown, false_nodes
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.errors import UnsupportedError
+from datahall.silicon.figure import pass_figure, roofline_figure
+from datahall.silicon.kernel import PassTimes, scalar, time_operators
+from datahall.workload.forward import forward_pass
+from datahall.workload.memory.figure import derived_from
+
+CATALOG = Catalog(user=False)
+MODELS = ("llama-3.1-8b", "deepseek-v3", "qwen3-next-80b-a3b")
+
+
+def passed(chip: Chip, name: str, query: float, past: float, *, graph: bool = True) -> PassTimes:
+    operators = forward_pass(CATALOG.model(name), batch=4.0, query=query, past=past)
+    return time_operators(chip, operators, graph=graph).merged()
+
+
+def figure_of(times: PassTimes, name: str) -> Breakdown:
+    return pass_figure("pass", times, derived_from(CATALOG.model(name)))
+
+
+@pytest.mark.parametrize("chip", CATALOG.chips(), ids=lambda chip: chip.name)
+@pytest.mark.parametrize(("query", "past"), [(1.0, 4096.0), (2048.0, 0.0)], ids=["decode", "prefill"])
+@pytest.mark.parametrize("graph", [True, False], ids=["graph", "eager"])
+def test_the_chain_gives_the_time_of_the_kernels(chip: Chip, query: float, past: float, graph: bool) -> None:
+    for name in MODELS:
+        try:
+            times = passed(chip, name, query, past, graph=graph)
+        except UnsupportedError:
+            continue
+        figure = figure_of(times, name)
+        assert figure.value == pytest.approx(scalar(times.total_s), rel=1e-12)
+        assert false_nodes(figure) == []
+        assert not [node.name for _, node in figure.walk() if "by hand" in node.note]
+
+
+def test_the_band_is_that_of_the_constants() -> None:
+    times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
+    figure = figure_of(times, "llama-3.1-8b")
+    assert figure.band is not None
+    assert (figure.band.low, figure.band.high) == pytest.approx((times.band.low, times.band.high))
+
+
+def test_a_bound_is_the_larger_of_arithmetic_and_bytes() -> None:
+    chip = CATALOG.chip("h200-sxm")
+    for kernel in passed(chip, "llama-3.1-8b", 2048.0, 0.0).kernels:
+        bound = roofline_figure(chip, kernel.operator, derived_from(CATALOG.model("llama-3.1-8b")))
+        assert bound.value == pytest.approx(scalar(kernel.roofline_s), rel=1e-12)
+
+
+def test_where_the_gap_binds_it_stands_in_the_chain() -> None:
+    figure = figure_of(passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 128.0), "llama-3.1-8b")
+    gaps = [node for _, node in figure.walk() if node.name == "launch gap"]
+    assert gaps
+    assert all(node.origin == "fitted" and node.value > 0 for node in gaps)
+
+
+def test_an_operator_of_two_kinds_of_layer_is_merged_and_keeps_the_time() -> None:
+    chip, model = CATALOG.chip("h200-sxm"), CATALOG.model("deepseek-v3")
+    apart = time_operators(chip, forward_pass(model, batch=4.0, query=1.0, past=512.0))
+    merged = apart.merged()
+    assert len(merged.kernels) < len(apart.kernels)
+    assert scalar(merged.total_s) == pytest.approx(scalar(apart.total_s))
+    assert sum(one.operator.count for one in merged.kernels) == sum(
+        one.operator.count for one in apart.kernels
+    )
+
+
+def test_the_shares_of_the_bounds_are_the_whole() -> None:
+    times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
+    assert sum(times.shares().values()) == pytest.approx(1.0)
+    heaviest = times.kernels[times.heaviest]
+    assert all(scalar(one.total_s) <= scalar(heaviest.total_s) for one in times.kernels)
+    assert times.roofline_s == pytest.approx(
+        sum(one.operator.count * scalar(one.roofline_s) for one in times.kernels)
+    )

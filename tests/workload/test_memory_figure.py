@@ -1,0 +1,66 @@
+"""The chain behind weights and cache gives what the closed forms give, for every model of the catalogue."""
+
+from __future__ import annotations
+
+import pytest
+
+from datahall.breakdown import false_nodes
+from datahall.catalog import Catalog
+from datahall.catalog.entries.model import Model
+from datahall.workload.memory.figure import (
+    derived_from,
+    memory_figure,
+    parameters_figure,
+    sequence_figure,
+    weights_figure,
+)
+from datahall.workload.memory.kv_cache import kv_bytes
+from datahall.workload.memory.state import serving_weight_bytes
+from datahall.workload.parameters import count_parameters
+from datahall.workload.precision import Precision
+
+CATALOG = Catalog(user=False)
+
+
+@pytest.mark.parametrize("model", CATALOG.models(), ids=lambda model: model.name)
+@pytest.mark.parametrize("tp", [1, 8])
+def test_the_chain_gives_weights_and_cache(model: Model, tp: int) -> None:
+    counts = count_parameters(model)
+    for name in ("bf16", "fp8-kv8", "w4a16"):
+        precision = Precision.named(name)
+        figure = memory_figure(model, precision, name="memory", context=8192, batch=3, tp=tp)
+        weights, cache = (part.value for part in figure.parts)
+        assert weights == pytest.approx(
+            float(serving_weight_bytes(model, counts, precision, tp=tp)), rel=1e-12
+        )
+        assert cache == pytest.approx(3 * float(kv_bytes(model, 8192, precision, tp=tp)), rel=1e-12)
+        assert false_nodes(figure) == []
+
+
+@pytest.mark.parametrize("model", CATALOG.models(), ids=lambda model: model.name)
+def test_the_parameters_are_those_counted(model: Model) -> None:
+    assert parameters_figure(model).value == count_parameters(model).total
+
+
+def test_the_sizes_of_a_model_are_its_facts() -> None:
+    model = CATALOG.model("llama-3.1-8b")
+    leaves = {node.name: node for _, node in weights_figure(model, Precision()).walk() if not node.parts}
+    for name, value in (("hidden width", 4096), ("MLP width", 14336), ("key-value heads", 8), ("layers", 32)):
+        assert leaves[name].value == value
+        assert leaves[name].origin == "fact"
+        assert leaves[name].sources[0].title
+
+
+def test_a_window_bounds_what_is_kept() -> None:
+    model = CATALOG.model("gemma-3-4b")
+    near = sequence_figure(model, Precision(), context=512)
+    far = sequence_figure(model, Precision(), context=100_000)
+    assert near.at("layers with a window", "tokens kept").value == 512
+    assert far.at("layers with a window", "tokens kept").value == 1024
+
+
+def test_a_model_made_by_hand_says_so() -> None:
+    model = CATALOG.model("llama-3.1-8b")
+    bare = Model(**{name: getattr(model, name) for name in model.__struct_fields__ if name != "facts"})
+    assert "by hand" in derived_from(bare).title
+    assert false_nodes(weights_figure(bare, Precision())) == []
