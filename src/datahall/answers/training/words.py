@@ -25,7 +25,7 @@ def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain
     for attribute, name in NAMES.items():
         value = getattr(layout, attribute)
         if value != getattr(other, attribute):
-            found[name] = list(value) if isinstance(value, tuple) else value
+            found[name] = (list(value) or None) if isinstance(value, tuple) else value
     return found
 
 
