@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
 from datahall.scenario.read import read_names
 from datahall.scenario.training import TrainingLayout
 from datahall.training.layout.asked import layout_of, named_layout
 from datahall.training.layout.file import read_layout
 from datahall.training.layout.layout import Layout
-from datahall.training.setup import Setup, job_of, machine_of, setup_of, usual_batch
+from datahall.training.setup import Setup, built, job_of, machine_of, of_any_size, setup_of, usual_batch
 
 SHELF = Catalog(user=False)
 LLAMA = SHELF.model("llama-3.1-8b")
@@ -98,3 +99,19 @@ def test_a_machine_has_its_wiring_at_any_size() -> None:
         assert (cluster.num_chips, cluster.num_domain) == (count, 4)
         assert cluster.system.nic_bytes_per_s == 25e9
         assert cluster.host.memory_bytes > 0
+
+
+def test_sizes_that_a_wiring_does_not_go_with_are_passed_over() -> None:
+    def in_racks(num_chips: int) -> Cluster:
+        if num_chips % 8:
+            raise ScenarioError("whole racks only", field="chips")
+        return cluster_of(SHELF.chip("h100-sxm"), num_chips)
+
+    assert built(in_racks, 4) is None
+    assert of_any_size(in_racks).num_chips == 8
+
+    def never(num_chips: int) -> Cluster:
+        raise ScenarioError(f"not {num_chips}", field="on")
+
+    with pytest.raises(ScenarioError, match="not 1"):
+        of_any_size(never)

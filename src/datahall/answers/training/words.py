@@ -34,7 +34,7 @@ def beside_simulation(closed_s: float, simulated_s: float) -> str:
     away = closed_s / simulated_s - 1.0
     if abs(away) < 5e-4:
         return "as the simulation does"
-    return f"{fmt(abs(away), 'fraction', 2)} {'more' if away > 0 else 'less'} than the simulation"
+    return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"
 
 
 def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
