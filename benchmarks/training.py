@@ -1,6 +1,8 @@
-"""Training: spaces of layouts estimated, plans made, and steps played event by event."""
+"""Training: spaces of layouts estimated, plans made, and steps simulated event by event."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 from calculon_peer import calculon_rate
@@ -8,9 +10,9 @@ from clock import median_s, process_cpu_s
 from table import Line
 
 from datahall.catalog import load
+from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.algorithms.all_reduce import ring_all_reduce_time
 from datahall.planner.train import plan_on_chips
-from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import search
 from datahall.training.layout.space import WIDE, layout_space
@@ -20,7 +22,7 @@ from datahall.training.step.step import Job, step_times
 
 
 def training_lines() -> list[Line]:
-    """Closed forms first, then the search, then a large step played."""
+    """Closed forms first, then the search, then a large step simulated."""
     return [*closed_form_lines(), *search_lines(), *plan_lines(), *step_lines()]
 
 
@@ -52,14 +54,14 @@ def search_lines() -> list[Line]:
 
 
 def plan_lines() -> list[Line]:
-    """Llama 3.1 405B on 16,384 H100: searched, the best three played; and the whole command, cold."""
+    """Llama 3.1 405B on 16,384 H100: searched, the best three simulated; and the whole command, cold."""
     kit, shelf = framework("nemo"), load()
     job = Job(model=shelf.model("llama-3.1-405b"), seq=8192, global_batch=1024)
-    chip, machines = shelf.chip("h100-sxm"), shelf.servers()
-    took = median_s(lambda: plan_on_chips(job, chip, 16_384, 15e12, kit, servers=machines), 3)
+    machine = partial(cluster_of, shelf.chip("h100-sxm"), servers=shelf.servers())
+    took = median_s(lambda: plan_on_chips(job, machine, 16_384, 15e12, kit), 3)
     words = ("-m", "datahall", "plan", "train", "llama-3.1-405b", "--tokens", "15T", "--chips", "16384")
     return [
-        Line("training: 405B on 16,384 chips planned, best three played", took * 1e3, "ms", 3000.0),
+        Line("training: 405B on 16,384 chips planned, best three simulated", took * 1e3, "ms", 3000.0),
         Line("  the whole command, CPU time", process_cpu_s(*words, repeat=3) * 1e3, "ms", 3000.0),
     ]
 
@@ -71,4 +73,4 @@ def step_lines() -> list[Line]:
     cluster = cluster_of(shelf.chip("h100-sxm"), 98_304)
     layout = Layout(tp=8, pp=16, vpp=8, dp=768)
     took = median_s(lambda: simulate_step(job, cluster, layout, framework("nemo")), 3)
-    return [Line("training: a step of 98,304 chips played", took * 1e3, "ms", 5000.0)]
+    return [Line("training: a step of 98,304 chips simulated", took * 1e3, "ms", 5000.0)]

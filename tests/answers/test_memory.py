@@ -1,4 +1,4 @@
-"""`show memory --train`: by part, stage and tensor; a layout file under the options; a clear no."""
+"""`show memory`: by part, stage and tensor; a layout file under the options; a clear no."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from datahall.report.output import render
 
 def test_the_parts_of_a_layout_that_fits(shelf: Catalog) -> None:
     answer = dh.show_memory(
-        "deepseek-v3", train=True, chip="h800-sxm", chips=2048, pp=16, ep=64, zero=1, recompute="full",
+        "deepseek-v3", chip="h800-sxm", chips=2048, pp=16, ep=64, zero=1, recompute="full",
         catalog=shelf,
     )  # fmt: skip
     assert answer.verdict == "yes"
@@ -31,7 +31,6 @@ def test_the_parts_of_a_layout_that_fits(shelf: Catalog) -> None:
 def test_where_it_does_not_fit_the_cheapest_change_leads(shelf: Catalog) -> None:
     answer = dh.show_memory(
         "llama-3.1-70b",
-        train=True,
         chips=64,
         tp=8,
         seq=8192,
@@ -45,12 +44,12 @@ def test_where_it_does_not_fit_the_cheapest_change_leads(shelf: Catalog) -> None
 
 
 def test_chips_follow_from_the_degrees(shelf: Catalog) -> None:
-    answer = dh.show_memory("deepseek-v3", train=True, pp=16, ep=64, recompute="full", catalog=shelf)
-    assert answer.inputs["num_chips"] == 1024
+    answer = dh.show_memory("deepseek-v3", pp=16, ep=64, recompute="full", catalog=shelf)
+    assert answer.results["num_chips"] == 1024
 
 
 def test_context_parallel_tensors_add_up(shelf: Catalog) -> None:
-    answer = dh.show_memory("llama-3.1-8b", train=True, cp=8, seq=65536, catalog=shelf)
+    answer = dh.show_memory("llama-3.1-8b", cp=8, seq=65536, catalog=shelf)
     rows = answer.tables[2].rows
     assert any(row[0] == "attention output before exchange" for row in rows)
     assert sum(row[3] for row in rows) == pytest.approx(answer.results["activation_bytes"])
@@ -59,28 +58,49 @@ def test_context_parallel_tensors_add_up(shelf: Catalog) -> None:
 def test_options_stand_over_the_file(shelf: Catalog, tmp_path: Path) -> None:
     file = tmp_path / "run.sh"
     file.write_text("--tensor-model-parallel-size 8\n--micro-batch-size 2\n--seq-length 2048\n--lr 1e-4\n")
-    answer = dh.show_memory(
-        "llama-3.1-8b", train=True, chips=16, layout=str(file), micro_batch=1, catalog=shelf
-    )
-    assert answer.inputs["layout"] == "tp 8, dp 2, zero 0, mb 1"
-    assert answer.inputs["seq"] == 2048
+    answer = dh.show_memory("llama-3.1-8b", chips=16, layout=str(file), micro_batch=1, catalog=shelf)
+    assert answer.results["layout"] == "tp 8, dp 2, zero 0, mb 1"
+    assert answer.results["seq_tokens"] == 2048
     assert any("ignored" in note and "lr" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "field", "said"),
     [
-        ({"train": False}, "say --train"),
-        ({"tp": 3, "chips": 6}, "tp 3 does not divide"),
-        ({"pp": 64}, "64 stages"),
-        ({"ep": 4}, "no experts"),
-        ({"zero": 4}, "--zero is 4"),
-        ({"schedule": "2f2b"}, "--schedule"),
-        ({"recompute": "some"}, "--recompute"),
-        ({"chips": 12, "tp": 8}, "is 8 chips, not 12"),
+        ({"tp": 3, "chips": 6}, "tp", "tp 3 does not divide"),
+        ({"pp": 64}, "pp", "64 stages"),
+        ({"ep": 4}, "ep", "no experts"),
+        ({"zero": 4}, "zero", "at most 3"),
+        ({"schedule": "2f2b"}, "schedule", "one of gpipe, 1f1b"),
+        ({"schedule": "gpipe", "pp": 4, "vpp": 2}, "schedule", "one chunk, not 2"),
+        ({"recompute": "some"}, "recompute", "one of none, selective, full"),
+        ({"chips": 12, "tp": 8}, "chips", "is 8 chips, not 12"),
+        ({"chips": 8, "global_batch": 12}, "global_batch", "does not divide 12"),
+        ({"pp": 4, "split": "8,x"}, "split", "is no number of layers"),
+        ({"modules": "moe"}, "modules", "has no experts"),
+        ({"offload": "optimiser"}, "offload", "did you mean optimizer"),
+        ({"layout": "nowhere.sh"}, "layout", "is not a file"),
     ],
 )
-def test_bad_questions(shelf: Catalog, options: dict[str, object], said: str) -> None:
-    asked: dict[str, object] = {"train": True} | options
-    with pytest.raises(ScenarioError, match=said):
-        dh.show_memory("llama-3.1-8b", **asked, catalog=shelf)
+def test_bad_questions_name_the_input(
+    shelf: Catalog, options: dict[str, object], field: str, said: str
+) -> None:
+    with pytest.raises(ScenarioError, match=said) as caught:
+        dh.show_memory("llama-3.1-8b", **options, catalog=shelf)
+    assert caught.value.field == field
+
+
+def test_what_does_not_fit_under_one_schedule_may_under_another(shelf: Catalog) -> None:
+    """GPipe holds every micro-batch at once: the verdict, the headline and the changes are those of that schedule."""
+    asked = {"chips": 16, "tp": 2, "pp": 4, "seq": 4096, "global_batch": 64, "state": "pure-bf16"}
+    usual = dh.show_memory("llama-3.1-8b", **asked, catalog=shelf)
+    all_at_once = dh.show_memory("llama-3.1-8b", **asked, schedule="gpipe", catalog=shelf)
+    assert (usual.verdict, all_at_once.verdict) == ("yes", "no")
+    assert "does not fit" in all_at_once.headline
+    assert all_at_once.results["headroom_bytes"] < 0 < usual.results["headroom_bytes"]  # type: ignore[operator]
+
+
+def test_what_is_not_said_is_the_same_as_for_a_plan(shelf: Catalog) -> None:
+    answer = dh.show_memory("llama-3.1-8b", chips=24, catalog=shelf)
+    assert answer.results["seq_tokens"] == 8192
+    assert answer.results["global_batch"] == 1032  # the first from 1024 on that 24 replicas divide

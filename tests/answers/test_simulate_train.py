@@ -10,7 +10,7 @@ from datahall.answer import Answer
 from datahall.cli.main import run
 from datahall.errors import DatahallError, ScenarioError, UnknownNameError
 
-SMALL = {"chips": 64, "chip": "h100-sxm", "tp": 4, "pp": 4, "batch": 64, "seq": 4096}
+SMALL = {"chips": 64, "chip": "h100-sxm", "tp": 4, "pp": 4, "global_batch": 64, "seq": 4096}
 
 
 def asked(**more: object) -> Answer:
@@ -42,7 +42,7 @@ def test_the_three_costs_of_synchronisation_are_parts() -> None:
 
 
 def test_replicas_are_the_chips_left_over() -> None:
-    assert asked().inputs["dp"] == 4
+    assert asked().results["dp"] == 4
     assert asked(dp=4).results == asked().results
 
 
@@ -53,18 +53,14 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 
 def test_the_command_and_the_function_agree(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "simulate train llama-3.1-8b --chips 64 --chip h100-sxm --tp 4 --pp 4 --batch 64 --seq 4096 --json"
-    )
+    words = "simulate train llama-3.1-8b --chips 64 --chip h100-sxm --tp 4 --pp 4 --global-batch 64 --seq 4096 --json"
     assert run(words.split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["results"]["step_s"] == pytest.approx(asked().results["step_s"])
 
 
 def test_a_timeline_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "simulate train llama-3.1-8b --chips 64 --chip h100-sxm --tp 4 --pp 4 --batch 64 --format perfetto -o"
-    )
+    words = "simulate train llama-3.1-8b --chips 64 --tp 4 --pp 4 --global-batch 64 --format perfetto -o"
     file = tmp_path / "step.pftrace"
     assert run([*words.split(), str(file)]) == 0
     assert b"stage 3" in file.read_bytes()
@@ -72,33 +68,36 @@ def test_a_timeline_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("more", "error", "text"),
+    ("more", "error", "field", "text"),
     [
-        ({"tp": 3}, ScenarioError, "tp 3"),
-        ({"dp": 5}, ScenarioError, "dp 4 would fit"),
-        ({"pp": 16, "vpp": 4}, ScenarioError, "32 layers"),
-        ({"batch": 63}, ScenarioError, "does not divide 63"),
-        ({"zero": 4}, ScenarioError, "at most 3"),
-        ({"recompute": "some"}, ScenarioError, "one of none, selective, full"),
-        ({"schedule": "1f2b"}, UnknownNameError, "did you mean: 1f1b"),
-        ({"framework": "megatron"}, UnknownNameError, "did you mean: megatron"),
-        ({"slow_hosts": "many"}, ScenarioError, "--slow-hosts"),
-        ({"jitter": "80 %"}, ScenarioError, "at most 50 %"),
-        ({"chip": "h1000-sxm"}, DatahallError, "h100-sxm"),
-        ({"batch": 64 * 10**7, "seq": 1}, ScenarioError, "more than 100,000"),
+        ({"tp": 3}, ScenarioError, "chips", "tp 3"),
+        ({"dp": 5}, ScenarioError, "chips", "dp 4 would fit"),
+        ({"pp": 16, "vpp": 4}, ScenarioError, "vpp", "32 layers"),
+        ({"global_batch": 63}, ScenarioError, "global_batch", "does not divide 63"),
+        ({"zero": 4}, ScenarioError, "zero", "at most 3"),
+        ({"recompute": "some"}, ScenarioError, "recompute", "one of none, selective, full"),
+        ({"schedule": "1f2b"}, ScenarioError, "schedule", "did you mean 1f1b"),
+        ({"schedule": "interleaved"}, ScenarioError, "vpp", "at least two chunks"),
+        ({"framework": "megatron"}, UnknownNameError, "framework", "did you mean: megatron"),
+        ({"slow_hosts": "many"}, ScenarioError, "slow_hosts", "many"),
+        ({"slow_by": "10 %"}, ScenarioError, "slow_by", "says nothing without slow_hosts"),
+        ({"jitter": "80 %"}, ScenarioError, "jitter", "50 %"),
+        ({"chip": "h1000-sxm"}, DatahallError, "chip", "h100-sxm"),
+        ({"global_batch": 64 * 10**7, "seq": 1}, ScenarioError, "global_batch", "more than 100,000"),
     ],
 )
 def test_what_cannot_be_simulated_says_why(
-    more: dict[str, object], error: type[Exception], text: str
+    more: dict[str, object], error: type[DatahallError], field: str, text: str
 ) -> None:
-    with pytest.raises(error, match=text):
+    with pytest.raises(error, match=text) as caught:
         asked(**more)
+    assert caught.value.field == field
 
 
 def experts(**more: object) -> Answer:
     return dh.simulate_train(
         "qwen3-30b-a3b",
-        **({"chips": 16, "chip": "h200", "ep": 8, "batch": 64, "seq": 4096} | more),  # type: ignore[arg-type]
+        **({"chips": 16, "chip": "h200", "ep": 8, "global_batch": 64, "seq": 4096} | more),  # type: ignore[arg-type]
     )
 
 
@@ -114,5 +113,6 @@ def test_a_busier_rank_of_experts_is_shown_and_slows_the_step() -> None:
 
 @pytest.mark.parametrize("value", ["0.9", "inf", "twice"])
 def test_an_imbalance_below_even_is_refused(value: str) -> None:
-    with pytest.raises(ScenarioError, match="--imbalance"):
+    with pytest.raises(ScenarioError) as caught:
         experts(imbalance=value)
+    assert caught.value.field == "imbalance"

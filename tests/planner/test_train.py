@@ -1,5 +1,6 @@
 """Plans of training runs: the best layout, the fewest chips, and a clear no."""
 
+from functools import partial
 from math import nan
 
 import msgspec
@@ -7,9 +8,20 @@ import pytest
 
 import datahall as dh
 from datahall.catalog import Catalog
-from datahall.errors import InfeasibleError, ScenarioError, UnknownNameError, UnsupportedError
-from datahall.planner.train import chips_against_time, plan_by_deadline, plan_on_chips
-from datahall.training.layout.space import Options
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.cluster import cluster_of
+from datahall.errors import (
+    DocumentError,
+    InfeasibleError,
+    ScenarioError,
+    UnknownNameError,
+    UnsupportedError,
+    spelled,
+)
+from datahall.planner.train import nearest_chips, plan_by_deadline, plan_on_chips
+from datahall.training.layout.search import search
+from datahall.training.layout.space import Options, layout_space
+from datahall.training.setup import Machine
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.units import DAY_S
@@ -17,83 +29,146 @@ from datahall.units import DAY_S
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
 KIT = framework("nemo")
+
+
+def of(chip: Chip) -> Machine:
+    return partial(cluster_of, chip, servers=SHELF.servers())
+
+
+MACHINE = of(H100)
 JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=8192, global_batch=512)
 
 
 def test_a_plan_on_chips() -> None:
-    plan = plan_on_chips(JOB, H100, 128, 1e12, KIT)
+    plan = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT)
     plan.layout.check(JOB.model, 128, 512)
     assert plan.duration_s == pytest.approx(plan.num_steps * plan.step_s)
     assert plan.num_steps == -(-int(1e12) // (512 * 8192))
     assert plan.tokens_per_s * plan.step_s == pytest.approx(512 * 8192)
     assert 0.2 < plan.mfu_fraction < 0.8
-    assert plan.headroom_bytes >= 0
+    assert plan.chosen.headroom_bytes >= 0
 
 
-def test_the_best_few_are_played_and_the_fastest_of_them_is_chosen() -> None:
-    plan = plan_on_chips(JOB, H100, 128, 1e12, KIT)
-    assert len(plan.played) == 3
-    assert plan.place in plan.played
-    assert plan.step_s == min(one.step_s for one in plan.played.values())
-    assert plan.played[plan.place].layout == plan.layout
+def test_the_best_few_are_simulated_and_the_fastest_of_them_is_chosen() -> None:
+    plan = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT)
+    tried = [plan.chosen, *(one.candidate for one in plan.alternatives)]
+    simulated = [one for one in tried if one.execution is not None]
+    assert len(simulated) == 3
+    assert plan.chosen in simulated
+    assert plan.step_s == min(one.step_s for one in simulated)
+    assert plan.chosen.execution is not None
+    assert plan.chosen.execution.layout == plan.layout
     assert plan.closed_step_s == pytest.approx(plan.step_s, rel=0.2)
-    fast = plan_on_chips(JOB, H100, 128, 1e12, KIT, num_played=1)
-    assert fast.place == 0
+    assert plan_on_chips(JOB, MACHINE, 128, 1e12, KIT, num_simulated=1).chosen.place == 0
+
+
+def test_a_plan_names_its_objective_and_why_the_others_lost() -> None:
+    plan = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT)
+    assert (plan.objective.name, plan.objective.unit) == ("step time", "s")
+    assert plan.alternatives
+    assert all(one.why for one in plan.alternatives)
+    assert all(one.candidate.step_s >= plan.step_s for one in plan.alternatives if one.candidate.execution)
+    (refused,) = plan.refusals
+    assert "legal layouts" in refused.what
+    assert "memory" in refused.why
+    cuts = [(one.layout.tp, one.layout.pp, one.layout.cp, one.layout.ep) for one in
+            (plan.chosen, *(one.candidate for one in plan.alternatives))]  # fmt: skip
+    assert len(set(cuts)) == len(cuts)
+
+
+def test_what_it_hangs_on_is_searched_before_it_is_worded() -> None:
+    plan = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT)
+    assert {change.split()[0] for change, _ in plan.changes} >= {"tp", "zero", "recompute"}
+    assert {one.change for one in plan.machines} >= {"network -20 %", "network +20 %"}
+    times = [one.closed_step_s for one in plan.memory_front]
+    taken = [one.memory_bytes for one in plan.memory_front]
+    assert times == sorted(times)
+    assert taken == sorted(taken, reverse=True)
 
 
 def test_more_chips_take_less_time_on_the_same_batch() -> None:
-    plans = chips_against_time(plan_on_chips(JOB, H100, 128, 1e12, KIT))
-    assert [one.num_chips for one in plans] == [32, 64, 128, 256]
-    times = [one.num_steps * one.closed_step_s for one in plans]
+    front = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT).chips_front
+    assert [one.candidate.num_chips for one in front] == [32, 64, 128, 256]
+    times = [one.duration_s for one in front]
     assert times == sorted(times, reverse=True)
+    assert [one.chosen for one in front] == [False, False, True, False]
+    assert not any(one.beaten for one in front)
+
+
+def test_other_numbers_of_chips_are_of_the_same_machine() -> None:
+    """A slow network is slow for the smaller and larger clusters too, and for the chips that would hold the model."""
+    slow = partial(cluster_of, H100, nic_bytes_per_s=1e9, num_domain=4)
+    front = plan_on_chips(JOB, slow, 128, 1e12, KIT).chips_front
+    for one in front:
+        there = search(JOB, slow(one.candidate.num_chips), KIT)
+        assert one.candidate.closed_step_s <= float(there.step_s[there.order[0]]) * (1 + 1e-12)
+        usual = search(JOB, MACHINE(one.candidate.num_chips), KIT)
+        assert one.candidate.closed_step_s > float(usual.step_s[usual.order[0]])
 
 
 def test_what_a_search_may_offload_is_asked_for() -> None:
     job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=512)
     options = Options(offload=((), ("optimizer",), ("optimizer", "activations")))
-    plan = plan_on_chips(job, H100, 64, 1e12, KIT, options=options, servers=SHELF.servers())
+    plan = plan_on_chips(job, MACHINE, 64, 1e12, KIT, options=options)
     assert "optimizer" in plan.layout.offload
-    assert plan.headroom_bytes >= 0
-    assert plan.played[plan.place].parts.offload_s > 0
+    assert plan.chosen.headroom_bytes >= 0
+    assert plan.chosen.execution is not None
+    assert plan.chosen.execution.parts.offload_s > 0
 
 
 def test_a_deadline_takes_the_fewest_chips() -> None:
-    plan = plan_by_deadline(JOB, H100, 20 * DAY_S, 1e12, KIT)
-    assert plan.chosen.duration_s <= 20 * DAY_S
-    assert all(other.duration_s > 20 * DAY_S for other in plan.weighed[:-1])
-    assert plan.chosen.num_chips % 8 == 0
+    plan = plan_by_deadline(JOB, MACHINE, 20 * DAY_S, 1e12, KIT)
+    assert plan.objective.name == "chips"
+    assert plan.duration_s <= 20 * DAY_S
+    assert plan.weighed[-1] is plan.chosen
+    assert all(plan.num_steps * other.step_s > 20 * DAY_S for other in plan.weighed[:-1])
+    assert plan.num_chips % 8 == 0
     counts = [other.num_chips for other in plan.weighed]
     assert counts == sorted(counts)
 
 
 def test_a_longer_deadline_needs_no_more_chips() -> None:
-    chips = [
-        plan_by_deadline(JOB, H100, days * DAY_S, 1e12, KIT).chosen.num_chips for days in (5, 10, 20, 60)
-    ]
+    chips = [plan_by_deadline(JOB, MACHINE, days * DAY_S, 1e12, KIT).num_chips for days in (5, 10, 20, 60)]
     assert chips == sorted(chips, reverse=True)
 
 
 def test_what_fits_nowhere_names_the_constraint_and_the_way_out() -> None:
     job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=512)
     with pytest.raises(InfeasibleError) as caught:
-        plan_on_chips(job, H100, 64, 1e12, KIT)
+        plan_on_chips(job, MACHINE, 64, 1e12, KIT)
     assert "fits 64 × h100-sxm in none of" in caught.value.message
     assert "lacks" in caught.value.message
     assert "memory: stage" in caught.value.where
-    assert "cheapest change: --offload optimizer" in caught.value.hint
-    assert "or 128 chips" in caught.value.hint
+    hint = spelled(caught.value.hint)
+    assert 'cheapest change: offload="optimizer' in hint
+    assert "or chips=128" in hint
     linkless = msgspec.structs.replace(H100, host_bytes_per_s=nan)
     with pytest.raises(InfeasibleError) as caught:
-        plan_on_chips(job, linkless, 64, 1e12, KIT)
-    assert "cheapest change: 128 chips" in caught.value.hint
-    assert plan_on_chips(job, H100, 128, 1e12, KIT).headroom_bytes >= 0
+        plan_on_chips(job, of(linkless), 64, 1e12, KIT)
+    assert "cheapest change: chips=128" in spelled(caught.value.hint)
+    assert plan_on_chips(job, MACHINE, 128, 1e12, KIT).chosen.headroom_bytes >= 0
 
 
 def test_a_deadline_nobody_can_meet() -> None:
     with pytest.raises(InfeasibleError) as caught:
-        plan_by_deadline(JOB, H100, 3600.0, 15e12, KIT)
+        plan_by_deadline(JOB, MACHINE, 3600.0, 15e12, KIT)
     assert "no number of chips" in caught.value.message
-    assert "--global-batch 1024" in caught.value.hint
+    assert "global_batch=1024" in spelled(caught.value.hint)
+    assert caught.value.field == "deadline"
+
+
+def test_a_deadline_that_no_million_chips_would_meet_at_their_peak() -> None:
+    with pytest.raises(InfeasibleError, match="at their peak"):
+        plan_by_deadline(JOB, MACHINE, 1.0, 15e12, KIT)
+
+
+@pytest.mark.parametrize("num_chips", [1000, 2047, 37])
+def test_the_nearest_chips_that_divide_do(num_chips: int) -> None:
+    near = nearest_chips(JOB, num_chips)
+    assert 0 < near.below < num_chips < near.above
+    for count in near:
+        assert len(layout_space(JOB, count))
+    assert not any(len(layout_space(JOB, count)) for count in range(near.below + 1, near.above))
 
 
 def test_the_answer_holds_the_decision_its_margin_and_its_rivals() -> None:
@@ -109,27 +184,30 @@ def test_the_answer_holds_the_decision_its_margin_and_its_rivals() -> None:
     assert answer.figure.band is not None
     assert answer.figure.value == pytest.approx(answer.results["duration_s"])
     assert answer.results["num_fitting"] <= answer.results["num_layouts"]
-    assert answer.next_commands[0].startswith("datahall show memory llama-3.1-70b --train")
+    assert answer.next_commands[0].startswith("datahall show memory llama-3.1-70b --chips 2048")
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "said"),
+    ("options", "kind", "field", "said"),
     [
-        ({"chips": 8, "deadline": "30d"}, ScenarioError, "either how many chips"),
-        ({}, ScenarioError, "either how many chips"),
-        ({"chips": "many"}, ScenarioError, "--chips"),
-        ({"chips": 0}, ScenarioError, "at least 1"),
-        ({"chips": 8, "tokens": "0"}, ScenarioError, "above 0"),
-        ({"chips": 8, "tokens": "lots"}, ScenarioError, "--tokens"),
-        ({"deadline": "30"}, ScenarioError, "has no unit"),
-        ({"chips": 8, "framework": "nemmo"}, UnknownNameError, "nemo"),
-        ({"chips": 8, "state": "fp9"}, UnknownNameError, "state recipe"),
-        ({"chips": 8, "precision": "bf17"}, UnknownNameError, "bf16"),
-        ({"chips": 8, "chip": "a100-sxm-80gb", "precision": "fp8"}, UnsupportedError, "no FP8"),
-        ({"chips": 2047}, ScenarioError, "no layout of llama-3.1-8b divides 2,047 chips"),
+        ({"chips": 8, "deadline": "30d"}, ScenarioError, "chips", "either how many chips"),
+        ({}, ScenarioError, "chips", "either how many chips"),
+        ({"chips": "many"}, ScenarioError, "chips", "many"),
+        ({"chips": 0}, ScenarioError, "chips", "at least 1"),
+        ({"chips": 8, "tokens": "0"}, ScenarioError, "tokens", "above 0"),
+        ({"chips": 8, "tokens": "lots"}, ScenarioError, "tokens", "lots"),
+        ({"deadline": "-3d"}, ScenarioError, "deadline", "above 0"),
+        ({"chips": 8, "framework": "nemmo"}, UnknownNameError, "framework", "nemo"),
+        ({"chips": 8, "state": "fp9"}, UnknownNameError, "state", "state recipe"),
+        ({"chips": 8, "precision": "bf17"}, UnknownNameError, "precision", "bf16"),
+        ({"chips": 8, "chip": "a100-sxm-80gb", "precision": "fp8"}, UnsupportedError, "precision", "no FP8"),
+        ({"chips": 2047}, ScenarioError, "chips", "no layout of llama-3.1-8b divides 2,047 chips"),
+        ({"chips": 8, "imbalance": 0.5}, ScenarioError, "imbalance", "at least 1"),
     ],
 )
-def test_bad_questions(options: dict[str, object], kind: type[Exception], said: str) -> None:
+def test_bad_questions(options: dict[str, object], kind: type[Exception], field: str, said: str) -> None:
     asked: dict[str, object] = {"tokens": "1T"} | options
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=said) as caught:
         dh.plan_train("llama-3.1-8b", **asked, catalog=SHELF)
+    assert not isinstance(caught.value, DocumentError)
+    assert caught.value.field == field  # type: ignore[attr-defined]

@@ -40,7 +40,10 @@ class Delivery(NamedTuple):
 
         if self.form is None or self.target is None or not self.target.suffix:
             return
-        ending = "perfetto" if self.output.endswith(TRACE_ENDING) else format_of(self.target)
+        try:
+            ending = "perfetto" if self.output.endswith(TRACE_ENDING) else format_of(self.target)
+        except OutputError:  # an ending that asks for nothing
+            return
         if ending != self.form:
             said = "--json" if json else f"--format {self.form}"
             raise ScenarioError(f"{said} beside -o {self.output}", where="-o", hint="say one of them")

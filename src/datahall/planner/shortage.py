@@ -11,7 +11,7 @@ from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options
 from datahall.training.memory.peak import least_state_bytes
 from datahall.training.memory.remedy import least_bytes, why_not
-from datahall.training.setup import Machine
+from datahall.training.setup import Machine, built
 from datahall.units import fmt
 
 MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
@@ -86,6 +86,7 @@ def chips_that_hold(found: Search, machine: Machine) -> int:
     """The fewest chips of the same machine, doubling, on which some layout fits; 0 where none does."""
     for doubling in range(1, MOST_DOUBLINGS + 1):
         num_chips = found.cluster.num_chips << doubling
-        if search(found.job, machine(num_chips), found.framework, books=found.books).num_fitting:
+        cluster = built(machine, num_chips)
+        if cluster is not None and search(found.job, cluster, found.framework, books=found.books).num_fitting:
             return num_chips
     return 0

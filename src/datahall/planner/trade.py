@@ -8,7 +8,7 @@ import numpy as np
 from datahall.planner.training_candidate import Candidate, closed_form
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, machine_sensitivity, pareto, search
-from datahall.training.setup import Machine
+from datahall.training.setup import Machine, built
 
 
 class MachineChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +63,9 @@ def chips_against_time(
     rows = [chosen]
     for power in (power for power in range(-halvings, doublings + 1) if power):
         count = chosen.num_chips * 2**power
-        if count == int(count):
-            there = search(found.job, machine(int(count)), found.framework, books=found.books)
+        cluster = built(machine, int(count)) if count == int(count) else None
+        if cluster is not None:
+            there = search(found.job, cluster, found.framework, books=found.books)
             rows += [closed_form(there, 0)] if there.num_fitting else []
     rows.sort(key=lambda one: one.num_chips)
     times_s = [num_steps * one.closed_step_s for one in rows]

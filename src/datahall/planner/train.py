@@ -25,7 +25,7 @@ from datahall.training.layout.search import Loss, Search, loss, search, sensitiv
 from datahall.training.layout.space import WIDE, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
-from datahall.training.setup import Machine
+from datahall.training.setup import Machine, of_any_size
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job, step_band
 from datahall.units import DAY_S, fmt
@@ -141,17 +141,18 @@ def plan_by_deadline(
 ) -> TrainingPlan:
     """The fewest chips, in whole servers and powers of two or three halves of them, that are done by a deadline."""
     kept = books or bookkeeping_of(framework)
-    needed = _ideal_chips(job, machine(1), deadline_s, num_tokens)
+    one_of_it = of_any_size(machine)
+    needed = _ideal_chips(job, one_of_it, deadline_s, num_tokens)
     weighed: list[TrainingPlan] = []
     refused: list[Refusal] = []
-    for num_chips in _counts(machine(1)):
+    for num_chips in _counts(one_of_it):
         if num_chips < needed:
             continue
         try:
             plan = _plan(_ranked(job, machine, num_chips, framework, kept, options), num_tokens)
         except (InfeasibleError, ScenarioError) as error:
             refused.append(Refusal(what=f"{num_chips:,} chips", why=error.message, hint=error.hint))
-            if weighed and num_chips > job.global_batch * machine(1).chip.num_scale_up_domain:
+            if weighed and num_chips > job.global_batch * one_of_it.chip.num_scale_up_domain:
                 break  # more chips than the batch can feed
             continue
         weighed.append(plan)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from datahall.cluster.cluster import Cluster, cluster_from
-from datahall.errors import ScenarioError, option
+from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.training import TrainingJob, TrainingLayout
@@ -30,6 +30,7 @@ SEQ = 8192  # tokens of a sequence
 GLOBAL_BATCH = 1024  # sequences of a step
 CHIP = "h100-sxm"
 MOST_MICRO = 100_000  # micro-batches of a step
+LARGEST_POWER = 20  # of two: more chips are not weighed
 
 Machine: TypeAlias = Callable[[int], Cluster]  # the same wiring with so many chips
 
@@ -128,3 +129,17 @@ def machine_of(scenario: Scenario) -> Machine:
     return lambda num_chips: cluster_from(
         msgspec.structs.replace(design, chips=num_chips), catalog, chip=CHIP, num_chips=num_chips
     )
+
+
+def built(machine: Machine, num_chips: int) -> Cluster | None:
+    """The machine with so many chips, or None where its wiring does not go with their number."""
+    try:
+        return machine(num_chips)
+    except (ScenarioError, InfeasibleError):
+        return None
+
+
+def of_any_size(machine: Machine) -> Cluster:
+    """The machine with as few chips as its wiring allows, for what does not hang on their number."""
+    sizes = (1 << power for power in range(LARGEST_POWER))
+    return next((one for size in sizes if (one := built(machine, size)) is not None), None) or machine(1)

@@ -69,8 +69,9 @@ def _binding(plan: TrainingPlan) -> str:
     shares = {name: fmt(value / plan.step_s, "fraction") for name, value in parts.items()}
     second = f", {rest[0]} {shares[rest[0]]}" if rest else ""
     return (
-        f"{first.capitalize()} take {shares[first]} of the step of {fmt(plan.step_s, 's')}{second}. The closed form, which "
-        f"ranked all layouts, says {fmt(plan.closed_step_s, 's')}, {beside_simulation(plan.closed_step_s, plan.step_s)}."
+        f"{first.capitalize()} take {shares[first]} of the step of {fmt(plan.step_s, 's')}{second}. The closed form, "
+        f"which ranked all layouts, says {fmt(plan.closed_step_s, 's')}, "
+        f"{beside_simulation(plan.closed_step_s, plan.step_s)}."
     )
 
 

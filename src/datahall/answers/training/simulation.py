@@ -141,8 +141,9 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
     if run.stragglers.jitter_fraction:
         low, high = run.spread_s
         lines.append(
-            f"mean of {run.steps_s.size} steps drawn, {fmt(low, 's')} to {fmt(high, 's')}; a stage waits for the slowest "
-            f"of {num_chips} chip{'s' if num_chips != 1 else ''}, a step for the slowest of {run.layout.dp:,} replicas"
+            f"mean of {run.steps_s.size} steps drawn, {fmt(low, 's')} to {fmt(high, 's')}; a stage waits for the "
+            f"slowest of {num_chips} chip{'s' if num_chips != 1 else ''}, a step for the slowest of "
+            f"{run.layout.dp:,} replica{'s' if run.layout.dp != 1 else ''}"
         )
     elif run.layout.dp > 1:
         lines.append(

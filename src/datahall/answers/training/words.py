@@ -25,7 +25,7 @@ def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain
     for attribute, name in NAMES.items():
         value = getattr(layout, attribute)
         if value != getattr(other, attribute):
-            found[name] = list(value) if isinstance(value, tuple) else value
+            found[name] = (list(value) or None) if isinstance(value, tuple) else value
     return found
 
 
@@ -34,7 +34,7 @@ def beside_simulation(closed_s: float, simulated_s: float) -> str:
     away = closed_s / simulated_s - 1.0
     if abs(away) < 5e-4:
         return "as the simulation does"
-    return f"{fmt(abs(away), 'fraction', 2)} {'more' if away > 0 else 'less'} than the simulation"
+    return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"
 
 
 def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:

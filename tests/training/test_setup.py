@@ -1,0 +1,117 @@
+"""From what somebody asks to a layout, a job and a machine: what stands over what, and what is usual."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_of
+from datahall.errors import ScenarioError
+from datahall.scenario.read import read_names
+from datahall.scenario.training import TrainingLayout
+from datahall.training.layout.asked import layout_of, named_layout
+from datahall.training.layout.file import read_layout
+from datahall.training.layout.layout import Layout
+from datahall.training.setup import Setup, built, job_of, machine_of, of_any_size, setup_of, usual_batch
+
+SHELF = Catalog(user=False)
+LLAMA = SHELF.model("llama-3.1-8b")
+
+
+def setup(model: str = "llama-3.1-8b", **given: object) -> Setup:
+    form = form_of("show memory")
+    return setup_of(read_names(form, {"model": model, **given}, SHELF))  # type: ignore[arg-type]
+
+
+def test_replicas_take_the_chips_left_over() -> None:
+    assert layout_of(TrainingLayout(tp=4, pp=2), LLAMA, num_chips=64).dp == 8
+    assert layout_of(TrainingLayout(tp=4, dp=2), LLAMA, num_chips=64).dp == 2
+    assert layout_of(TrainingLayout(tp=4), LLAMA).num_chips == 4
+
+
+def test_without_a_number_of_chips_there_are_enough_for_the_experts() -> None:
+    assert layout_of(TrainingLayout(pp=16, ep=64), SHELF.model("deepseek-v3")).num_chips == 1024
+
+
+def test_what_is_said_stands_over_the_file_and_the_file_over_what_is_usual(tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(
+        "--tensor-model-parallel-size 8\n--micro-batch-size 2\n--seq-length 2048\n--global-batch-size 96\n"
+        "--recompute-granularity selective\n--recompute-modules mlp\n"
+    )
+    found = setup(layout=str(file), chips=16, micro_batch=1, recompute="none")
+    assert (found.layout.tp, found.layout.micro_batch, found.layout.dp) == (8, 1, 2)
+    assert (found.job.seq, found.job.global_batch) == (2048, 96)
+    assert (found.layout.recompute, found.layout.modules) == ("none", ())
+    other = setup(layout=str(file), chips=16, seq=4096, global_batch=64, zero=3)
+    assert (other.job.seq, other.job.global_batch, other.layout.zero) == (4096, 64, 3)
+    assert other.layout.modules == ("mlp",)
+
+
+def test_accumulation_of_a_file_becomes_a_global_batch(tmp_path: Path) -> None:
+    file = tmp_path / "ds.json"
+    file.write_text('{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3}')
+    assert setup(layout=str(file), chips=4).job.global_batch == 2 * 3 * 4
+    assert read_layout(file).accumulation == 3
+
+
+@given(st.integers(1, 300), st.integers(1, 8), st.sampled_from([1, 2, 4]), st.integers(1, 9))
+def test_the_usual_batch_divides(dp: int, micro: int, vpp: int, pp: int) -> None:
+    layout = Layout(dp=dp, micro_batch=micro, vpp=vpp, pp=pp)
+    batch = usual_batch(layout)
+    assert batch >= 1024
+    assert batch % (dp * micro) == 0
+    assert vpp == 1 or batch // (dp * micro) % pp == 0
+    unit = dp * micro * (pp if vpp > 1 else 1)
+    assert batch - unit < 1024
+
+
+def test_plan_and_layout_have_the_same_defaults() -> None:
+    form = form_of("plan train")
+    planned = job_of(read_names(form, {"model": "llama-3.1-8b", "tokens": "1T", "chips": 64}, SHELF))
+    assert planned == setup(chips=64).job
+
+
+def test_modules_are_selective_recomputation() -> None:
+    assert named_layout(Layout(), TrainingLayout(modules=("mlp",))).recompute == "selective"
+    kept = named_layout(Layout(recompute="selective", modules=("mlp",)), TrainingLayout(tp=2))
+    assert kept.modules == ("mlp",)
+    assert named_layout(kept, TrainingLayout(recompute="full")).modules == ()
+
+
+def test_the_schedule_follows_from_virtual_stages() -> None:
+    assert setup(chips=8, pp=4).schedule == "1f1b"
+    assert setup(chips=8, pp=4, vpp=2).schedule == "interleaved"
+    with pytest.raises(ScenarioError, match="one chunk, not 2"):
+        setup(chips=8, pp=4, vpp=2, schedule="zb")
+
+
+def test_a_machine_has_its_wiring_at_any_size() -> None:
+    form = form_of("show memory")
+    machine = machine_of(
+        read_names(form, {"model": "llama-3.1-8b", "nic": "25 GB/s", "domain": 4, "chips": 64}, SHELF)
+    )
+    for count in (8, 64, 4096):
+        cluster = machine(count)
+        assert (cluster.num_chips, cluster.num_domain) == (count, 4)
+        assert cluster.system.nic_bytes_per_s == 25e9
+        assert cluster.host.memory_bytes > 0
+
+
+def test_sizes_that_a_wiring_does_not_go_with_are_passed_over() -> None:
+    def in_racks(num_chips: int) -> Cluster:
+        if num_chips % 8:
+            raise ScenarioError("whole racks only", field="chips")
+        return cluster_of(SHELF.chip("h100-sxm"), num_chips)
+
+    assert built(in_racks, 4) is None
+    assert of_any_size(in_racks).num_chips == 8
+
+    def never(num_chips: int) -> Cluster:
+        raise ScenarioError(f"not {num_chips}", field="on")
+
+    with pytest.raises(ScenarioError, match="not 1"):
+        of_any_size(never)
