@@ -322,10 +322,12 @@ class Listed(Kind, frozen=True):
 
     of: Kind = Text("")
     empty: bool = False  # whether none is allowed
+    repeats: bool = False  # whether one that comes again counts again
 
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
         items: Iterable[Raw] = listed(raw)
-        found = tuple(dict.fromkeys(self.of.read(one, at) for one in items))
+        read = tuple(self.of.read(one, at) for one in items)
+        found = read if self.repeats else tuple(dict.fromkeys(read))
         if not found and not self.empty:
             raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")
         return found

@@ -140,6 +140,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         Listed(
             "24 factors of the rate by hour of day.",
             of=Quantity("", unit="ratio"),
+            repeats=True,
             needs=("rate",),
             rare=True,
         ),
