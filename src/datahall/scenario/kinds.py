@@ -172,8 +172,8 @@ class Share(Kind, frozen=True):
         return number
 
     def _bounds(self) -> str:
-        low = f"{'above ' if self.above else 'from '}{100 * self.least:g} %"
-        return f"{low} {'and below' if self.below else 'to'} {100 * self.most:g} %"
+        low = f"{'above' if self.above else 'at least'} {100 * self.least:g} %"
+        return f"{low} and {'below' if self.below else 'at most'} {100 * self.most:g} %"
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)

@@ -13,6 +13,11 @@ class Root(Section, frozen=True, kw_only=True):
 
     name: Annotated[str, Text("What to call the scenario.", rare=True)] = ""
     model: Annotated[
-        str, Name("Name of the catalogue, or a config.json in the Hugging Face format.", of="model")
+        str,
+        Name(
+            "Name of the catalogue, or a config.json in the Hugging Face format.",
+            of="model",
+            example="llama-3.1-8b",
+        ),
     ] = ""
     seed: Annotated[int, Count("Of every random draw.", least=0)] = 0

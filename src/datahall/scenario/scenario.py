@@ -12,7 +12,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
-from datahall.errors import DatahallError, DocumentError, InfeasibleError, Problem, keyword, spelled
+from datahall.errors import DatahallError, DocumentError, InfeasibleError, Problem, keyword, option, spelled
 from datahall.scenario.field import CONCEPTS, Section
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain
@@ -71,26 +71,28 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """The model that is asked about: of the catalogue, or from its `config.json`."""
         return model_of(self.root.model, self.catalog)
 
-    def where(self, name: str, index: int = 0) -> str:
-        """The place of an input: file:line, or nothing where no file was read."""
-        field = self.form.fields.get(name)
+    def where(self, name: str, index: int = 0, section: str = "") -> str:
+        """The place of an input or a table: file:line, or nothing where no file was read.
+
+        Of a name that is neither, the place of the section that was being read.
+        """
         if self.document is None:
             return ""
-        if field is None:
-            return self.document.path
-        keys: tuple[str, ...] = (field.section, field.key) if field.section else (field.key,)
-        if field.section and isinstance(self.document.content.get(field.section), list):
-            keys = (field.section, str(index), field.key)
-        return self.document.where(*keys)
+        field = self.form.fields.get(name)
+        table = field.section if field else name if name and name in self.form.sections else section
+        keys = [table] if table else []
+        if table and isinstance(self.document.content.get(table), list):
+            keys.append(str(index))
+        return self.document.where(*keys, *([field.key] if field else []))
 
     @contextmanager
-    def at(self, index: int = 0, field: str = "") -> Iterator[None]:
-        """What goes wrong inside is at fault of the section with that number, or of an input."""
+    def at(self, index: int = 0, field: str = "", section: str = "") -> Iterator[None]:
+        """What goes wrong inside is at fault of an input, or of the table with that number."""
         try:
             yield
         except DatahallError as error:
             error.field = error.field or field
-            error.where = error.where or (self.where(error.field, index) if error.field else "")
+            error.where = error.where or self.where(error.field, index, section)
             raise
 
     def with_said(self, changes: Mapping[str, Plain]) -> dict[str, tuple[dict[str, Plain], ...]]:
@@ -111,10 +113,12 @@ class Attempts:
         self.scenario = scenario
         self.errors: list[DatahallError] = []
 
-    def make(self, do: Callable[[], Made], *, index: int = 0, field: str = "") -> Made | None:
+    def make(
+        self, do: Callable[[], Made], *, index: int = 0, field: str = "", section: str = ""
+    ) -> Made | None:
         """What can be made, or None."""
         try:
-            with self.scenario.at(index, field):
+            with self.scenario.at(index, field, section):
                 return do()
         except DatahallError as error:
             self.errors.append(error)
@@ -135,14 +139,21 @@ class Attempts:
 
 
 def problems_error(name: str, errors: list[DatahallError]) -> DocumentError:
-    """Several errors as one, each with its place."""
+    """Several errors as one, each with its place, in the order of their lines."""
     found: list[Problem] = []
     for error in errors:
         if isinstance(error, DocumentError):
             found += error.problems
         else:
-            found.append(Problem(error.where or f"⟦{error.field}⟧", error.message, error.hint))
-    return DocumentError(name, found)
+            place = error.where or (option(error.field) if error.field else name)
+            found.append(Problem(place, error.message, error.hint))
+    return DocumentError(name, sorted(found, key=_line))
+
+
+def _line(problem: Problem) -> int:
+    """The line of a problem; what has none comes first."""
+    _, _, line = problem.where.rpartition(":")
+    return int(line) if line.isdecimal() else 0
 
 
 def section_name(kind: type[Section]) -> str:
