@@ -96,7 +96,7 @@ def service_of(scenario: Scenario) -> Service:
     fleet = fleet_of(scenario, attempts, regions)
     longest = _longest(scenario, fleet)
     streams = [
-        attempts.make(lambda: _stream(said, regions, longest), index=index)  # noqa: B023
+        attempts.make(lambda: _stream(said, regions, longest), index=index, section="traffic")  # noqa: B023
         for index, said in enumerate(scenario.all(Said))
     ]
     known = tuple(stream for stream in streams if stream is not None)
@@ -161,7 +161,7 @@ def _users_alone() -> None:
     raise ScenarioError(
         "users beside other traffic",
         field="users",
-        hint=f"users come alone; say {option('rate')} of each stream",
+        hint=f"users come alone; give each stream its {option('rate')}",
     )
 
 
