@@ -5,9 +5,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
+from datahall.catalog.document import parse
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.service import Service, service_of
+from datahall.scenario.read import read_document
 from datahall.workload.precision import Precision
 
 
@@ -39,3 +43,13 @@ def serve(shelf: Catalog) -> Callable[..., Replica]:
         )
 
     return made
+
+
+@pytest.fixture(scope="session")
+def read(shelf: Catalog) -> Callable[[str], Service]:
+    """The service that the text of a scenario describes."""
+
+    def service(text: str) -> Service:
+        return service_of(read_document(form_of("simulate serve"), parse(text, "s.toml"), shelf))
+
+    return service

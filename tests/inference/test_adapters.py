@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 import pytest
-from datahall.inference.scenario import serving_scenario_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.document import parse
 from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.adapters import (
@@ -25,6 +25,7 @@ from datahall.inference.engine.adapters import (
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.fleet.service import Service
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.simulation.lifecycle import TTFT
 from datahall.inference.simulation.simulate import simulate_serving
@@ -151,11 +152,11 @@ def test_numbers_that_mean_nothing_are_refused(options: dict[str, float]) -> Non
         Adapters(**options)  # type: ignore[arg-type]
 
 
-def test_a_scenario_says_them_by_pool(shelf: Catalog) -> None:
+def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service]) -> None:
     text = (
-        'version = 1\nmodel = "llama-3.1-8b"\n[[pool]]\nchip = "h100-sxm"\n'
-        "adapters = { num = 200, rank = 8, resident = 50, zipf = 0.8, mlp = false }\n"
-        "[traffic]\nprompt = 200\noutput = 40\nrate = 5\nrequests = 300\n"
+        'version = 1\nmodel = "llama-3.1-8b"\n[[deployment]]\nchip = "h100-sxm"\n'
+        "adapters = 200\nadapter_rank = 8\nresident_adapters = 50\nadapter_zipf = 0.8\nattention_adapters = true\n"
+        "[traffic]\nisl = 200\nosl = 40\nrate = 5\nrequests = 300\n"
     )
-    (pool,) = serving_scenario_of(parse(text, "s.toml"), shelf).fleet.pools
+    (pool,) = read(text).fleet.pools
     assert pool.replica.adapters == Adapters(num=200, rank=8, num_resident=50, zipf_factor=0.8, mlp=False)

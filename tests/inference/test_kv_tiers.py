@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import pytest
-from datahall.inference.scenario import serving_scenario_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import poisson, replica, table
 
 from datahall.catalog import Catalog
-from datahall.catalog.document import parse
 from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.service import Service
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -222,14 +222,14 @@ def test_drives_need_a_rate_and_sizes_are_not_negative() -> None:
         lower_tiers(msgspec.structs.replace(replica(), host_cache_bytes=-1.0))
 
 
-def test_a_scenario_says_them_by_pool(shelf: Catalog) -> None:
+def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service], shelf: Catalog) -> None:
     text = (
         'version = 1\nmodel = "llama-3.1-8b"\n'
-        '[[pool]]\nchip = "h100-sxm"\nhost_cache = "64 GB"\ndrive_cache = "1 TB"\n'
-        '[[pool]]\nchip = "h100-sxm"\nhost_cache = "1 GB"\nhost_link = "20 GB/s"\n'
-        "[traffic]\nprompt = 200\noutput = 40\nrate = 5\nrequests = 300\n"
+        '[[deployment]]\nchip = "h100-sxm"\nhost_cache = "64 GB"\ndrive_cache = "1 TB"\n'
+        '[[deployment]]\nchip = "h100-sxm"\nhost_cache = "1 GB"\nhost_link = "20 GB/s"\n'
+        "[traffic]\nisl = 200\nosl = 40\nrate = 5\nrequests = 300\n"
     )
-    first, second = (pool.replica for pool in serving_scenario_of(parse(text, "s.toml"), shelf).fleet.pools)
+    first, second = (pool.replica for pool in read(text).fleet.pools)
     assert (first.host_cache_bytes, first.drive_cache_bytes) == (64e9, 1e12)
     assert first.drive_bytes_per_s == host_of(first.chip, shelf.servers()).nvme_bytes_per_s
     assert lower_tiers(second)[0].block_s == pytest.approx(BLOCK_BYTES / 20e9)

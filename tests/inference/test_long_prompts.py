@@ -12,7 +12,9 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.lifecycle import TPOT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
-from datahall.workload.traffic.options import traffic_from
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic
+from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 
 
@@ -32,6 +34,7 @@ def test_no_more_requests_are_held_than_prompts_can_be_computed(replica: Replica
 def test_decodes_wait_for_every_piece_of_a_prompt(replica: Replica) -> None:
     load = Load(prompt=12_000.0, output=250.0)
     form = at_rate(curve(price_steps(replica).table, replica, load, kv_capacity(replica)), 1.0)
-    coming = traffic_from(rate=1, isl=12_000, osl=250, num_requests=1500)
+    said = Traffic(rate_per_s=1.0, isl=Fixed(12_000), osl=Fixed(250), requests=1500)
+    coming = requests_of(said, replica.model.max_context)
     run = simulate_serving(Fleet.of(replica), generate(coming, 0), warmup_s=100.0)
     assert form.tpot_s == pytest.approx(run.mean_s(TPOT), rel=0.15)

@@ -25,7 +25,9 @@ from datahall.inference.fleet.response_cache import (
     lru_hits,
     savings,
 )
-from datahall.workload.traffic import generate, in_chunks, join, traffic_from
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic
+from datahall.workload.traffic import generate, in_chunks, join
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
 
 NONE = ExactTier(num_entries=0)
@@ -159,7 +161,8 @@ def test_tiers_take_microseconds_milliseconds_and_tens_of_milliseconds() -> None
 def test_drawn_hits_have_the_rates_and_spare_later_turns() -> None:
     cache = ResponseCache(questions=questions(), semantic=SemanticTier(hit_fraction=0.3))
     rates = hit_rates(cache)
-    run = join(generate(traffic_from(rate=50, turns=3, num_requests=200_000), 1))
+    said = Traffic(rate_per_s=50.0, turns=3.0, requests=200_000)
+    run = join(generate(requests_of(said, 0), 1))
     tiers = draw_hits(run, cache, 5)
     opening = run.after < 0
     assert not tiers[~opening].any()

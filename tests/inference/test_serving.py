@@ -7,7 +7,6 @@ from functools import partial
 import msgspec
 import numpy as np
 import pytest
-from datahall.workload.traffic.options import traffic_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import fleet, poisson, replica, table
@@ -23,6 +22,9 @@ from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
 from datahall.scenario.promise import Promise
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic
+from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import generate
 
@@ -65,7 +67,7 @@ def test_nobody_gets_a_token_before_its_prompt_could_be_computed() -> None:
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)
-def test_more_replicas_keep_more_promises(routing: str) -> None:
+def test_more_replicas_keep_more_requests_within_the_limits(routing: str) -> None:
     requests, slo = poisson(1500, 60.0), Promise(ttft_s=0.3, tpot_s=0.02)
     good = [
         simulate_serving(fleet(count, routing=routing), requests, slo=slo).num_good for count in (1, 2, 4)
@@ -97,7 +99,8 @@ def test_the_same_seed_gives_the_same_bits_and_chunks_change_nothing() -> None:
 def test_the_number_of_workers_changes_no_bit() -> None:
     served = fleet(2, routing="two-choices")
     # a function of the package: a worker cannot import this file
-    seeded = partial(generate, traffic_from(rate=20, isl=200, osl=50, spread=0.5, num_requests=500))
+    said = Traffic(rate_per_s=20.0, isl=Fixed(200), osl=Fixed(50), spread_ratio=0.5, requests=500)
+    seeded = partial(generate, requests_of(said, 0))
     alone = replicate_serving(served, seeded, [1, 2, 3])
     several = replicate_serving(served, seeded, [1, 2, 3], workers=2)
     for left, right in zip(alone, several, strict=True):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from datahall.workload.traffic.options import traffic_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import load as catalogue
-from datahall.inference.closed_form.capacity import carried, num_replicas
+from datahall.inference.closed_form.capacity import held, num_replicas
 from datahall.inference.closed_form.steady_state import Curve, Load, at_concurrency, at_rate, curve
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
@@ -19,6 +18,9 @@ from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
 from datahall.scenario.promise import Promise
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic
+from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 
 
@@ -86,28 +88,30 @@ def test_users_beyond_what_fits_wait_for_their_turn() -> None:
 
 
 @pytest.mark.parametrize(("use", "tpot", "ttft"), [(0.3, 0.05, 0.25), (0.6, 0.06, 0.25), (0.8, 0.08, 0.35)])
-def test_the_closed_form_is_near_what_is_played(use: float, tpot: float, ttft: float) -> None:
+def test_the_closed_form_is_near_what_is_simulated(use: float, tpot: float, ttft: float) -> None:
     one = replica()
     found = curve_of(one, CHAT)
     rate = use * found.most_per_s
-    traffic = traffic_from(rate=rate, isl=512, osl=128, num_requests=6000)
-    run = simulate_serving(Fleet.of(one), generate(traffic, 7), warmup_s=10.0)
+    said = Traffic(rate_per_s=rate, isl=Fixed(512), osl=Fixed(128), requests=6000)
+    run = simulate_serving(
+        Fleet.of(one), generate(requests_of(said, one.model.max_context), 7), warmup_s=10.0
+    )
     state = at_rate(found, rate)
     assert state.tpot_s == pytest.approx(run.mean_s(TPOT), rel=tpot)
     assert state.ttft_s == pytest.approx(run.mean_s(TTFT), rel=ttft)
 
 
-def test_a_tighter_promise_carries_less() -> None:
+def test_tighter_limits_hold_less() -> None:
     one = replica("llama-3.1-70b", "h100-sxm", 4)
-    loose = carried(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.1))
-    tight = carried(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.03))
+    loose = held(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.1))
+    tight = held(one, CHAT, Promise(ttft_s=2.0, tpot_s=0.03))
     assert tight.rate_per_s < loose.rate_per_s <= loose.most_per_s
     assert tight.ends == "TPOT"
     assert tight.state.tpot_high_s == pytest.approx(0.03, rel=1e-3)
 
 
 def test_replicas_cover_the_offered_rate_with_headroom() -> None:
-    one = carried(replica(), CHAT, Promise(ttft_s=1.0, tpot_s=0.05))
+    one = held(replica(), CHAT, Promise(ttft_s=1.0, tpot_s=0.05))
     for offered in (0.1, one.rate_per_s, 7.3 * one.rate_per_s):
         count = num_replicas(one, offered, headroom=0.1)
         assert count * one.rate_per_s * 0.9 >= offered * (1 - 1e-9)

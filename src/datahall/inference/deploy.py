@@ -9,12 +9,12 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError, option
+from datahall.errors import DatahallError, ScenarioError, option
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Pool
-from datahall.inference.memory.fit import fewest_chips
+from datahall.inference.memory.fit import check_format, fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.price import price_steps
@@ -45,7 +45,7 @@ def pools_of(
     if deployment.disaggregated:
         parts = [
             msgspec.structs.replace(
-                deployment, chip=catalog.chip(chip or deployment.chip).name, role=role, replicas=count
+                deployment, chip=_chip(chip or deployment.chip, catalog), role=role, replicas=count
             )
             for role, count, chip in split_roles(deployment.disaggregated)
         ]
@@ -54,10 +54,19 @@ def pools_of(
     return tuple(_pool(part, model, catalog, wiring, region) for part in parts)
 
 
+def _chip(name: str, catalog: Catalog) -> str:
+    try:
+        return catalog.chip(name).name
+    except DatahallError as error:
+        error.field = "disaggregated"
+        raise
+
+
 def _pool(
     deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None, region: int
 ) -> Pool:
     replica = deployed(deployment, model, catalog, wiring)
+    check_format(replica.chip, replica.precision)
     price_steps(replica)
     lower_tiers(replica)
     kv_capacity(replica)
@@ -86,7 +95,7 @@ def region_number(name: str, regions: tuple[str, ...], field: str) -> int:
         raise ScenarioError(
             f"{option(field)} is missing beside regions", field=field, hint=f"one of {', '.join(regions)}"
         )
-    known = f"one of {', '.join(regions)}" if regions else f"write {option('region')} with name = {name}"
+    known = f"one of {', '.join(regions)}" if regions else f"describe it: {option('region', f'name={name}')}"
     raise ScenarioError(f'"{name}" is not a region', field=field, hint=known)
 
 

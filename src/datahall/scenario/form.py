@@ -59,6 +59,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     def key(self, name: str, value: str | None = None) -> str:
         """An input as a file spells it."""
         field = self.fields.get(name)
+        table = next((concept for concept in self.tables if concept.name == name), None)
+        if table is not None:
+            head = f"[[{name}]]" if table.many else f"[{name}]"
+            return head if value is None else f"{head} with {value}"
         path = field.path if field else name
         if value is None:
             return path

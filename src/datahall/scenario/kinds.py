@@ -167,18 +167,23 @@ class Share(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, 'e.g. "80 %" or 0.8')
-        number = parsed(raw, "fraction")
-        if 1 < number <= 100 and "%" not in str(raw):
-            raise ScenarioError(f"{raw} is more than all", hint=f'did you mean "{raw} %"?')
+        return self.bounded(parsed(raw, "fraction"), raw)
+
+    def bounded(self, number: float, raw: Raw) -> float:
+        """A share within its bounds; a number that would be one as a percentage is asked for as such."""
+        if self._within(number):
+            return number
+        guess = f'; did you mean "{raw} %"?' if "%" not in str(raw) and self._within(number / 100.0) else ""
+        raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{guess}")
+
+    def _within(self, number: float) -> bool:
         over = number >= self.most if self.below else number > self.most
         under = number <= self.least if self.above else number < self.least
-        if over or under:
-            raise ScenarioError(f"{raw} is out of bounds", hint=f"a share {self._bounds()}")
-        return number
+        return not (over or under)
 
     def _bounds(self) -> str:
-        low = f"{'above ' if self.above else 'from '}{100 * self.least:g} %"
-        return f"{low} {'and below' if self.below else 'to'} {100 * self.most:g} %"
+        low = f"{'above' if self.above else 'at least'} {100 * self.least:g} %"
+        return f"{low} and {'below' if self.below else 'at most'} {100 * self.most:g} %"
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
@@ -204,8 +209,9 @@ class Percentile(Share, frozen=True):
         text = raw.strip().lstrip("Pp") if isinstance(raw, str) else raw
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise self.wrong(raw, "e.g. 95")
+        del at
         number = parsed(text, "fraction")
-        return super().read(number / 100.0 if number >= 1 and "%" not in str(text) else number, at)
+        return self.bounded(number / 100.0 if number >= 1 and "%" not in str(text) else number, raw)
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
@@ -343,10 +349,12 @@ class Listed(Kind, frozen=True):
 
     of: Kind = Text("")
     empty: bool = False  # whether none is allowed
+    repeats: bool = False  # whether one that comes again counts again
 
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
         items: Iterable[Raw] = listed(raw)
-        found = tuple(dict.fromkeys(self.of.read(one, at) for one in items))
+        read = tuple(self.of.read(one, at) for one in items)
+        found = read if self.repeats else tuple(dict.fromkeys(read))
         if not found and not self.empty:
             raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")
         return found

@@ -8,7 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from datahall.errors import ScenarioError
-from datahall.scenario.kinds import Count, Kind, Listed, Plain, Quantity, Raw, Reading, Share, Text, listed
+from datahall.scenario.kinds import (
+    Count,
+    Kind,
+    Listed,
+    Plain,
+    Quantity,
+    Raw,
+    Reading,
+    Share,
+    Text,
+    listed,
+    unknown_name,
+)
 from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
 
 TOKENS = Count("Tokens.", unit="tokens")
@@ -66,7 +78,7 @@ class LengthsKind(Kind, frozen=True):
 def _shaped(raw: dict[str, Raw], at: Reading) -> Lengths:
     shape = raw.get("shape")
     if not isinstance(shape, str) or shape not in SHAPES:
-        raise ScenarioError(f"shape is {shape!r}", hint=f"one of {', '.join(SHAPES)}")
+        raise unknown_name("shape", str(shape or ""), SHAPES)
     kinds = SHAPES[shape]
     unknown = [key for key in raw if key != "shape" and key not in kinds]
     if unknown:

@@ -34,7 +34,7 @@ def requests_of(traffic: Traffic, max_context: int) -> Requests:
         return _recorded(traffic, max_context)
     if traffic.rate_per_s is None and traffic.users is None:
         raise ScenarioError(
-            "neither a rate, nor users, nor a trace", field="rate",
+            "how often requests come is not said", field="rate",
             hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
         )  # fmt: skip
     named = preset(traffic.preset) if traffic.preset else None

@@ -18,6 +18,7 @@ from datahall.errors import (
     InfeasibleError,
     Problem,
     ScenarioError,
+    option,
 )
 from datahall.scenario.field import CONCEPTS, Section
 from datahall.scenario.form import Form
@@ -77,17 +78,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """The model that is asked about: of the catalogue, or from its `config.json`."""
         return model_of(self.root.model, self.catalog)
 
-    def where(self, name: str, index: int = 0) -> str:
-        """The place of an input: file:line, or nothing where no file was read."""
-        field = self.form.fields.get(name)
+    def where(self, name: str, index: int = 0, section: str = "") -> str:
+        """The place of an input or a table: file:line, or nothing where no file was read.
+
+        Of a name that is neither, the place of the section that was being read.
+        """
         if self.document is None:
             return ""
-        if field is None:
-            return self.document.path
-        keys: tuple[str, ...] = (field.section, field.key) if field.section else (field.key,)
-        if field.section and isinstance(self.document.content.get(field.section), list):
-            keys = (field.section, str(index), field.key)
-        return self.document.where(*keys)
+        field = self.form.fields.get(name)
+        table = field.section if field else name if name and name in self.form.sections else section
+        keys = [table] if table else []
+        if table and isinstance(self.document.content.get(table), list):
+            keys.append(str(index))
+        return self.document.where(*keys, *([field.key] if field else []))
 
     def place(self, section: str, index: int, key: str) -> str:
         """The place of a key of a table that flags give whole: file:line, or nothing where no file was read."""
@@ -106,10 +109,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             yield
         except DatahallError as error:
             error.field = error.field or field
-            if section:
+            if section and CONCEPTS[section].inline:
                 error.where = error.where or self.place(section, index, error.field)
                 error.field = section
-            error.where = error.where or (self.where(error.field, index) if error.field else "")
+            error.where = error.where or self.where(error.field, index, section)
             raise
 
 
@@ -148,17 +151,24 @@ class Attempts:
 
 
 def problems_error(name: str, errors: list[DatahallError], *, in_file: bool) -> DocumentError:
-    """Several errors as one, each with its place."""
+    """Several errors as one, each with its place, in the order of their lines."""
     found: list[Problem] = []
     for error in errors:
         if isinstance(error, DocumentError):
             found += error.problems
         else:
-            found.append(Problem(error.where or f"⟦{error.field}⟧", error.message, error.hint))
-    error = DocumentError(name, found)
+            place = error.where or (option(error.field) if error.field else name)
+            found.append(Problem(place, error.message, error.hint))
+    error = DocumentError(name, sorted(found, key=_line))
     if not in_file:
         error.code = ScenarioError.code
     return error
+
+
+def _line(problem: Problem) -> int:
+    """The line of a problem; what has none comes first."""
+    _, _, line = problem.where.rpartition(":")
+    return int(line) if line.isdecimal() else 0
 
 
 def section_name(kind: type[Section]) -> str:

@@ -51,6 +51,19 @@ class Regions(Kind, frozen=True):
         return {name: Share("").write(share) for name, share in value.items()}
 
 
+class PresetName(Name, frozen=True):
+    """A published traffic by name."""
+
+    of: str = "traffic"
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        from datahall.workload.traffic.presets import preset
+
+        name = super().read(raw, at)
+        preset(name)
+        return name
+
+
 class Traffic(Section, frozen=True, kw_only=True):
     """One stream of requests."""
 
@@ -66,9 +79,8 @@ class Traffic(Section, frozen=True, kw_only=True):
     trace: Annotated[str, File("Recorded requests, CSV or JSONL, instead of a rate.")] = ""
     preset: Annotated[
         str,
-        Name(
-            "Lengths by name: sharegpt, lmsys-chat, rag, agent, …", flat="traffic", of="traffic", metavar="NAME",
-            against=("trace",),
+        PresetName(
+            "Lengths by name: sharegpt, lmsys-chat, rag, agent, …", flat="traffic", metavar="NAME", against=("trace",)
         ),
     ] = ""  # fmt: skip
     isl: Annotated[
@@ -130,6 +142,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         Listed(
             "24 factors of the rate by hour of day.",
             of=Quantity("", unit="ratio"),
+            repeats=True,
             needs=("rate",),
             rare=True,
         ),

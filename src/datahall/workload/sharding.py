@@ -73,7 +73,9 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
         near = sorted(sorted(legal, key=lambda value: abs(value - broken.value))[:2])
         hint = f"nearest legal {broken.field}: {', '.join(map(str, near))}" if near else "no value is legal"
         raise ScenarioError(
-            f"{model.name}: {broken.field} = {broken.value:g} breaks the rule: {broken.rule}", hint=hint
+            f"{model.name}: {broken.field} = {broken.value:g} breaks the rule: {broken.rule}",
+            field=broken.field,
+            hint=hint,
         )
 
     def _broken(self, model: Model) -> _Broken | None:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from datahall.errors import DocumentError, ScenarioError
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic as Said
 from datahall.workload.traffic import (
     TraceReplay,
     Traffic,
@@ -19,7 +21,6 @@ from datahall.workload.traffic import (
     read_trace,
     replay,
     reusable_tokens,
-    traffic_from,
     write_trace,
 )
 from datahall.workload.traffic.requests import COLUMNS
@@ -107,7 +108,7 @@ def test_other_formats_are_known_by_their_columns(tmp_path: Path, text: str, nam
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    run = join(generate(traffic_from(preset_name="chat", rate=7, num_requests=2000), 4))
+    run = join(generate(requests_of(Said(preset="chat", rate_per_s=7.0, requests=2000), 0), 4))
     write_trace(run, tmp_path / "own.csv")
     back = read_trace(tmp_path / "own.csv").requests
     assert back.arrival_s == pytest.approx(run.arrival_s, abs=1e-9)
@@ -236,7 +237,7 @@ def test_a_duration_cuts_or_loops_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_traffic(tmp_path: Path) -> None:
-    traffic = traffic_from(trace=str(mooncake(tmp_path)), max_context=7300)
+    traffic = requests_of(Said(trace=str(mooncake(tmp_path))), 7300)
     drawn = generate(traffic, 0)
     run = join(drawn)
     assert run.prompt.tolist() == [6755, 7299, 7234, 1024]

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic as Said
 from datahall.workload.traffic import (
     CHUNK_ROWS,
     Arrivals,
@@ -25,7 +27,6 @@ from datahall.workload.traffic import (
     offered_per_s,
     preset,
     presets,
-    traffic_from,
 )
 from datahall.workload.traffic.requests import COLUMNS
 
@@ -37,16 +38,23 @@ PLAIN = Traffic(
 )
 
 
+def named(name: str, num: int, max_context: int = 0, **more: object) -> Traffic:
+    """A preset at five requests per second, unless more is said."""
+    rate = {} if "users" in more else {"rate_per_s": 5.0}
+    return requests_of(Said(preset=name, requests=num, **(rate | more)), max_context)  # type: ignore[arg-type]
+
+
 def same(one: Requests, other: Requests) -> bool:
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in COLUMNS)
 
 
 @pytest.mark.parametrize("name", ["lmsys-chat", "rag", "agent", "chat"])
 @pytest.mark.parametrize(
-    "rate", [{"rate": 40}, {"rate": 40, "burstiness": 3}, {"users": 500, "think": "10s"}]
+    "rate",
+    [{"rate_per_s": 40.0}, {"rate_per_s": 40.0, "burstiness_ratio": 3.0}, {"users": 500, "think_s": 10.0}],
 )
-def test_chunks_do_not_change_the_rows(name: str, rate: dict[str, float | str]) -> None:
-    traffic = traffic_from(preset_name=name, num_requests=70_000, max_context=8000, **rate)  # type: ignore[arg-type]
+def test_chunks_do_not_change_the_rows(name: str, rate: dict[str, float]) -> None:
+    traffic = named(name, 70_000, 8000, **rate)
     whole, pieces = generate(traffic, 5), generate(traffic, 5, chunk_rows=999)
     parts = list(pieces)
     assert max(len(part) for part in parts) <= 999
@@ -60,7 +68,7 @@ def test_chunks_do_not_change_the_rows(name: str, rate: dict[str, float | str]) 
 
 def test_no_chunk_is_longer_than_agreed() -> None:
     for name in presets():
-        for chunk in generate(traffic_from(preset_name=name, rate=10, num_requests=200_000), 1):
+        for chunk in generate(named(name, 200_000), 1):
             assert len(chunk) <= CHUNK_ROWS
 
 
@@ -128,7 +136,7 @@ def test_describe_says_what_is_offered() -> None:
 
 @pytest.mark.parametrize("name", list(presets()))
 def test_a_preset_has_the_means_it_says(name: str) -> None:
-    traffic = traffic_from(preset_name=name, rate=5, num_requests=200_000)
+    traffic = named(name, 200_000)
     figures = describe(traffic, seed=3, most_rows=200_000)
     prompt, output = expected_tokens(traffic)
     assert figures.mean_prompt_tokens == pytest.approx(prompt, rel=0.03)
@@ -145,14 +153,14 @@ def test_a_preset_has_the_means_it_says(name: str) -> None:
 def test_mooncake_presets_share_as_much_as_was_published(
     name: str, prompt: float, output: float, reusable: float
 ) -> None:
-    figures = describe(traffic_from(preset_name=name, rate=5, num_requests=60_000))
+    figures = describe(named(name, 60_000))
     assert figures.mean_prompt_tokens == pytest.approx(prompt, rel=0.03)
     assert figures.mean_output_tokens == pytest.approx(output, rel=0.03)
     assert figures.reusable_fraction == pytest.approx(reusable, abs=0.02)
 
 
 def test_published_percentiles_are_near_where_the_preset_has_them() -> None:
-    run = join(generate(traffic_from(preset_name="lmsys-chat", rate=5, num_requests=65_536), 1))
+    run = join(generate(named("lmsys-chat", 65_536), 1))
     assert np.quantile(run.prompt, [0.5, 0.9]) == pytest.approx([417, 1678], rel=0.15)
     assert np.quantile(run.output, [0.5, 0.9]) == pytest.approx([139, 484], rel=0.2)
 
@@ -160,66 +168,6 @@ def test_published_percentiles_are_near_where_the_preset_has_them() -> None:
 def test_an_unknown_preset_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean: azure-code"):
         preset("azure-coding")
-
-
-def test_flags_become_traffic() -> None:
-    traffic = traffic_from(isl=1000, osl=250, rate=80)
-    assert (traffic.prompt, traffic.output) == (Fixed(1000), Fixed(250))
-    assert traffic.arrivals == Arrivals(rate_per_s=80.0)
-    assert traffic_from(isl="4k", osl=250, users="10k", think="30s").users == Users(
-        num=10_000, think=Think(mean_s=30.0)
-    )
-    assert traffic_from(isl=1000, rate=80, spread=0.5).prompt == Lognormal(1000.0, 0.5)
-    assert traffic_from(rate=80, burstiness=0).arrivals == Arrivals(rate_per_s=80.0, gaps="constant")
-    assert traffic_from(rate="inf").arrivals == Arrivals(rate_per_s=np.inf, gaps="at-once")
-    assert traffic_from(rate=80, duration="10min").duration_s == 600.0
-
-
-def test_a_rate_counts_later_turns_too() -> None:
-    assert traffic_from(rate=80, turns=5).arrivals == Arrivals(rate_per_s=16.0)
-    assert describe(traffic_from(rate=80, turns=5)).rate_per_s == pytest.approx(80.0, rel=0.05)
-
-
-def test_flags_overrule_a_preset() -> None:
-    traffic = traffic_from(preset_name="rag", rate=5, osl=500, system=0, documents=10)
-    assert traffic.output == Fixed(500)
-    assert traffic.prompt == preset("rag").prompt
-    assert traffic.conversation.num_documents == 10
-    assert traffic.conversation.system_tokens == 0
-    assert traffic.name == "rag"
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        ({}, "neither a rate nor users"),
-        ({"rate": 80, "users": 5}, "both a rate and a number of users"),
-        ({"rate": 0}, "--rate is 0"),
-        ({"rate": -4}, "--rate is -4"),
-        ({"rate": "fast"}, "'fast' is not a quantity"),
-        ({"rate": 1, "isl": 0}, "--isl is 0"),
-        ({"rate": 1, "isl": -5}, "--isl is -5"),
-        ({"rate": 1, "isl": 10.5}, "--isl is 10.5"),
-        ({"rate": 1, "osl": "x"}, "--osl"),
-        ({"rate": 1, "isl": 9000, "max_context": 8192}, "prompts of 9,000 tokens for a context of 8,192"),
-        ({"rate": 1, "isl": 100, "system": 8192, "max_context": 8192}, "prompts of 8,292 tokens"),
-        ({"users": 0}, "--users is 0"),
-        ({"users": 2.5}, "--users is 2.5"),
-        ({"users": 5, "think": "-3s"}, "--think is -3s"),
-        ({"users": 5, "think": "3"}, "'3' has no unit"),
-        ({"rate": 1, "turns": 0}, "--turns is 0"),
-        ({"rate": 1, "turns": 0.5}, "at least 1 turn"),
-        ({"rate": 1, "num_requests": 0}, "--requests is 0"),
-        ({"rate": 1, "duration": "0s"}, "--duration is 0s"),
-        ({"rate": 1, "speed": 2}, "--speed without a trace"),
-        ({"rate": 1, "spread": 50}, "0 to 20 times the mean"),
-        ({"trace": "t.csv", "rate": 1}, "--rate together with a trace"),
-        ({"trace": "t.csv", "isl": 1}, "--isl together with a trace"),
-    ],
-)
-def test_flags_that_cannot_be_are_refused(flags: dict[str, object], said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
-        traffic_from(**flags)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +192,7 @@ def test_a_chunk_has_at_least_a_row() -> None:
 
 def test_a_time_too_short_for_any_request_says_so() -> None:
     with pytest.raises(ScenarioError, match="no request comes"):
-        describe(traffic_from(rate=0.001, duration="1s"))
+        describe(Traffic(arrivals=Arrivals(rate_per_s=0.001), duration_s=1.0))
 
 
 @given(
@@ -256,7 +204,7 @@ def test_a_time_too_short_for_any_request_says_so() -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_any_run_is_in_order_and_positive(name: str, num: int, chunk: int, context: int, seed: int) -> None:
-    traffic = traffic_from(preset_name=name, rate=20, num_requests=num, max_context=context)
+    traffic = named(name, num, context, rate_per_s=20.0)
     run = join(generate(traffic, seed, chunk_rows=chunk))
     assert len(run) == num
     assert min(run.prompt.min(), run.output.min()) >= 1

@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.errors import InfeasibleError, UnsupportedError, option
+from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import (
     Effect,
@@ -25,7 +25,7 @@ from datahall.inference.closed_form.techniques import (
     unchunked,
 )
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.memory.fit import why_not
+from datahall.inference.memory.fit import check_format
 from datahall.inference.step.kernels import sharding_of
 from datahall.scenario.promise import Promise
 
@@ -69,11 +69,7 @@ def ladder(
     tp: int | None = None,
 ) -> Ladder:
     """The techniques of a replica that gets so many requests per second, on the fewest chips that hold them."""
-    why = why_not(replica.chip, replica.precision)
-    if why:
-        raise UnsupportedError(
-            f"{replica.chip.title} {why}", hint=f"it has {', '.join(replica.chip.peak_flop_per_s)}"
-        )
+    check_format(replica.chip, replica.precision)
     plain = _placed(replica, load, promise, rate_per_s, tp)
     ways = _ways(plain, cached, speculation)
     alone = tuple(effect(name, technique(plain), promise, rate_per_s) for name, technique in ways.items())

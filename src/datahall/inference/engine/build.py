@@ -10,17 +10,17 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_from
-from datahall.errors import ScenarioError, option
+from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
+from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.deployment import ENGINE_OPTIONS, Deployment
 from datahall.scenario.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
 SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
-OWN_LAYER, FREE = "mtp", "ngram"
 
 
 def replica_of(
@@ -88,10 +88,20 @@ def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Sp
             hint=f"{option('draft', FREE)}, or the name of a smaller model",
         )  # fmt: skip
     if deployment.draft not in (OWN_LAYER, FREE):
-        catalog.model(deployment.draft)
+        _check_draft(deployment.draft, catalog)
     return Speculation(
         num_draft=deployment.num_draft, acceptance=deployment.acceptance_fraction, draft=deployment.draft
     )
+
+
+def _check_draft(name: str, catalog: Catalog) -> None:
+    try:
+        catalog.model(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            "draft", name, (FREE, OWN_LAYER, *(model.name for model in catalog.models())), field="draft",
+            hint=f"{FREE} (looked up in the prompt), {OWN_LAYER} (a layer of the model), or a model of the catalogue",
+        ) from error  # fmt: skip
 
 
 def adapters_of(deployment: Deployment) -> Adapters | None:

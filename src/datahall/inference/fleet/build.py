@@ -31,7 +31,11 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     names = tuple(region.name for region in regions)
     router, wiring = scenario.one(Router), scenario.one(FabricDesign)
     made = [
-        attempts.make(lambda: pools_of(part, model, scenario.catalog, wiring, names), index=index)  # noqa: B023
+        attempts.make(
+            lambda: pools_of(part, model, scenario.catalog, wiring, names),  # noqa: B023
+            index=index,
+            section="deployment",
+        )
         for index, part in enumerate(scenario.all(Deployment))
     ]
     pools = tuple(pool for group in made if group for pool in group)
@@ -43,9 +47,13 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     if rule is not None and pools[0].count > rule.most:
         attempts.make(lambda: _too_many(pools[0], rule), field="autoscale")
         return None
-    outages = attempts.make(
-        lambda: outages_of(scenario.all(Failure), pools, names, scales=rule is not None), field="failure"
-    )
+    outages: list[Outage] = []
+    for index, failure in enumerate(scenario.all(Failure)):
+        lost = attempts.make(
+            lambda: outages_of(failure, outages, pools, names, scales=rule is not None),  # noqa: B023
+            index=index, field="failure",
+        )  # fmt: skip
+        outages += lost or ()
     return attempts.make(
         lambda: Fleet(
             pools=pools,
@@ -53,9 +61,10 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
             affinity_load_ratio=router.affinity_load_ratio,
             distance_s=distances,
             num_spill=router.spill,
-            outages=outages or (),
+            outages=tuple(outages),
             autoscaling=rule,
-        )
+        ),
+        section="deployment",
     )
 
 
@@ -125,21 +134,26 @@ def distances_of(regions: Sequence[Region]) -> tuple[tuple[float, ...], ...]:
 
 
 def outages_of(
-    failures: Sequence[Failure], pools: Sequence[Pool], regions: tuple[str, ...], *, scales: bool
-) -> tuple[Outage, ...]:
-    """Replicas that are gone for a while, by number or by region."""
-    outages: list[Outage] = []
-    for failure in failures:
-        for replica in _lost(failure, pools, regions, scales):
-            outage = Outage(
-                replica=replica,
-                start_s=failure.start_s,
-                duration_s=failure.duration_s or FOR_GOOD_S,
-                drain=failure.drain,
-            )
-            _check_apart(outage, outages)
-            outages.append(outage)
-    return tuple(outages)
+    failure: Failure,
+    others: Sequence[Outage],
+    pools: Sequence[Pool],
+    regions: tuple[str, ...],
+    *,
+    scales: bool,
+) -> list[Outage]:
+    """Replicas that a failure takes for a while, by number or by region; none may be out already."""
+    outages = [
+        Outage(
+            replica=replica,
+            start_s=failure.start_s,
+            duration_s=failure.duration_s or FOR_GOOD_S,
+            drain=failure.drain,
+        )
+        for replica in _lost(failure, pools, regions, scales)
+    ]
+    for outage in outages:
+        _check_apart(outage, others)
+    return outages
 
 
 def _check_apart(outage: Outage, others: Sequence[Outage]) -> None:
@@ -190,12 +204,14 @@ def cache_of(asked: AnswerCache | None, streams: Sequence[Traffic]) -> ResponseC
         raise ScenarioError(
             "a cache without tiers",
             field="cache",
-            hint="say process, shared or semantic, e.g. process = 1000",
+            hint=f"process, shared or semantic, e.g. {option('cache', 'process=1000')}",
         )
     rate = asked.rate_per_s or offered_per_s(streams)
     if not rate or rate == inf:
         raise ScenarioError(
-            "how often questions come is not known", field="cache", hint="requests per second: rate = 20"
+            "how often questions come is not known",
+            field="cache",
+            hint=f"say so many requests a second: {option('cache', 'rate=20')}",
         )
     return ResponseCache(
         questions=Questions(

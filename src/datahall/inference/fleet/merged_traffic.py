@@ -43,7 +43,7 @@ def _woven(parts: list[tuple[int, Requests]], num_streams: int) -> tuple[Request
         raise ScenarioError(
             "a trace with block keys cannot be mixed with other traffic",
             where="traffic",
-            hint="play it alone, or take its keys out",
+            hint="simulate it alone, or take its keys out",
         )
     columns = {name: np.concatenate([getattr(part, name) for _, part in parts]) for name in COLUMNS}
     sizes = np.array([len(part) for _, part in parts])

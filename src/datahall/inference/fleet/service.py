@@ -96,7 +96,7 @@ def service_of(scenario: Scenario) -> Service:
     fleet = fleet_of(scenario, attempts, regions)
     longest = _longest(scenario, fleet)
     streams = [
-        attempts.make(lambda: _stream(said, regions, longest), index=index)  # noqa: B023
+        attempts.make(lambda: _stream(said, regions, longest), index=index, section="traffic")  # noqa: B023
         for index, said in enumerate(scenario.all(Said))
     ]
     known = tuple(stream for stream in streams if stream is not None)
@@ -161,7 +161,7 @@ def _users_alone() -> None:
     raise ScenarioError(
         "users beside other traffic",
         field="users",
-        hint=f"users come alone; say {option('rate')} of each stream",
+        hint=f"users come alone; give each stream its {option('rate')}",
     )
 
 
@@ -198,11 +198,11 @@ def requests_in_order(service: Service) -> Iterator[tuple[Requests, Ints]]:
     return merge([rows(place, stream) for place, stream in enumerate(service.streams)])
 
 
-def simulate_service(service: Service, *, trace_s: float = 0.0) -> Outcome:
-    """Run a service.  What each request did is kept where regions, tiers, failures or streams are told apart."""
+def simulate_service(service: Service, *, record: bool = False, trace_s: float = 0.0) -> Outcome:
+    """Run a service.  What each request did is kept if asked, or where regions, tiers, failures or streams differ."""
     users = service.traffic.users
     num_users = users.num if users else 0
-    if not service.records:
+    if not (record or service.records):
         run = simulate_serving(
             service.fleet, generate(service.traffic, service.seed), users=num_users, slo=service.promise,
             seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,

@@ -12,7 +12,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, UnsupportedError
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
@@ -144,6 +144,15 @@ def why_not(chip: Chip, precision: Precision) -> str:
         return ""
     lacks = "has no" if precision.compute in chip.lacks else "no peak published for"
     return f"{lacks} {precision.compute.upper()}"
+
+
+def check_format(chip: Chip, precision: Precision) -> None:
+    """Refuse a format that the chip cannot multiply in."""
+    try:
+        chip.peak(precision.compute)
+    except UnsupportedError as error:
+        error.field = "precision"
+        raise
 
 
 def best(fits: Sequence[Fit]) -> int | None:

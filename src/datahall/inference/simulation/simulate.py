@@ -257,7 +257,7 @@ class Play:
 
 def _begun(traffic: Requests | Iterable[Requests]) -> tuple[Requests | Iterable[Requests], Requests]:
     """The traffic, and its first chunk to look at."""
-    empty = ScenarioError("there are no requests to play", hint="traffic with at least one request")
+    empty = ScenarioError("there are no requests to simulate", hint="traffic with at least one request")
     if isinstance(traffic, Requests):
         if not len(traffic):
             raise empty

@@ -49,13 +49,13 @@ def _check(arrivals: Arrivals) -> None:
     if not at_once and not 0.0 < arrivals.rate_per_s < np.inf:
         raise ScenarioError(
             f"a rate of {arrivals.rate_per_s:g} requests/s cannot be sent",
-            where="rate",
+            field="rate",
             hint='give a positive number, e.g. 80; "at-once" arrivals send all requests at time 0',
         )
     if arrivals.variation_ratio <= 0.0:
         raise ScenarioError(
             f"gaps with a coefficient of variation of {arrivals.variation_ratio:g}",
-            where="burstiness",
+            field="burstiness",
             hint="1 is Poisson, 2 to 4 is bursty; for equal gaps ask for constant arrivals",
         )
     if arrivals.hourly_factor and (
@@ -65,28 +65,28 @@ def _check(arrivals: Arrivals) -> None:
     ):
         raise ScenarioError(
             f"{len(arrivals.hourly_factor)} hourly factors, the least {min(arrivals.hourly_factor):g}",
-            where="hourly factors",
+            field="hourly",
             hint="give 24 factors, none negative and not all zero; they are scaled to a mean of 1",
         )
     if not 0.0 <= arrivals.swing_fraction <= 1.0:
         raise ScenarioError(
             f"a daily swing of {arrivals.swing_fraction:g}",
-            where="swing",
+            field="swing",
             hint="0 is a flat day, 1 is nothing at night",
         )
     if min(arrivals.on_s, arrivals.off_s, arrivals.quiet_ratio) < 0 or (arrivals.on_s > 0) != (
         arrivals.off_s > 0
     ):
         raise ScenarioError(
-            f"busy for {arrivals.on_s:g} s, quiet for {arrivals.off_s:g} s, quiet ratio {arrivals.quiet_ratio:g}",
-            where="on–off",
+            f"busy for {arrivals.on_s:g} s, a lull for {arrivals.off_s:g} s at {arrivals.quiet_ratio:g} of the rate",
+            field="busy",
             hint="give both times, positive, and a ratio of 0 (silence) to 1",
         )
     daily = bool(arrivals.hourly_factor) + (arrivals.swing_fraction > 0) + (arrivals.on_s > 0)
     if daily > 1 or (daily and at_once):
         raise ScenarioError(
             "the rate can move in one way only",
-            where="arrivals",
+            field="rate",
             hint="choose hourly factors, a daily swing or on–off times; none of them with at-once arrivals",
         )
 
@@ -96,7 +96,7 @@ def arrival_times(arrivals: Arrivals, seed: int, num: int = 0, duration_s: float
     if not num and (not duration_s or arrivals.gaps == "at-once"):
         raise ScenarioError(
             "arrivals without an end",
-            where="traffic",
+            field="requests",
             hint="give a number of requests; all at once, a duration ends nothing"
             if arrivals.gaps == "at-once"
             else "give a number of requests or a duration",

@@ -80,20 +80,20 @@ def check_conversation(conversation: Conversation) -> None:
     if min(conversation.num_groups, conversation.num_retrieved) < 1:
         raise ScenarioError(
             f"{conversation.num_groups} groups, {conversation.num_retrieved} documents in a prompt",
-            where="conversation",
+            field="groups",
             hint="at least 1 of each",
         )
     if not 1 <= conversation.num_turns <= MOST_TURNS:
         raise ScenarioError(
             f"a mean of {conversation.num_turns:g} turns",
-            where="turns",
+            field="turns",
             hint=f"a session has at least 1 turn, and at most {MOST_TURNS:,} on average",
         )
     if conversation.num_documents and not conversation.document_tokens:
-        raise ScenarioError("documents without a length", where="document tokens", hint="e.g. 1000")
+        raise ScenarioError("documents without a length", field="document", hint="e.g. 1000")
     if min(conversation.think.mean_s, conversation.think.variation_ratio) < 0:
         raise ScenarioError(
-            f"a think time of {conversation.think.mean_s:g} s", where="think", hint='0 or more, e.g. "30s"'
+            f"a think time of {conversation.think.mean_s:g} s", field="think", hint='0 or more, e.g. "30s"'
         )
 
 

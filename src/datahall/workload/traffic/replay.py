@@ -24,7 +24,7 @@ def replay(
     """
     if not speed_ratio > 0:
         raise ScenarioError(
-            f"a rate scaled by {speed_ratio:g}", where="trace", hint="a positive factor; 2 is twice the rate"
+            f"a rate scaled by {speed_ratio:g}", field="speed", hint="a positive factor; 2 is twice the rate"
         )
     own = trace.requests
     num = num or (len(own) if not duration_s else 0)

@@ -77,7 +77,7 @@ def check_traffic(traffic: Traffic) -> None:
         return
     if not traffic.num_requests and not traffic.duration_s:
         raise ScenarioError(
-            "traffic without an end", where="traffic", hint="give a number of requests, or a duration"
+            "traffic without an end", field="requests", hint="give a number of requests, or a duration"
         )
     check_lengths(traffic.prompt, "prompt")
     check_lengths(traffic.output, "output")
@@ -97,7 +97,7 @@ def _check_context(traffic: Traffic) -> None:
     if traffic.max_context and least >= traffic.max_context:
         raise ScenarioError(
             f"prompts of {least:,} tokens for a context of {traffic.max_context:,}",
-            where="prompt",
+            field="isl",
             hint=f"at most {traffic.max_context - 1:,} tokens leave room for an answer; shorten the prompt, its "
             "system prompt or its documents, or choose a model with a longer context",
         )
@@ -200,7 +200,7 @@ def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> Tr
     rows = join(chunks)
     if not num:
         raise ScenarioError(
-            "no request comes in the time given", where="traffic", hint="a longer duration or a higher rate"
+            "no request comes in the time given", field="duration", hint="a longer duration or a higher rate"
         )
     tokens = int(rows.prompt.sum())
     cut = drawn.cut

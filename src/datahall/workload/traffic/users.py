@@ -26,16 +26,16 @@ class Users(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.num < 1:
-            raise ScenarioError(f"{self.num} users", where="users", hint="at least 1")
+            raise ScenarioError(f"{self.num} users", field="users", hint="at least 1")
         if min(self.think.mean_s, self.think.variation_ratio) < 0:
-            raise ScenarioError(f"a think time of {self.think.mean_s:g} s", where="think", hint='e.g. "30s"')
+            raise ScenarioError(f"a think time of {self.think.mean_s:g} s", field="think", hint='e.g. "30s"')
 
     def most_sessions(self, duration_s: float) -> int:
         """Sessions that these users can start in that time even if answers take none, with 10 % to spare."""
         if self.think.mean_s == 0:
             raise ScenarioError(
                 "users who never pause, for a duration",
-                where="users",
+                field="users",
                 hint="how many requests that makes depends on the service: give a number of requests",
             )
         return int(self.num * (1.1 * duration_s / self.think.mean_s + 1)) + 1

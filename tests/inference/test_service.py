@@ -1,7 +1,8 @@
-"""Serving scenarios: what they mean, and what each part does to a run."""
+"""Services: what a scenario of one means, and what each part does to a run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -11,21 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.catalog import Catalog
-from datahall.catalog.document import parse
-from datahall.errors import DocumentError, ScenarioError
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog, document
+from datahall.errors import DatahallError, ScenarioError
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.merged_traffic import merge
 from datahall.inference.fleet.response_cache import hit_rates
-from datahall.inference.scenario import (
-    ServingOutcome,
+from datahall.inference.fleet.service import (
+    Outcome,
+    Service,
     expected_s,
-    play,
-    read_serving_scenario,
-    requests_of,
-    serving_scenario_of,
+    requests_in_order,
+    service_of,
+    simulate_service,
 )
+from datahall.scenario.read import read_document
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Conversation
 from datahall.workload.traffic.lengths import Empirical, Fixed, Lognormal, Quantiles, Uniform
@@ -34,42 +36,45 @@ from datahall.workload.traffic.requests import Requests, in_chunks, join
 from datahall.workload.traffic.traffic import Traffic, generate
 
 ROOT = 'version = 1\nmodel = "llama-3.1-8b"\n'
-POOL = '[[pool]]\nchip = "h100-sxm"\n'
-TRAFFIC = "[traffic]\nprompt = 200\noutput = 40\nrate = 5\nrequests = 300\n"
+POOL = '[[deployment]]\nchip = "h100-sxm"\n'
+TRAFFIC = "[traffic]\nisl = 200\nosl = 40\nrate = 5\nrequests = 300\n"
 REGIONS = '[[region]]\nname = "eu"\ninside = "1 ms"\nto = { us = "40 ms" }\n[[region]]\nname = "us"\n'
 
 
-@pytest.fixture(scope="session")
-def read(shelf: Catalog):
-    return lambda text: serving_scenario_of(parse(text, "s.toml"), shelf)
+Read = Callable[[str], Service]
 
 
-def test_the_least_scenario_has_the_defaults_of_the_command(read, shelf: Catalog) -> None:
+def read_file(path: Path, shelf: Catalog) -> Service:
+    return service_of(read_document(form_of("simulate serve"), document.read(path), shelf))
+
+
+def test_the_least_scenario_has_the_defaults_of_the_command(read: Read, shelf: Catalog) -> None:
     scenario = read(ROOT + POOL + TRAFFIC)
     assert scenario.model is shelf.model("llama-3.1-8b")
     assert scenario.fleet.routing == "least-outstanding"
-    assert (scenario.slo.ttft_s, scenario.slo.tpot_s) == (1.0, 0.05)
+    assert (scenario.promise.ttft_s, scenario.promise.tpot_s) == (1.0, 0.05)
     assert scenario.streams[0].traffic == Traffic(
         prompt=Fixed(200), output=Fixed(40), arrivals=Arrivals(rate_per_s=5.0), num_requests=300,
         max_context=scenario.model.max_context,
     )  # fmt: skip
     assert scenario.warmup_s == pytest.approx(0.1 * 300 / 5)
-    assert (scenario.name, scenario.seed, scenario.until_s) == ("s", 0, inf)
+    assert (scenario.seed, scenario.until_s) == (0, inf)
 
 
-def test_what_is_read_twice_is_the_same(read) -> None:
+def test_what_is_read_twice_is_the_same(read: Read) -> None:
     text = ROOT + POOL + TRAFFIC
     one, other = read(text), read(text)
     assert one.streams == other.streams
-    assert play(one).run.records.end_s.tobytes() == play(other).run.records.end_s.tobytes()
+    ends = [simulate_service(each, record=True).run.records.end_s.tobytes() for each in (one, other)]
+    assert ends[0] == ends[1]
 
 
-def test_a_pool_says_how_its_replicas_are_built(read) -> None:
+def test_a_deployment_says_how_its_replicas_are_built(read: Read) -> None:
     pool = (
-        '[[pool]]\nchip = "h100-sxm"\ncount = 3\ntp = 2\npp = 2\nprecision = "fp8"\nengine = "sglang"\n'
+        '[[deployment]]\nchip = "h100-sxm"\nreplicas = 3\ntp = 2\npp = 2\nprecision = "fp8"\nengine = "sglang"\n'
         'token_budget = "4k tokens"\nmax_sequences = 64\nprefix_caching = false\npreemption = "recompute"\n'
-        'memory_fraction = "80 %"\nmax_context = "16k"\nnic = "400 Gb/s"\ndomain = 8\nwait = "5 ms"\n'
-        'speculation = { draft = "ngram", num_draft = 2, acceptance = "50 %" }\n'
+        'memory_fraction = "80 %"\nmax_context = "16k"\nbatching = "dynamic"\nwait = "5 ms"\n'
+        'draft = "ngram"\nnum_draft = 2\nacceptance = "50 %"\n[fabric]\nnic = "400 Gb/s"\ndomain = 8\n'
     )
     scenario = read(ROOT + pool + TRAFFIC)
     made = scenario.fleet.pools[0]
@@ -96,8 +101,8 @@ def test_a_pool_says_how_its_replicas_are_built(read) -> None:
         ('{ shape = "empirical", tokens = [5, 6] }', Empirical((5, 6))),
     ],
 )  # fmt: skip
-def test_lengths_have_shapes(read, written: str, lengths: object) -> None:
-    scenario = read(ROOT + POOL + TRAFFIC.replace("prompt = 200", f"prompt = {written}"))
+def test_lengths_have_shapes(read: Read, written: str, lengths: object) -> None:
+    scenario = read(ROOT + POOL + TRAFFIC.replace("isl = 200", f"isl = {written}"))
     found = scenario.streams[0].traffic.prompt
     if isinstance(found, Lognormal):
         assert isinstance(lengths, Lognormal)
@@ -110,13 +115,13 @@ def test_lengths_can_stand_in_a_file_beside_the_scenario(tmp_path: Path, shelf: 
     (tmp_path / "seen.txt").write_text("12\n30\n")
     file = tmp_path / "s.toml"
     file.write_text(ROOT + POOL + TRAFFIC.replace("200", '{ shape = "empirical", file = "seen.txt" }'))
-    assert read_serving_scenario(file, shelf).streams[0].traffic.prompt == Empirical((12, 30))
+    assert read_file(file, shelf).streams[0].traffic.prompt == Empirical((12, 30))
     (tmp_path / "seen.txt").write_text("12\nmany\n")
-    with pytest.raises(DocumentError, match=r"seen\.txt:2"):
-        read_serving_scenario(file, shelf)
+    with pytest.raises(DatahallError, match=r"seen\.txt:2"):
+        read_file(file, shelf)
 
 
-def test_traffic_says_how_requests_come_and_what_they_share(read) -> None:
+def test_traffic_says_how_requests_come_and_what_they_share(read: Read) -> None:
     traffic = (
         '[traffic]\npreset = "rag"\nrate = "12/s"\nburstiness = 2\nswing = "30 %"\npeak = "1 h"\nturns = 3\n'
         'think = "20 s"\nsystem = "2k tokens"\ngroups = 4\ngroup_zipf = 0.5\nduration = "10 min"\n'
@@ -141,7 +146,7 @@ def test_traffic_says_how_requests_come_and_what_they_share(read) -> None:
         ("rate = inf", Arrivals(rate_per_s=inf, gaps="at-once")),
         ("rate = 4\nburstiness = 0", Arrivals(rate_per_s=4.0, gaps="constant")),
         (
-            'rate = 4\nbusy = "1 min"\nquiet = "2 min"\nquiet_ratio = 0.1',
+            'rate = 4\nbusy = "1 min"\nlull = "2 min"\nlull_rate = 0.1',
             Arrivals(rate_per_s=4.0, on_s=60.0, off_s=120.0, quiet_ratio=0.1),
         ),
         (
@@ -150,32 +155,30 @@ def test_traffic_says_how_requests_come_and_what_they_share(read) -> None:
         ),
     ],
 )
-def test_rates_move_in_every_way_that_arrivals_know(read, written: str, arrivals: Arrivals) -> None:
+def test_rates_move_in_every_way_that_arrivals_know(read: Read, written: str, arrivals: Arrivals) -> None:
     assert read(ROOT + POOL + TRAFFIC.replace("rate = 5", written)).streams[0].traffic.arrivals == arrivals
 
 
 def test_a_model_can_stand_in_a_config_beside_the_scenario(tmp_path: Path, shelf: Catalog) -> None:
     file = tmp_path / "s.toml"
     file.write_text(ROOT.replace("llama-3.1-8b", "my/config.json") + POOL + TRAFFIC)
-    with pytest.raises(DocumentError, match="No such file"):
-        read_serving_scenario(file, shelf)
+    with pytest.raises(DatahallError, match="No such file"):
+        read_file(file, shelf)
     (tmp_path / "my").mkdir()
     (tmp_path / "my" / "config.json").write_text(
         '{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,'
         ' "num_attention_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096}'
     )
-    assert read_serving_scenario(file, shelf).model.num_layers == 4
+    assert read_file(file, shelf).model.num_layers == 4
 
 
-def test_users_and_traces_are_traffic_too(tmp_path: Path, shelf: Catalog, read) -> None:
-    users = read(
-        ROOT + POOL + '[traffic]\nusers = 8\nthink = "2 s"\nrequests = 60\nprompt = 50\noutput = 10\n'
-    )
-    assert play(users).run.num_finished == 60
+def test_users_and_traces_are_traffic_too(tmp_path: Path, shelf: Catalog, read: Read) -> None:
+    users = read(ROOT + POOL + '[traffic]\nusers = 8\nthink = "2 s"\nrequests = 60\nisl = 50\nosl = 10\n')
+    assert simulate_service(users).run.num_finished == 60
     (tmp_path / "t.csv").write_text("arrival_s,prompt,output\n0,100,10\n1,100,10\n")
     file = tmp_path / "s.toml"
     file.write_text(ROOT + POOL + '[traffic]\ntrace = "t.csv"\nspeed = 2\n')
-    run = play(read_serving_scenario(file, shelf)).run
+    run = simulate_service(read_file(file, shelf), record=True).run
     assert (run.num_finished, run.records.arrival_s.tolist()) == (2, [0.0, 0.5])
 
 
@@ -222,44 +225,45 @@ def test_turns_follow_their_own_session_after_a_merge() -> None:
     assert np.array_equal(rows.prompt[own == 0], join(generate(talk, 1)).prompt)
 
 
-def test_streams_of_one_scenario_are_independent_and_keep_their_region_and_priority(read) -> None:
+def test_streams_of_one_scenario_are_independent_and_keep_their_region_and_priority(read: Read) -> None:
     traffic = "".join(
         f'[[traffic]]\nrate = 5\nrequests = 100\nregion = "{name}"\npriority = {urgency}\n'
         for name, urgency in (("eu", 0), ("us", 2))
     )
     pools = POOL + 'region = "eu"\n' + POOL + 'region = "us"\n'
     scenario = read(ROOT + REGIONS + pools + traffic)
-    chunks, stream = zip(*requests_of(scenario), strict=True)
+    chunks, stream = zip(*requests_in_order(scenario), strict=True)
     rows, own = join(chunks), np.concatenate(stream)
     assert np.array_equal(rows.priority, 2 * own)
     gaps = [np.diff(rows.arrival_s[own == place]) for place in (0, 1)]
     assert not np.array_equal(*gaps)
-    assert play(scenario).region.tolist() == own.tolist()
+    assert simulate_service(scenario).region.tolist() == own.tolist()
 
 
-def test_users_can_be_spread_over_regions_and_a_session_stays_in_its_own(read) -> None:
+def test_users_can_be_spread_over_regions_and_a_session_stays_in_its_own(read: Read) -> None:
     pools = POOL + 'region = "eu"\n' + POOL + 'region = "us"\n'
     users = (
-        "[traffic]\nusers = 40\nprompt = 50\noutput = 5\nrequests = 2000\nturns = 2\n"
+        "[traffic]\nusers = 40\nisl = 50\nosl = 5\nrequests = 2000\nturns = 2\n"
         'region = { eu = "70 %", us = 0.3 }\n'
     )
-    outcome = play(read(ROOT + REGIONS + pools + users))
+    outcome = simulate_service(read(ROOT + REGIONS + pools + users))
     assert (outcome.region == 0).mean() == pytest.approx(0.7, abs=0.05)
-    session = join(chunk for chunk, _ in requests_of(outcome.scenario)).session
+    session = join(chunk for chunk, _ in requests_in_order(outcome.service)).session
     for one in np.unique(session)[:50]:
         assert np.unique(outcome.region[session == one]).size == 1
 
 
-def test_distance_is_in_the_latency_of_those_who_are_far(read) -> None:
+def test_distance_is_in_the_latency_of_those_who_are_far(read: Read) -> None:
     pool = POOL + 'region = "eu"\n'
     near, far = (
-        play(read(ROOT + REGIONS + pool + TRAFFIC + f'region = "{name}"\n')).run for name in ("eu", "us")
+        simulate_service(read(ROOT + REGIONS + pool + TRAFFIC + f'region = "{name}"\n')).run
+        for name in ("eu", "us")
     )
     # one way there, one way back, 39 ms more each than inside the region
     assert far.records.ttft_s.mean() - near.records.ttft_s.mean() == pytest.approx(2 * 39e-3, rel=0.05)
 
 
-def test_distances_are_said_once_for_both_ways_or_for_each(read) -> None:
+def test_distances_are_said_once_for_both_ways_or_for_each(read: Read) -> None:
     pool = POOL + 'region = "eu"\n'
     both = read(ROOT + REGIONS + pool + TRAFFIC + 'region = "eu"\n').fleet.distance_s
     assert both == ((1e-3, 40e-3), (40e-3, 0.0))
@@ -267,49 +271,50 @@ def test_distances_are_said_once_for_both_ways_or_for_each(read) -> None:
     assert read(ROOT + each + pool + TRAFFIC + 'region = "eu"\n').fleet.distance_s[1][0] == 60e-3
 
 
-def test_an_outage_sends_requests_elsewhere(read) -> None:
-    fleet = ROOT + POOL + "count = 2\n"
-    calm = play(read(fleet + TRAFFIC)).run
-    lost = play(read(fleet + TRAFFIC + '[[outage]]\nreplica = 0\nstart = "10 s"\nduration = "20 s"\n')).run
+def test_a_failure_sends_requests_elsewhere(read: Read) -> None:
+    fleet = ROOT + POOL + "replicas = 2\n"
+    calm = simulate_service(read(fleet + TRAFFIC)).run
+    gone = '[[failure]]\nreplicas = 0\nstart = "10 s"\nduration = "20 s"\n'
+    lost = simulate_service(read(fleet + TRAFFIC + gone)).run
     assert lost.num_finished == calm.num_finished == 300
     assert lost.replicas.active_s[0] == pytest.approx(lost.replicas.active_s[1] - 20, abs=1e-6)
     drained = read(
-        fleet + TRAFFIC + '[[outage]]\nreplica = "0-1"\nstart = "9 s"\nduration = "1 s"\ndrain = true\n'
+        fleet + TRAFFIC + '[[failure]]\nreplicas = "0-1"\nstart = "9 s"\nduration = "1 s"\ndrain = true\n'
     )
     assert [one.replica for one in drained.fleet.outages] == [0, 1]
-    assert play(drained).run.num_rerouted == 0
+    assert simulate_service(drained).run.num_rerouted == 0
 
 
-def test_the_outage_of_a_region_takes_all_its_replicas(read) -> None:
-    pools = POOL + 'region = "eu"\n' + POOL + 'count = 2\nregion = "us"\n'
+def test_the_failure_of_a_region_takes_all_its_replicas(read: Read) -> None:
+    pools = POOL + 'region = "eu"\n' + POOL + 'replicas = 2\nregion = "us"\n'
     text = ROOT + REGIONS + pools + TRAFFIC + 'region = "eu"\n'
-    found = read(text + '[[outage]]\nregion = "us"\nstart = "1 s"\nduration = "2 s"\n').fleet.outages
+    found = read(text + '[[failure]]\nregion = "us"\nstart = "1 s"\nduration = "2 s"\n').fleet.outages
     assert [one.replica for one in found] == [1, 2]
 
 
-def test_a_fleet_scales_to_zero_and_the_next_request_waits_for_the_cold_start(read) -> None:
-    rule = '[autoscaling]\nleast = 0\nmost = 3\ntarget = 8\ninterval = "5 s"\ncold_start = "30 s"\npatience = "20 s"\n'
-    traffic = '[traffic]\nprompt = 200\noutput = 20\nrate = 2\nbusy = "30 s"\nquiet = "3 min"\nduration = "30 min"\n'
-    run = play(read(ROOT + POOL + traffic + rule)).run
+def test_a_fleet_scales_to_zero_and_the_next_request_waits_for_the_cold_start(read: Read) -> None:
+    rule = '[router]\nautoscale = "0..3:8"\ninterval = "5 s"\ncold_start = "30 s"\npatience = "20 s"\n'
+    traffic = '[traffic]\nisl = 200\nosl = 20\nrate = 2\nbusy = "30 s"\nlull = "3 min"\nduration = "30 min"\n'
+    run = simulate_service(read(ROOT + POOL + traffic + rule), record=True).run
     assert run.scaling.num_active.min() == 0
     assert run.scaling.num_starting.max() >= 1
     assert run.num_unfinished == 0
     assert 30 < run.records.ttft_s.max() < 40  # the cold start, and at most one interval
 
 
-CACHE = '[cache]\nquestions = 500\n[cache.process]\nentries = 100\n[cache.shared]\nlookup = "4 ms"\n'
+CACHE = '[cache]\nquestions = 500\nprocess = 100\nshared = 10000\nshared_lookup = "4 ms"\n'
 
 
-def outcomes(read, more: str) -> tuple[ServingOutcome, ServingOutcome]:
+def outcomes(read: Read, more: str) -> tuple[Outcome, Outcome]:
     text = ROOT + POOL + TRAFFIC.replace("300", "3000").replace("rate = 5", "rate = 0.5")
-    return play(read(text)), play(read(text + more))
+    return simulate_service(read(text), record=True), simulate_service(read(text + more))
 
 
-def test_a_cache_answers_what_it_should_and_misses_wait_for_it(read) -> None:
+def test_a_cache_answers_what_it_should_and_misses_wait_for_it(read: Read) -> None:
     without, cached = outcomes(read, CACHE)
-    cache = cached.scenario.cache
+    cache = cached.service.cache
     assert cache.questions.rate_per_s == 0.5
-    assert cache.semantic.hit_fraction == 0  # no table, no tier
+    assert cache.semantic.hit_fraction == 0  # not said, no tier
     rates = hit_rates(cache)
     assert cached.run.num_answered / 3000 == pytest.approx(rates.total_fraction, abs=0.03)
     records = cached.run.records
@@ -321,13 +326,13 @@ def test_a_cache_answers_what_it_should_and_misses_wait_for_it(read) -> None:
     assert records.e2e_s[~hit].min() - plain.e2e_s.min() == pytest.approx(4.05e-3, rel=1e-6)
 
 
-def test_the_engine_of_a_scenario_is_not_changed_by_its_cache(read) -> None:
+def test_the_engine_of_a_service_is_not_changed_by_its_cache(read: Read) -> None:
     _, cached = outcomes(read, CACHE)
-    (pool,) = cached.scenario.fleet.pools
+    (pool,) = cached.service.fleet.pools
     assert pool.replica.engine == engine_on("vllm", pool.replica.chip)
 
 
-def test_a_trace_with_block_keys_is_played_alone() -> None:
+def test_a_trace_with_block_keys_comes_alone() -> None:
     (plain,) = streams([0.0, 1.0])
     keyed = msgspec.structs.replace(
         plain, blocks=np.array([1, 2]), block_start=np.array([0, 1, 2]), block_tokens=16
