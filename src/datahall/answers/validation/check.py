@@ -14,7 +14,7 @@ from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, ScenarioError
 
 if TYPE_CHECKING:
-    from datahall.fabric.scenario import Scenario
+    from datahall.fabric.flows.outcome import FlowScenario
     from datahall.inference.scenario import ServingScenario
 
 # Tables that only such a scenario has; [fabric.NAME] and [model.NAME] are entries of the catalogue.
@@ -98,9 +98,12 @@ def _entries(path: Path, shelf: Catalog) -> tuple[tuple[str, ...], str]:
                 one.traffic.trace.read()
         return (_service(scenario),), f"datahall simulate serve {path}"
     if kind == "fabric":
-        from datahall.fabric.scenario import scenario_of
+        from datahall.answers.ask import form_of
+        from datahall.fabric.flows.outcome import flow_scenario
+        from datahall.scenario.read import read_document
 
-        return (_traffic(scenario_of(document, shelf)),), f"datahall simulate fabric {path}"
+        asked = read_document(form_of("simulate fabric"), document, shelf)
+        return (_traffic(flow_scenario(asked)),), f"datahall simulate fabric {path}"
     return shelf.check(path), f"datahall catalog add {path}" if path.suffix == ".toml" else ""
 
 
@@ -138,7 +141,7 @@ def _service(scenario: ServingScenario) -> str:
     )
 
 
-def _traffic(scenario: Scenario) -> str:
+def _traffic(scenario: FlowScenario) -> str:
     fabric = scenario.net.fabric
     return (
         f"a fabric scenario, {_many(len(scenario.jobs), 'job')} and {_many(len(scenario.bursts), 'burst')} "
