@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 
 from datahall.breakdown import Source
 from datahall.fabric.collectives import constants as shelf
-from datahall.fabric.collectives import nccl, rails, testbed, tuner
+from datahall.fabric.collectives import nccl, rails, tuner
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import (
     Across,
@@ -37,6 +37,7 @@ from datahall.fabric.collectives.constants import (
 )
 from datahall.fabric.collectives.multicast import multicast_time
 from datahall.fabric.collectives.system import System
+from datahall.validation.collectives import testbed
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "src/datahall/fabric/collectives/data/constants.toml"
@@ -440,7 +441,7 @@ def fit_multicast(rows: Frame, volume: Any, least_overlap: float = 1.0) -> Multi
 
 def fit_experts(chosen: Frame) -> dict[str, Experts]:
     """MoE libraries.  0.8 of the scale-up links is what DeepEP's authors state (160 of 200 GB/s on an H800)."""
-    from datahall.validation import collective_run as domain
+    from datahall.validation.collectives import run as domain
     from datahall.validation.measurement import Row
 
     def rows_of(words: str, networks: str = "") -> list[Row]:
@@ -736,8 +737,8 @@ def main(kernels: Path, measurements: Path) -> None:
 def bands() -> dict[str, tuple[float, float]]:
     """Measured over predicted at P10 and P90 for each kind of prediction, on rows that nothing was fitted on."""
     from datahall.errors import DatahallError
-    from datahall.validation import collective_run
-    from datahall.validation import collectives as domain
+    from datahall.validation.collectives import rows as domain
+    from datahall.validation.collectives import run as collective_run
     from datahall.validation.measurement import RowError, read_rows
     from datahall.validation.scorecard import Unsupported
 

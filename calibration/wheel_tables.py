@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from search import Frame
 
-from datahall.silicon.routing import busiest
+from datahall.validation.busiest_expert import busiest
 
 VERSIONS = {
     "vllm": ("0.24.0", "0.14.0"),

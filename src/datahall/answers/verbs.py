@@ -341,7 +341,7 @@ VERBS = (
             Takes("failure", only=(*OUT, "start", "duration")),
             Takes("stall"),
         ),
-        required=("chips",),
+        required=("on",),
         traced=True,
         examples=(
             "scenario.toml",

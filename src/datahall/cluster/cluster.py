@@ -17,8 +17,9 @@ from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
-from datahall.cluster.network import Network, network_of_design
+from datahall.cluster.network import Network, network_of_design, scale_up_leaf
 from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
@@ -35,9 +36,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     chip: Chip
     num_chips: int
     system: System
+    wires: Wires  # its links, with where their rates are from
     host: Host = Host()  # what stands behind each chip
     design: Design | None = None  # None: as the chip is sold, with full bisection
-    nic: Breakdown | None = None  # a chip's share of the network, with where it is from
 
     @property
     def num_domain(self) -> int:
@@ -64,9 +65,7 @@ def cluster_of(
     Host memory and drives are those of the first of `servers` that holds the chip.
     """
     if num_chips < 1:
-        raise ScenarioError(
-            f"{num_chips} chips cannot train anything", field="chips", hint=f"{option('chips', 1)} or more"
-        )
+        raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     nic = nic_bytes_per_s or (chip.nic_bytes_per_s if isfinite(chip.nic_bytes_per_s) else 0.0)
     system = system_of(
         chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric, version=version, level=level
@@ -78,7 +77,7 @@ def cluster_of(
         num_chips=num_chips,
         system=system,
         host=host_of(chip, servers),
-        nic=_nic(chip, system, stated=bool(nic_bytes_per_s)),
+        wires=Wires(scale_up_leaf(chip), _nic(chip, system, stated=bool(nic_bytes_per_s))),
     )
 
 
@@ -137,7 +136,7 @@ def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Clu
         system=network.system,
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
-        nic=network.nic,
+        wires=network.wires,
     )
 
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from datahall.breakdown import Breakdown, fact, given, product, quotient
 from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError
+from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
 from datahall.fabric.design.design import DIRECT, DOMAINS, Design
 from datahall.fabric.flows.failures import compared, failed, outage_of, shares_of_ports
@@ -19,14 +22,15 @@ from datahall.fabric.topology.graph import Fabric
 from datahall.scenario.failure import Failure
 
 LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
+SCALE_UP = "scale-up links of a chip, one way"
 NAMED = 5  # endpoints that an error names
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """The system of a design, and a chip's share of its ports with where it is from."""
+    """The system of a design, and its links with where their rates are from."""
 
     system: System
-    nic: Breakdown | None
+    wires: Wires
 
 
 def network_of_design(
@@ -56,10 +60,29 @@ def network_of_design(
     )
     if not rate:  # the ports of the server are no part of this design
         system = msgspec.structs.replace(system, nic_bytes_per_s=0.0, across=None)
-    system = msgspec.structs.replace(system, cuts=() if alone and not failures else cuts(fabric))
+    system = msgspec.structs.replace(system, cuts=cuts(fabric) if failures else made.cuts)
+    nic = _port(made, rate, share) if rate else None
     if made.topology in DIRECT and made.topology != "full-mesh":
-        system = _on_torus(system, made)
-    return Network(system=system, nic=_port(made, rate, share) if rate else None)
+        return Network(system=_on_torus(system, made), wires=Wires(_torus_leaf(made)))
+    return Network(system=system, wires=Wires(scale_up_leaf(made.parts.chip), nic))
+
+
+def scale_up_leaf(chip: Chip) -> Breakdown:
+    """A chip's links into its scale-up domain, one way."""
+    return _leaf(chip.facts.get("scale_up_bytes_per_s"), SCALE_UP, chip.scale_up_bytes_per_s)
+
+
+def _torus_leaf(made: Design) -> Breakdown:
+    """One link between two neighbours of a torus."""
+    link, speed = made.parts.scale_up, float(made.fabric.link_bytes_per_s.max())
+    known = link.facts.get("bytes_per_s") if link is not None else None
+    return _leaf(known if known is not None and known.value == speed else None, "a link, one way", speed)
+
+
+def _leaf(known: Fact | None, name: str, value: float) -> Breakdown:
+    if known is None:
+        return given(name, value, "bytes_per_s")
+    return fact(name, known.value, known.unit, known.source, note=known.note)
 
 
 def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:

@@ -43,81 +43,144 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         float | None, Quantity("Network of a chip, one way (default: its usual one).", above=True)
     ] = None
     oversubscription: Annotated[
-        str, Text('Down:up of each tier from the leaves, e.g. "1:1,7:1".', metavar="DOWN:UP", example="2:1")
+        str,
+        Text(
+            'Down:up of each tier from the leaves, e.g. "1:1,7:1".',
+            metavar="DOWN:UP",
+            example="2:1",
+            needs=("on", "topologies"),
+        ),
     ] = "1:1"
     switch: Annotated[
-        str, Text("Switch of the catalogue (default: of the port's speed).", metavar="SWITCH", rare=True)
+        str,
+        Text(
+            "Switch of the catalogue (default: of the port's speed).",
+            metavar="SWITCH",
+            rare=True,
+            needs=("on", "topologies"),
+        ),
     ] = ""
     server: Annotated[
         str,
-        Text("Server of the catalogue (default: the one the chip is sold in).", metavar="SERVER", rare=True),
+        Text(
+            "Server of the catalogue (default: the one the chip is sold in).",
+            metavar="SERVER",
+            rare=True,
+            needs=("on", "topologies"),
+        ),
     ] = ""
     radix: Annotated[
-        int | None, Count("Ports of a switch, instead of the catalogue's.", least=2, most=4096, rare=True)
+        int | None,
+        Count(
+            "Ports of a switch, instead of the catalogue's.",
+            least=2,
+            most=4096,
+            rare=True,
+            needs=("on", "topologies"),
+        ),
     ] = None
-    tiers: Annotated[int | None, Count("Tiers of switches (default: the fewest).", most=9, rare=True)] = None
+    tiers: Annotated[
+        int | None,
+        Count("Tiers of switches (default: the fewest).", most=9, rare=True, needs=("on", "topologies")),
+    ] = None
     sides: Annotated[
-        str, Text("Sides of a torus (default: the most cube-like).", metavar="XxYxZ", rare=True)
+        str,
+        Text(
+            "Sides of a torus (default: the most cube-like).",
+            metavar="XxYxZ",
+            rare=True,
+            needs=("on", "topologies"),
+        ),
     ] = ""
     bandwidth_bytes_per_s: Annotated[
-        float | None, Quantity("Of every link, instead of the catalogue's parts.", above=True, rare=True)
+        float | None,
+        Quantity(
+            "Of every link, one way, instead of the catalogue's parts.",
+            above=True,
+            rare=True,
+            against=("chip", "server", "switch", "nic"),
+        ),
     ] = None
-    latency_s: Annotated[float, Quantity("Of every such link.", needs=("bandwidth",), rare=True)] = 500e-9
-    scale_up_bytes_per_s: Annotated[
-        float, Quantity("Of a scale-up link beside them.", above=True, needs=("bandwidth",), rare=True)
-    ] = 450e9
-    scale_up_latency_s: Annotated[float, Quantity("Of a scale-up link.", needs=("bandwidth",), rare=True)] = (
+    latency_s: Annotated[float, Quantity("Latency of every such link.", needs=("bandwidth",), rare=True)] = (
         500e-9
     )
+    scale_up_bytes_per_s: Annotated[
+        float,
+        Quantity(
+            "A chip's scale-up links beside them, one way.", above=True, needs=("bandwidth",), rare=True
+        ),
+    ] = 450e9
+    scale_up_latency_s: Annotated[
+        float, Quantity("Latency of a scale-up link.", needs=("bandwidth",), rare=True)
+    ] = 500e-9
 
 
 class Network(Section, frozen=True, kw_only=True):
     """How flows choose their paths, and how the transport behaves."""
 
-    routing: Annotated[str, Choice(f"{', '.join(POLICIES)}.", options=POLICIES)] = "ecmp"
+    routing: Annotated[
+        str, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
+    ] = "ecmp"
     paths: Annotated[int, Count("Queue pairs that a flow is split into.", most=1024)] = 1
-    transport: Annotated[str, Choice(f"{', '.join(TRANSPORTS)}.", options=TRANSPORTS)] = "infiniband"
-    lanes: Annotated[int, Count("Virtual lanes.", most=16, rare=True)] = 2
-    loss_fraction: Annotated[float, Share("Of packets.", rare=True)] = 0.0
-    selective_repeat: Annotated[bool, Flag("Only what was lost is sent again.", rare=True)] = False
-    watchdog_s: Annotated[float, Quantity("After it a paused port drops what it holds.", rare=True)] = 0.1
+    transport: Annotated[
+        str, Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS)
+    ] = "infiniband"
+    lanes: Annotated[
+        int, Count("Virtual lanes; with 1 a blocked flow blocks all behind it.", most=16, rare=True)
+    ] = 2
+    loss_fraction: Annotated[
+        float, Share("Share of packets that a lossy transport drops.", below=True, rare=True)
+    ] = 0.0
+    selective_repeat: Annotated[
+        bool, Flag("Send only what was lost again, not the whole window.", rare=True, needs=("loss",))
+    ] = False
+    watchdog_s: Annotated[
+        float, Quantity("Time after which a paused port drops what it holds.", rare=True)
+    ] = 0.1
 
 
 class FabricJob(Section, frozen=True, kw_only=True):
     """A collective on some endpoints, over and over."""
 
-    name: Annotated[str, Text("What to call it.")] = ""
-    collective: Annotated[str, Choice("What it does.", options=COLLECTIVES)] = "all-reduce"
-    algorithm: Annotated[str, Text("How (default: the usual way).")] = ""
+    name: Annotated[str, Text("Name of the job in the tables.")] = ""
+    collective: Annotated[str, Choice("Collective that the ranks run.", options=COLLECTIVES)] = "all-reduce"
+    algorithm: Annotated[str, Text("Algorithm of the collective (default: a ring, or direct).")] = ""
     ranks: Annotated[
-        tuple[int, ...], Numbers("Endpoints: 64 (the first 64), 0-63, 0-1023:8.", ranks=True)
+        tuple[int, ...],
+        Numbers("Chips that take part: 64 (the first 64), 0-63, 0-1023:8 (default: all).", ranks=True),
     ] = ()
-    size_bytes: Annotated[float, Quantity("The whole array.", above=True)] = 1e6
-    repeat: Annotated[int, Count("Times.", most=10_000_000)] = 1
-    start_s: Annotated[float, Quantity("When it begins.")] = 0.0
-    pause_s: Annotated[float, Quantity("Between two of them.")] = 0.0
-    overhead_s: Annotated[float, Quantity("Software, per message.")] = 0.0
+    size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
+    repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
+    start_s: Annotated[float, Quantity("When the job begins.")] = 0.0
+    pause_s: Annotated[float, Quantity("Time between two runs.")] = 0.0
+    overhead_s: Annotated[float, Quantity("Time that software takes for each message.")] = 0.0
 
 
 class Background(Section, frozen=True, kw_only=True):
     """Flows that nobody waits for."""
 
-    name: Annotated[str, Text("What to call it.")] = ""
+    name: Annotated[str, Text("Name of the background in the tables.")] = ""
     pattern: Annotated[str, Choice("Who sends to whom.", options=PATTERNS)] = "permutation"
-    hosts: Annotated[tuple[int, ...], Numbers("Endpoints (default: all).", ranks=True)] = ()
-    target: Annotated[int | None, Count("Incast: who receives.", least=0)] = None
-    size_bytes: Annotated[float, Quantity("Of a flow.", above=True)] = 1e6
-    load_fraction: Annotated[float, Share("Random: of the line rate.", above=True)] = 0.3
-    start_s: Annotated[float, Quantity("When it begins.")] = 0.0
-    until_s: Annotated[float, Quantity("Random: when it ends.", above=True)] = 1e-3
+    hosts: Annotated[tuple[int, ...], Numbers("Chips that send and receive (default: all).", ranks=True)] = ()
+    target: Annotated[int | None, Count("Incast: the chip that receives (default: the first).", least=0)] = (
+        None
+    )
+    size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True)] = 1e6
+    load_fraction: Annotated[float, Share("Random: share of the line rate that is offered.", above=True)] = (
+        0.3
+    )
+    start_s: Annotated[float, Quantity("When the background begins.")] = 0.0
+    until_s: Annotated[float, Quantity("Random: how long flows keep arriving.", above=True)] = 1e-3
 
 
 class Stall(Section, frozen=True, kw_only=True):
     """A chip that stops draining its port."""
 
-    chip: Annotated[int, Count("Which.", least=0)] = 0
-    start_s: Annotated[float, Quantity("When.")] = 0.0
-    duration_s: Annotated[float | None, Quantity("For how long (default: for good).", above=True)] = None
+    chip: Annotated[int, Count("Number of the chip.", least=0)] = 0
+    start_s: Annotated[float, Quantity("When it stops draining.")] = 0.0
+    duration_s: Annotated[float | None, Quantity("How long it stalls (default: for good).", above=True)] = (
+        None
+    )
 
 
 class CollectiveCall(Section, frozen=True, kw_only=True):

@@ -21,8 +21,10 @@ class Failure(Section, frozen=True, kw_only=True):
     cubes: Annotated[tuple[int, ...], Numbers("Cubes of 4×4×4 chips of a torus.")] = ()
     replicas: Annotated[tuple[int, ...], Numbers("Replicas of a service, counted over all its pools.")] = ()
     region: Annotated[str, Text("All replicas of a region.")] = ""
-    start_s: Annotated[float, Quantity("When.")] = 0.0
-    duration_s: Annotated[float | None, Quantity("For how long (default: for good).", above=True)] = None
+    start_s: Annotated[float, Quantity("When it fails (default: from the beginning).")] = 0.0
+    duration_s: Annotated[float | None, Quantity("Time until the repair (default: never).", above=True)] = (
+        None
+    )
     left_fraction: Annotated[float, Share("Share of its bandwidth that a part keeps.", below=True)] = 0.0
     drain: Annotated[bool, Flag("Replicas finish what they have and take nothing new.")] = False
 

@@ -16,7 +16,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import DatahallError
 from datahall.silicon.kernel import KernelTime, time_operators
-from datahall.silicon.routing import busiest
+from datahall.validation.busiest_expert import busiest
 from datahall.validation.measurement import Format, Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.workload.forward import forward_pass

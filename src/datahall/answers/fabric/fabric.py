@@ -2,99 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from math import prod
+import msgspec
 
-from datahall.answer import Answer, Cell, Quantity, Table
-from datahall.answers.bounds import opened, whole
+from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
-from datahall.catalog import Catalog
-from datahall.errors import ScenarioError
-from datahall.fabric.design.bill import Bill, bill, estimates
-from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import TOPOLOGIES, Design, design, read_sides
+from datahall.answers.fabric.words import many, sentence, with_article
+from datahall.answers.follow import follow
+from datahall.errors import ScenarioError, option
+from datahall.fabric.design.asked import design_of, fitting
+from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
+from datahall.fabric.design.design import Design
+from datahall.fabric.design.survival import cubes_up, survivals
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
-MOST_CHIPS = 1_000_000
+BESIDE = ("fat-tree", "torus", "tree", "nvl72")  # to hold a fabric against
 
 
-def show_fabric(
-    topologies: str | Sequence[str],
-    *,
-    chips: str | int | None = None,
-    chip: str = "",
-    switch: str = "",
-    radix: str | int | None = None,
-    tiers: str | int | None = None,
-    oversubscription: str = "1:1",
-    sides: str = "",
-    catalog: Catalog | None = None,
-) -> Answer:
+def show_fabric(scenario: Scenario) -> Answer:
     """One fabric in full, or several side by side, for the same number of chips.
 
     A topology (fat-tree, torus, nvl72, …) needs `chips`; a published fabric (meta-24k-roce, …) has its own.
     """
-    shelf = opened(catalog)
-    names = [topologies] if isinstance(topologies, str) else list(topologies)
-    if not names:
-        raise ScenarioError("no topology is named", hint=f"one or more of {', '.join(TOPOLOGIES)}")
-    count = None if chips is None else whole("chips", chips, at_most=MOST_CHIPS)
-    ports = None if radix is None else whole("radix", radix, at_most=4096)
-    levels = None if tiers is None else whole("tiers", tiers, at_most=9)
-    if count is None and sides:
-        count = prod(read_sides(sides))
-    make = partial(
-        design, catalog=shelf, chip=chip, switch=switch, radix=ports, tiers=levels,
-        oversubscription=oversubscription, sides=sides,
-    )  # fmt: skip
-    designs = [_design(name, count, shelf, make) for name in names]
-    bills = [bill(one, shelf) for one in designs]
-    inputs: dict[str, Cell] = {
-        "topologies": ", ".join(names), "num_chips": count, "chip": chip or None, "switch": switch or None,
-        "radix": ports, "tiers": levels, "oversubscription": oversubscription, "sides": sides or None,
-    }  # fmt: skip
-    if len(designs) == 1:
-        return _one(names[0], designs[0], bills[0], shelf, inputs)
-    return _several(names, designs, bills, inputs)
+    asked, shelf = scenario.one(FabricDesign), scenario.catalog
+    names = list(asked.topologies)
+    if len(names) == 1:
+        made = design_of(msgspec.structs.replace(asked, topology=names[0]), shelf)
+        if asked.chips not in (None, made.counts.num_hosts):
+            raise ScenarioError(
+                f"{names[0]} has {made.counts.num_hosts:,} chips, not {asked.chips:,}",
+                field="chips",
+                hint=f"leave {option('chips')} out",
+            )
+        return _one(scenario, names[0], made, bill(made, shelf))
+    designs = [design_of(fitting(asked, name, shelf), shelf) for name in names]
+    return _several(scenario, names, designs, [bill(one, shelf) for one in designs])
 
 
-def _design(name: str, chips: int | None, catalog: Catalog, make: Callable[[str, int], Design]) -> Design:
-    if name in {known.name for known in catalog.known_fabrics()}:
-        return preset(name, catalog=catalog)
-    if chips is None:
-        known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
-        raise ScenarioError(
-            f"how many chips shall {name} join?",
-            hint=f"--chips 16384; published fabrics have their own: {known}",
-        )
-    return make(name, chips)
-
-
-def _one(name: str, made: Design, cost: Bill, catalog: Catalog, inputs: dict[str, Cell]) -> Answer:
-    failures = survives(made, catalog)
+def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
+    failures, cubes = survivals(made, scenario.catalog), cubes_up(made)
     chips = made.counts.num_hosts
-    others = "fat-tree torus tree" if made.topology != "fat-tree" else "nvl72 torus tree"
+    others = [one for one in BESIDE if one != made.topology]
+    tables = (made_of(cost, chips), reach(made), survives(failures, cubes))
     return Answer(
         kind="fabric",
-        inputs=inputs,
         headline=_headline(made, cost),
         binding=_binding(made),
         results=_results(made, cost),
-        tables=tuple(table for table in (made_of(cost, chips), reach(made), failures.table) if table.rows),
+        tables=tuple(table for table in tables if table.rows),
         figure=cost.price if cost.items else None,
         notes=(*made.notes, *_notes(made, cost)),
-        sources=(*cost.power.citations(), *failures.sources),
+        sources=(*cost.power.citations(), *dict.fromkeys(one.source for one in failures)),
         next_commands=(
-            f"datahall show fabric {name} {others} --chips {chips}",
-            f"datahall explain show fabric {name}" + (f" --chips {chips}" if inputs["num_chips"] else ""),
+            follow(scenario, changes={"topologies": [name, *others[:3]], "chips": chips}),
+            follow(scenario).replace("datahall ", "datahall explain ", 1),
         ),
     )
 
 
-def _several(names: list[str], designs: list[Design], bills: list[Bill], inputs: dict[str, Cell]) -> Answer:
-    best = _best(designs, bills)
-    tables: tuple[Table, ...] = compared(names, designs, bills, best)
+def _several(scenario: Scenario, names: list[str], designs: list[Design], bills: list[Bill]) -> Answer:
+    best = most_for_the_money(designs, bills)
     results: dict[str, Cell] = {}
     for name, made, cost in zip(names, designs, bills, strict=True):
         key = name.replace("-", "_")
@@ -102,27 +70,35 @@ def _several(names: list[str], designs: list[Design], bills: list[Bill], inputs:
     notes = [f"{name}: {note}" for name, made in zip(names, designs, strict=True) for note in made.notes]
     return Answer(
         kind="fabrics",
-        inputs=inputs,
         headline=_verdict(names, designs, bills, best),
         binding=_narrowest(names, designs),
         results=results,
-        tables=tables,
+        tables=compared(names, designs, bills, best),
         figure=bills[best].price if bills[best].items else None,
         notes=(*notes, *_notes(designs[best], bills[best]), *_chips_differ(names, designs)),
         sources=tuple(dict.fromkeys(source for cost in bills for source in cost.power.citations())),
         next_commands=tuple(
-            f"datahall show fabric {name} --chips {designs[0].counts.num_hosts}" for name in names[:3]
+            _alone(scenario, name, made) for name, made in list(zip(names, designs, strict=True))[:3]
         ),
     )
+
+
+def _alone(scenario: Scenario, name: str, made: Design) -> str:
+    """The same question of one of them, without what it has no use for."""
+    fits = fitting(scenario.one(FabricDesign), name, scenario.catalog)
+    plain = FabricDesign()
+    words = ("oversubscription", "sides", "switch", "radix", "tiers", "server", "chip")
+    unused = {word: None for word in words if getattr(fits, word) == getattr(plain, word)}
+    chips = None if fits.chips is None else made.counts.num_hosts
+    return follow(scenario, changes={"topologies": [name], "chips": chips, **unused})
 
 
 def _headline(made: Design, cost: Bill) -> str:
     found = made.counts
     switch = made.parts.switch
     if switch is not None and found.num_switches:
-        tiers = f"{found.num_tiers} tier{'s' if found.num_tiers > 1 else ''}"
-        body = f"{found.num_switches:,} switches of {made.parts.radix} ports in {tiers}"
-        body += f" and {cost.num_cables:,} cables"
+        body = f"{many(found.num_switches, 'switch')} of {made.parts.radix} ports in {many(found.num_tiers, 'tier')}"
+        body += f" and {many(cost.num_cables, 'cable')}"
     elif cost.num_switches:
         body = (
             f"{cost.num_switches:,} optical circuit switches and {cost.num_cables:,} cables, no packet switch"
@@ -130,25 +106,26 @@ def _headline(made: Design, cost: Bill) -> str:
     else:
         body = f"{cost.num_cables:,} cables and no switch" if cost.items else "the links of one machine"
     price = f": {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
-    return f"{made.fabric.name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
+    name = sentence(with_article(made.fabric.name))
+    return f"{name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
 
 
 def _binding(made: Design) -> str:
-    found = made.counts
-    share = found.full_bisection_fraction
+    found, cut = made.counts, made.narrowest
     width = fmt(found.bisection_bytes_per_s, "bytes_per_s")
-    each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
-    if share >= 0.999:
-        return f"Full bisection, {width} one way: the {port} port of each chip binds, not the network."
-    if made.all_to_all_bytes_per_s > 0.999 * made.injection_bytes_per_s:
+    if cut is not None:
+        each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
         return (
-            f"The {port} port of each chip binds an all-to-all; the bisection, {width} one way, binds only "
-            f"pairs across the middle, which get {fmt(share, 'fraction')} of their ports."
+            f"The way out of a {cut.name} binds: its {cut.num_below:,} chips share "
+            f"{fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way, so an all-to-all gets {each} per chip of its {port}. "
+            f"The bisection is {width}, {fmt(found.full_bisection_fraction, 'fraction')} of what half of them can send."
         )
+    if found.full_bisection_fraction >= 0.999:
+        return f"Full bisection, {width} one way: the {port} port of each chip binds, not the network."
     return (
-        f"The bisection binds: {width} one way, {fmt(share, 'fraction')} of what half the chips can send; an "
-        f"all-to-all gets {each} per chip of its {port}, a ring among neighbours all of it."
+        f"The {port} port of each chip binds an all-to-all; the bisection, {width} one way, binds only "
+        f"pairs across the middle, which get {fmt(found.full_bisection_fraction, 'fraction')} of their ports."
     )
 
 
@@ -168,26 +145,18 @@ def _verdict(names: list[str], designs: list[Design], bills: list[Bill], best: i
     return f"{of} {names[best]} gives an all-to-all the most per dollar: {each} per chip{price}; {other}."
 
 
-def _best(designs: list[Design], bills: list[Bill]) -> int:
-    """The most all-to-all bandwidth for the money, of those that cost any."""
-
-    def worth(index: int) -> float:
-        price = bills[index].price.value
-        return designs[index].all_to_all_bytes_per_s / price if price else 0.0
-
-    return max(range(len(designs)), key=worth)
-
-
 def _narrowest(names: list[str], designs: list[Design]) -> str:
     def width_of(index: int) -> tuple[float, float]:
         return designs[index].all_to_all_bytes_per_s, designs[index].counts.bisection_bytes_per_s
 
     worst = min(range(len(designs)), key=width_of)
-    made = designs[worst]
-    width = fmt(made.counts.bisection_bytes_per_s, "bytes_per_s")
+    made, cut = designs[worst], designs[worst].narrowest
+    each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
+    if cut is None:
+        return f"{names[worst]} is narrowest: its ports leave an all-to-all {each} per chip."
     return (
-        f"{names[worst]} is narrowest: its bisection of {width} "
-        f"leaves an all-to-all {fmt(made.all_to_all_bytes_per_s, 'bytes_per_s', 3)} per chip."
+        f"{names[worst]} is narrowest: {fmt(cut.bytes_per_s, 'bytes_per_s')} out of a {cut.name} of "
+        f"{cut.num_below:,} chips leave an all-to-all {each} per chip."
     )
 
 
@@ -239,4 +208,4 @@ def _chips_differ(names: list[str], designs: list[Design]) -> tuple[str, ...]:
     if len(set(used.values())) == 1:
         return ()
     listed = ", ".join(f"{name} {chip}" for name, chip in used.items())
-    return (f"chips differ: {listed}; --chip sets one for all",)
+    return (f"chips differ: {listed}; naming a chip sets one for all",)

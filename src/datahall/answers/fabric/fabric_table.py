@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
 
 from datahall.answer import Cell, Column, Quantity, Table
-from datahall.breakdown import Source
-from datahall.catalog import Catalog
-from datahall.fabric.design.availability import at_least, unit_availability
-from datahall.fabric.design.bill import Bill, has_circuit_switches
+from datahall.fabric.design.bill import Bill
 from datahall.fabric.design.design import Design
-from datahall.fabric.flows.failures import BlastRadius, Outage, blast_radius
-from datahall.fabric.topology.graph import SCALE_UP_TIER
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
+from datahall.fabric.design.survival import HOST_AVAILABILITY, Cubes, Survival
 from datahall.units import fmt
 
-HOST_AVAILABILITY = 0.999
 _LARGEST_COUNT = 1e9
-
-
-class Failures(NamedTuple):
-    """The table of failures and the sources of its times."""
-
-    table: Table
-    sources: tuple[Source, ...]
 
 
 def made_of(cost: Bill, chips: int) -> Table:
@@ -57,7 +42,7 @@ def reach(made: Design) -> Table:
         ("bisection, one way", Quantity(found.bisection_bytes_per_s, "bytes_per_s"), ""),
         ("of full bisection", full, "half the chips × their ports"),
         ("port of a chip, one way", Quantity(made.injection_bytes_per_s, "bytes_per_s"), "into the network"),
-        ("all-to-all, per chip", each, "min(port, 4 × bisection / chips)"),
+        ("all-to-all, per chip", each, "the port, or its part of the narrowest way out"),
         ("diameter", found.diameter, "links from chip to chip"),
         ("mean hops", Quantity(found.mean_hops, "count"), "over all pairs"),
         ("shortest paths", _count(found.num_paths), "between the farthest chips"),
@@ -78,69 +63,30 @@ def _count(number: int) -> Cell:
     return f"{number:.1e}" if number > _LARGEST_COUNT else number
 
 
-def survives(made: Design, catalog: Catalog) -> Failures:
+def survives(failures: Sequence[Survival], cubes: Cubes | None) -> Table:
     """What one failure of each kind takes, with the time until traffic flows around it."""
     columns = (
         Column("one fails"), Column("cut off", "count"), Column("slowed", "count"),
         Column("slowest keeps", "fraction"), Column("bisection left", "fraction"),
         Column("reroute", "s"), Column("by"),
     )  # fmt: skip
-    rows: list[tuple[Cell, ...]] = []
-    sources: list[Source] = []
-    for name, outage, way in _outages(made):
-        blast = blast_radius(made.fabric, outage)
-        how = catalog.reroute(way)
-        sources.append(how.facts["reroute_s"].source)
-        rows.append(
-            (name, int(blast.cut_off.size), int(blast.slowed.size), *_left(blast), how.reroute_s, how.name)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            one.part, one.blast.num_cut_off, one.blast.num_slowed, one.blast.worst_left_fraction,
+            one.blast.bisection_left_fraction, one.reroute_s, one.reroute,
         )
-    note = _cube_note(made) if made.topology == "tpu-pod" else ""
-    return Failures(
-        Table(title="what one failure takes", columns=columns, rows=tuple(rows), note=note),
-        tuple(dict.fromkeys(sources)),
-    )
+        for one in failures
+    )  # fmt: skip
+    return Table(title="what one failure takes", columns=columns, rows=rows, note=_cube_note(cubes))
 
 
-def _left(blast: BlastRadius) -> tuple[Cell, Cell]:
-    return blast.worst_left_fraction, blast.bisection_left_fraction
-
-
-def _outages(made: Design) -> list[tuple[str, Outage, str]]:
-    fabric = made.fabric
-    infiniband = made.parts.port is not None and made.parts.port.name.startswith("infiniband")
-    way = "infiniband-subnet-manager" if infiniband else "ethernet-link-down"
-    found: list[tuple[str, Outage, str]] = []
-    if made.parts.switch is None:
-        sides = getattr(fabric.shape, "sides", ())
-        if has_circuit_switches(made):
-            optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
-            found.append(("optical cable", Outage(links=(optical,)), "optical-circuit"))
-            found.append(("cube of 64, for a chip in it", Outage(cubes=(0,)), "optical-circuit"))
-        return found
-    if made.counts.num_switches:
-        found.append(("NIC", Outage(nics=(0,)), "nic-failover"))
-    tier = fabric.node_tier[fabric.num_hosts :]
-    for level in [int(value) for value in np.unique(tier) if value != SCALE_UP_TIER]:
-        first = int(np.flatnonzero(tier == level)[0])
-        name = {1: "leaf switch", 2: "second-tier switch", 3: "core switch"}.get(
-            level, f"tier-{level} switch"
-        )
-        found.append((name, Outage(switches=(first,)), way))
-    if fabric.scale_up_start >= 0 and fabric.num_domains > 1:
-        found.append((f"server or rack of {made.counts.domain_size}", Outage(domains=(0,)), way))
-    return found
-
-
-def _cube_note(made: Design) -> str:
-    cubes = made.counts.num_hosts // CUBE_CHIPS
-    if cubes < 2:
+def _cube_note(cubes: Cubes | None) -> str:
+    if cubes is None:
         return ""
-    share = unit_availability(HOST_AVAILABILITY)
-    fewer = int(cubes * 0.9375)
-    every, most = (fmt(at_least(n, cubes, share), "fraction") for n in (cubes, fewer))
+    every, most = (fmt(share, "fraction") for share in (cubes.all_fraction, cubes.fewer_fraction))
     return (
-        f"hosts up {HOST_AVAILABILITY:.1%} of the time: all {cubes} cubes are up {every} of the time, "
-        f"any {fewer} of them {most}; a dead chip costs its whole cube of 64"
+        f"hosts up {fmt(HOST_AVAILABILITY, 'fraction')} of the time: all {cubes.num_cubes} cubes are up {every} of the "
+        f"time, any {cubes.num_fewer} of them {most}; a dead chip costs its whole cube of 64"
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, bus_bandwidth, bus_factor
 from datahall.fabric.collectives.choice import Choice, choose_collective, collective_times
 from datahall.fabric.collectives.system import System, system_of
-from datahall.fabric.collectives.testbed import read_testbed
 
 __all__ = [
     "COLLECTIVES",
@@ -19,6 +18,5 @@ __all__ = [
     "bus_factor",
     "choose_collective",
     "collective_times",
-    "read_testbed",
     "system_of",
 ]

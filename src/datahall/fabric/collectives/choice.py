@@ -140,7 +140,7 @@ def spoken(pair: tuple[str, str]) -> str:
     >>> spoken(("ring", "LL")), spoken(("NVLS", "Simple"))
     ('ring LL', 'NVLS')
     """
-    return pair[0] if pair[0] in {"NVLS", "NVLS tree", "PAT", "direct"} else " ".join(pair)
+    return pair[0] if pair[0] in {"NVLS", "NVLS tree", "PAT", "direct", "bucket"} else " ".join(pair)
 
 
 def band_name(system: System, num_ranks: int) -> str:

@@ -2,7 +2,7 @@
 
     T ≥ bytes that leave / bandwidth out
 
-n ranks, of which m are in the part, k = ⌈n/m⌉ parts.  No algorithm that adds at the ranks moves less: an all-reduce
+n ranks, of which m are in the part, k parts.  No algorithm that adds at the ranks moves less: an all-reduce
 makes k − 1 partial sums leave their part and k − 1 copies of the result come back, 2(k−1)/k · S a part.
 
 Reference: Patarasuk and Yuan, 2009 (all-reduce); the others count what has to be on the other side in the end.
@@ -18,20 +18,19 @@ from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.words import Collective
 
 
-def crossing_share(collective: Collective, num_ranks: int, num_below: int) -> float:
-    """Return the bytes that leave a part of `num_below` of the ranks, over the size of the array.
+def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
+    """Return the bytes that leave a part of the ranks, over the size of the array.
 
-    >>> crossing_share("all-reduce", 1024, 512), crossing_share("all-to-all", 8, 2)
-    (1.0, 1.5)
-    >>> crossing_share("all-gather", 8, 2), crossing_share("broadcast", 8, 2), crossing_share("barrier", 8, 2)
-    (0.75, 1.0, 0.0)
+    >>> half = Cut(name="half", num_below=512, num_full=512, bytes_per_s=1e12, link_bytes_per_s=50e9)
+    >>> [crossing_share(kind, 1024, half) for kind in ("all-reduce", "all-to-all", "all-gather", "broadcast")]
+    [1.0, 256.0, 0.5, 1.0]
     """
-    below = min(num_below, num_ranks)
+    below, full = min(cut.num_below, num_ranks), min(cut.num_full, num_ranks)
     outside = (num_ranks - below) / num_ranks
     if collective == "barrier" or outside == 0.0:
         return 0.0
     if collective == "all-reduce":
-        parts = -(-num_ranks // below)
+        parts = -(-num_ranks // full)
         return 2.0 * (parts - 1) / parts
     if collective == "all-to-all":
         return below * outside
@@ -40,17 +39,17 @@ def crossing_share(collective: Collective, num_ranks: int, num_below: int) -> fl
 
 def crossed(system: System, num_ranks: int) -> tuple[Cut, ...]:
     """The narrow places that a group of so many ranks crosses."""
-    return tuple(cut for cut in system.cuts if cut.num_below < num_ranks)
+    return tuple(cut for cut in system.cuts if cut.num_full < num_ranks)
 
 
 def crossing_s(collective: Collective, size_bytes: Number, num_ranks: int, cut: Cut) -> Number:
     """Return the time [s] that the bytes which must leave a part need.
 
-    >>> leaf = Cut(name="leaf", num_below=63, bytes_per_s=50e9, link_bytes_per_s=50e9)
+    >>> leaf = Cut(name="leaf", num_below=63, num_full=63, bytes_per_s=50e9, link_bytes_per_s=50e9)
     >>> round(crossing_s("all-reduce", 1e9, 1024, leaf) * 1e3, 1)
     37.6
     """
-    return crossing_share(collective, num_ranks, cut.num_below) * size_bytes / cut.bytes_per_s
+    return crossing_share(collective, num_ranks, cut) * size_bytes / cut.bytes_per_s
 
 
 def least_s(system: System, collective: Collective, size_bytes: Floats, num_ranks: int) -> Floats:

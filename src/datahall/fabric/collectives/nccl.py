@@ -22,6 +22,7 @@ BEST_CHUNKS = 0.5  # `overlapped` with the chunk size that suits the pipeline be
 TWO_NETWORKS = 4.0  # `overlapped` for two stages that run at once: little more than the slower one
 TREE_INSIDE_SHARE = 0.92
 LARGE_BYTES = 2.0**32
+PAT_HOPS = 3.5  # steps of PAT that overlap, so each takes this part of a hop (NCCL)
 BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
 ROOTED = {"broadcast", "reduce"}
 
@@ -60,12 +61,13 @@ def network(system: System) -> Across:
     return system.across
 
 
-def _grown(size: Floats) -> Floats:
+def grown(size: Floats) -> Floats:
+    """How far a hop has grown towards its longest, 0 up to 8 KB and 1 from 32 KB on."""
     return np.clip(np.log2(np.maximum(size, 1.0) / RAMP_FROM_BYTES) / RAMP_DOUBLINGS, 0.0, 1.0)
 
 
 def _hop(protocol: Protocol, size: Floats) -> Floats:
-    return protocol.hop_s * (1.0 + protocol.ramp * _grown(size))
+    return protocol.hop_s * (1.0 + protocol.ramp * grown(size))
 
 
 def link_rate(system: System, protocol: Protocol, num_inside: int) -> float:
@@ -112,8 +114,8 @@ def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_rank
     if domains > 1:
         across = network(system)
         base = across.base_s[index]
-        grown = 1.0 + across.ramp * _grown(size) if index == 0 else 1.0
-        latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index] * grown
+        more = 1.0 + across.ramp * grown(size) if index == 0 else 1.0
+        latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index] * more
         # two nodes send to each other once; an inner node of a larger tree sends up and down
         copies = 1 if domains == 2 else 2
         transfer = np.maximum(
@@ -150,7 +152,7 @@ def _pat(system: System, size: Floats, num_ranks: int) -> Floats:
     rate = system.nic_bytes_per_s * across.share[2]
     return np.asarray(
         system.inside.simple.base_s
-        + pat_all_gather_time(size, float(num_ranks), hop_s=across.hop_s[2] / 3.5, bytes_per_s=rate),
+        + pat_all_gather_time(size, float(num_ranks), hop_s=across.hop_s[2] / PAT_HOPS, bytes_per_s=rate),
         dtype=np.float64,
     )
 
@@ -172,3 +174,19 @@ def exchange(system: System, size: Floats, num_ranks: int, *, pairwise: bool = F
         transfer = np.maximum(transfer if inside > 1 else 0.0, wire)
         latency, base = latency + across.message_s * (peers - local), base + across.exchange_base_s
     return np.asarray(base + overlapped(latency, transfer, own.overlap) + system.harness_s, dtype=np.float64)
+
+
+def num_steps(system: System, collective: Collective, algorithm: str, num_ranks: int) -> float:
+    """Steps that follow one another: a ring counts ranks, a tree levels, a switch none."""
+    inside, domains = system.shape(num_ranks)
+    rounds = 2 if collective == "all-reduce" else 1
+    if algorithm == "ring":
+        return float(rounds * (num_ranks - 1))
+    if algorithm in {"tree", "NVLS tree"}:
+        local = inside - 1 if algorithm == "tree" else 1
+        return float(2 * (local + (tree_depth(float(domains)) if domains > 1 else 0)))
+    if algorithm == "PAT":
+        return float(tree_depth(float(num_ranks)))
+    return {"NVLS": 2.0, "direct": float(1 if collective == "send-recv" else num_ranks - 1)}.get(
+        algorithm, 1.0
+    )

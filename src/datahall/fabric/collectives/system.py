@@ -141,6 +141,22 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
     )
 
 
+def version_of(text: str) -> tuple[int, int]:
+    """NCCL's version as two numbers; nothing is the usual one.
+
+    >>> version_of("2.19.3"), version_of("NCCL 2.27"), version_of("")
+    ((2, 19), (2, 27), (2, 27))
+    """
+    if not text:
+        return DEFAULT_VERSION
+    parts = text.lower().removeprefix("nccl").strip().split(".")
+    if len(parts) < 2 or not all(part.isdigit() for part in parts):
+        raise ScenarioError(
+            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', '2.27')}"
+        )
+    return int(parts[0]), int(parts[1])
+
+
 def family_of(chip: Chip) -> str:
     """The generation whose constants NCCL's tuner uses for a chip."""
     for name, family in FAMILIES.items():

@@ -11,6 +11,8 @@ from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import (
+    DOMAINS,
+    SWITCHED,
     TOPOLOGIES,
     Design,
     design,
@@ -29,7 +31,18 @@ from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tree import tree
 from datahall.scenario.fabric import FabricDesign
 
-FIXED = ("oversubscription", "sides", "switch", "server", "radix", "tiers", "domain", "nic_bytes_per_s")
+CLOS = ("fat-tree", "clos", "rail-optimised", "rail-only", "hgx", "nvl72")
+# which topologies an input says something of; those of published fabrics are what they are
+USES = {
+    "oversubscription": CLOS,
+    "tiers": CLOS,
+    "sides": ("torus", "mesh", "tpu-pod"),
+    "switch": (*SWITCHED, *DOMAINS),
+    "radix": (*SWITCHED, *DOMAINS),
+    "domain": SWITCHED,
+    "nic_bytes_per_s": (*SWITCHED, *DOMAINS),
+    "server": TOPOLOGIES,
+}
 USUAL_RADIX = 64
 
 
@@ -37,7 +50,13 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     """A design of catalogue parts; `chip` and `num_chips` stand where the section names none."""
     if is_built(asked.topology, catalog):
         return _built(asked, catalog, asked.chip or chip, asked.chips or num_chips)
-    topology_name(asked.topology)
+    kind = topology_name(asked.topology)
+    for name in idle(asked, kind):
+        raise ScenarioError(
+            f"a {kind} has no {_word(name)} to choose",
+            field=_word(name),
+            hint=f"leave {option(_word(name))} out, or take one of {', '.join(USES[name])}",
+        )
     count = asked.chips or num_chips or (prod(read_sides(asked.sides)) if asked.sides else 0)
     if not count:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
@@ -62,6 +81,31 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     )
 
 
+def idle(asked: FabricDesign, topology: str) -> tuple[str, ...]:
+    """What a section gives and a topology, or a fabric that was built, has no use for."""
+    plain = FabricDesign()
+    return tuple(
+        name
+        for name, used_by in USES.items()
+        if getattr(asked, name) != getattr(plain, name) and topology not in used_by
+    )
+
+
+def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
+    """One of several topologies side by side: what it has no use for is left out."""
+    named = msgspec.structs.replace(asked, topology=topology, topologies=())
+    if is_built(topology, catalog):
+        return FabricDesign(topology=topology)
+    plain = FabricDesign()
+    unused = {name: getattr(plain, name) for name in idle(named, topology_name(topology))}
+    chips = named.chips or (prod(read_sides(named.sides)) if named.sides else None)
+    return msgspec.structs.replace(named, chips=chips, **unused)
+
+
+def _word(attribute: str) -> str:
+    return attribute.removesuffix("_bytes_per_s")
+
+
 def is_built(topology: str, catalog: Catalog) -> bool:
     """Whether a name is that of a fabric that was built."""
     try:
@@ -72,15 +116,12 @@ def is_built(topology: str, catalog: Catalog) -> bool:
 
 
 def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
-    plain = FabricDesign()
-    for name in FIXED:
-        if getattr(asked, name) != getattr(plain, name):
-            word = name.removesuffix("_bytes_per_s")
-            raise ScenarioError(
-                f"{asked.topology} was built, so its {word} is what it is",
-                field=word,
-                hint=f"leave {option(word)} out, or ask for the topology itself",
-            )
+    for name in idle(asked, asked.topology):
+        raise ScenarioError(
+            f"{asked.topology} was built, so its {_word(name)} is what it is",
+            field=_word(name),
+            hint=f"leave {option(_word(name))} out, or ask for the topology itself",
+        )
     made = preset(asked.topology, catalog=catalog)
     if chip and catalog.chip(chip).name != made.parts.chip.name:
         raise ScenarioError(
@@ -116,13 +157,6 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
         )
     if asked.chips is None:
         raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
-    for name in ("chip", "server", "switch"):
-        if getattr(asked, name):
-            raise ScenarioError(
-                f"with a {option('bandwidth')} for every link no {name} of the catalogue is used",
-                field=name,
-                hint=f"leave {option(name)} or {option('bandwidth')} out",
-            )
     wire = Wire(asked.bandwidth_bytes_per_s, asked.latency_s)
     fabric = PLAIN[folded](named, asked.chips, wire)
     if asked.domain is not None and folded not in {"rail-optimised", "scale-up", "torus"}:

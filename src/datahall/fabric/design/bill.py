@@ -5,13 +5,12 @@ NICs, scale-up links and their switches are part of the server and not in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 
 import msgspec
-import numpy as np
 
-from datahall.breakdown import Band, Breakdown, Source
+from datahall.breakdown import Breakdown, Source, assumed, fact, given, product, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.cable import Cable
 from datahall.catalog.entries.switch import Switch
@@ -84,7 +83,13 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
     scale = design.parts.radix / switch.radix(design.parts.port_bytes_per_s) if design.parts.radix else 1.0
     speed = design.parts.port_bytes_per_s
     items = [
-        Item(name=f"{_tier(index, found.num_tiers)} switches", role="switch", num=n, part=switch, scale=scale)
+        Item(
+            name=f"{_tier(index, found.num_tiers)} switches".strip(),
+            role="switch",
+            num=n,
+            part=switch,
+            scale=scale,
+        )
         for index, n in enumerate(found.switches_by_tier)
     ]
     for index, n in enumerate(found.cables_by_tier):
@@ -169,44 +174,48 @@ def _sum(facts: list[tuple[float, Fact]], scale: float) -> float:
 
 
 def _total(name: str, unit: str, items: tuple[Item, ...], facts_of: FactsOf) -> Breakdown:
-    parts, low, high = [], 0.0, 0.0
-    for item in items:
-        facts = facts_of(item.part)
-        value = item.num * _sum(facts, item.scale)
-        if not value or not isfinite(value):
-            continue
-        low += item.num * item.scale * sum(times * (fact.low or fact.value) for times, fact in facts)
-        high += item.num * item.scale * sum(times * (fact.high or fact.value) for times, fact in facts)
-        parts.append(
-            Breakdown(
-                name=item.name,
-                value=value,
-                unit=unit,
-                formula=f"{item.num:,} × {item.part.title}"
-                + (f" × {item.scale:g}" if item.scale != 1 else ""),
-                parts=tuple(_leaf(times, fact) for times, fact in facts),
-            )
-        )
-    value = float(np.sum([part.value for part in parts])) if parts else 0.0
-    band = Band(low, high, "range of the prices seen") if high > low else None
-    return Breakdown(
-        name=name, value=value, unit=unit, formula="sum of the parts", parts=tuple(parts), band=band,
-        basis="datasheet only",
-    )  # fmt: skip
+    """The sum over items of number × what one of them draws or costs, with the range of the facts behind it."""
+    parts = [
+        part
+        for item in items
+        if (part := _of_item(item, unit, facts_of(item.part))) is not None and part.value
+    ]
+    if not parts:
+        return assumed(name, 0.0, unit, "its links belong to the machines they stand in")
+    return total(name, parts).with_note(basis="datasheet only")
 
 
-def _leaf(times: float, fact: Fact) -> Breakdown:
-    several = f" (× {times:g})" if times != 1 else ""
-    return Breakdown(
-        name=f"{fact.label}{several}",
-        value=fact.value,
-        unit=fact.unit,
-        sources=(fact.source,),
-        note=fact.note,
-    )
+def _of_item(item: Item, unit: str, facts: list[tuple[float, Fact]]) -> Breakdown | None:
+    known = [_leaf(times, one) for times, one in facts if isfinite(one.value)]
+    if not known:
+        return None
+    each = known[0] if len(known) == 1 else total(f"one {item.part.title}", known)
+    parts = [given(f"number of {item.name}", item.num, "count", note="counted in the fabric"), each]
+    if item.scale != 1.0:
+        parts.append(given("ports over those of the catalogue's switch", item.scale, "ratio"))
+    return product(item.name, parts, unit)
+
+
+def _leaf(times: float, one: Fact) -> Breakdown:
+    leaf = fact(one.label, one.value, one.unit, one.source, note=one.note)
+    if one.low is not None or one.high is not None:
+        low, high = one.low or one.value, one.high or one.value
+        leaf = leaf.with_band(low / one.value, high / one.value, "range of the prices seen")
+    if times == 1.0:
+        return leaf
+    return product(f"{one.label}, both ends", [given("ends of a cable", times, "count"), leaf], one.unit)
 
 
 def estimates(found: Bill) -> tuple[Source, ...]:
     """The sources of a bill that are estimates."""
     cited = (*found.power.citations(), *found.price.citations())
     return tuple(dict.fromkeys(source for source in cited if source.kind == "estimate"))
+
+
+def most_for_the_money(designs: Sequence[Design], bills: Sequence[Bill]) -> int:
+    """Which has the most all-to-all bandwidth for its price, of those that cost anything."""
+    worth = [
+        made.all_to_all_bytes_per_s / cost.price.value if cost.price.value else 0.0
+        for made, cost in zip(designs, bills, strict=True)
+    ]
+    return worth.index(max(worth))

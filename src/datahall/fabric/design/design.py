@@ -17,6 +17,7 @@ from datahall.errors import ScenarioError, nearest, option
 from datahall.fabric.design.parts import Parts, machine, network_parts
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.counts import Counts, counts
+from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
 from datahall.fabric.topology.hyperx import full_mesh, hyperx_for
@@ -66,6 +67,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts
     parts: Parts
     oversubscription: tuple[float, ...] = (1.0,)
+    cuts: tuple[Cut, ...] = ()  # where it is narrow
     notes: tuple[str, ...] = ()
 
     @property
@@ -77,9 +79,21 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_to_all_bytes_per_s(self) -> float:
-        """What each chip gets when all send to all: half crosses the bisection, so 4 × bisection / chips."""
-        crossing = 4 * self.counts.bisection_bytes_per_s / self.counts.num_hosts
-        return min(self.injection_bytes_per_s, crossing)
+        """What each chip gets when all send to all: of its port, or of the way out of a leaf, a pod or a half.
+
+        Each of the m chips of a part sends (N − m)/N of what it has out of it: R = width · N / (m (N − m)).
+        """
+        return min((self.injection_bytes_per_s, *(self._each(cut) for cut in self.cuts)))
+
+    @property
+    def narrowest(self) -> Cut | None:
+        """The place that binds an all-to-all; None where the ports of the chips do."""
+        cut = min(self.cuts, key=self._each, default=None)
+        return cut if cut is not None and self._each(cut) < 0.999 * self.injection_bytes_per_s else None
+
+    def _each(self, cut: Cut) -> float:
+        hosts = self.counts.num_hosts
+        return cut.bytes_per_s * hosts / (cut.num_below * (hosts - cut.num_below))
 
 
 def design(
@@ -111,13 +125,21 @@ def design(
             scale_up=catalog.link(home.scale_up_link) if home.scale_up_link else None,
         )
         fabric, notes = _direct(kind, num_chips, catalog, parts, sides)
-        return Design(topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, notes=notes)
+        return Design(
+            topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, cuts=cuts(fabric), notes=notes
+        )
     parts = network_parts(
         catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s, domain=domain
     )
     fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
     return Design(
-        topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, oversubscription=ratios, notes=notes
+        topology=kind,
+        fabric=fabric,
+        counts=counts(fabric),
+        parts=parts,
+        oversubscription=ratios,
+        cuts=cuts(fabric),
+        notes=notes,
     )
 
 
@@ -158,10 +180,23 @@ def _switched(
             else clos(num_chips, wire, radix=radix, tiers=tiers, oversubscription=ratios, pod_chips=pod_chips)
         )
         fabric = with_scale_up(flat, size, parts.domain_wire) if size > 1 else flat
+    _check_tiers(fabric, ratios)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
     name = _name(kind, fabric, size, ratios)
     return msgspec.structs.replace(fabric, name=name, topology=kind, link_latency_s=latency), ()
+
+
+def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
+    """A ratio is of a tier with another above it; one too many would say nothing."""
+    tiers = getattr(fabric.shape, "num_levels", len(ratios) + 1)
+    if set(ratios[max(0, tiers - 1) :]) - {1.0}:
+        spoken = ", ".join(f"{ratio:g}:1" for ratio in ratios)
+        raise ScenarioError(
+            f"{spoken} speaks of {len(ratios) + 1} tiers, and {fabric.num_hosts:,} chips make {tiers}",
+            field="oversubscription",
+            hint=f"one ratio for each tier below the top, or {option('tiers', len(ratios) + 1)}",
+        )
 
 
 def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> str:
@@ -169,15 +204,15 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
     taper = "" if set(ratios) == {1.0} else f", {' then '.join(f'{ratio:g}:1' for ratio in ratios)}"
     match kind:
         case "fat-tree":
-            return f"A {tiers}-tier fat tree{taper}"
+            return f"{tiers}-tier fat tree{taper}"
         case "clos":
-            return f"A {tiers}-tier Clos network{taper}"
+            return f"{tiers}-tier Clos network{taper}"
         case "hgx" | "nvl72":
             return f"{fabric.num_hosts // size:,} domains of {size} under a {tiers}-tier fat tree{taper}"
         case "rail-optimised":
-            return f"A {tiers}-tier rail-optimised network{taper}"
+            return f"{tiers}-tier rail-optimised network{taper}"
         case _:
-            return f"A {fabric.name}" if fabric.name[0].islower() else fabric.name
+            return fabric.name
 
 
 def _direct(

@@ -8,17 +8,13 @@ flow simulation.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 import numpy as np
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.topology.graph import Floats, Ints, Paths
-
-Kind = Literal["infiniband", "roce", "lossy"]
-KINDS: tuple[Kind, ...] = ("infiniband", "roce", "lossy")
+from datahall.scenario.words import TransportKind
 
 # A packet simulation of 1,024 hosts at 200 Gb/s (htsim, 2 MB permutation) had a median of 104.5 µs, against
 # 80 µs on the wire and 6 µs one way: 18.5 µs more, or 1.5 round trips.  One run, so take it as ±25 %.
@@ -84,7 +80,7 @@ class Effect(msgspec.Struct, frozen=True):
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
     """A transport and its settings; the defaults are a healthy network."""
 
-    kind: Kind = "infiniband"
+    kind: TransportKind = "infiniband"
     virtual_lanes: int = 2  # or lossless classes: with one only, whoever waits blocks all behind it
     loss_fraction: float = 0.0
     selective_repeat: bool = False
@@ -93,10 +89,14 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_fraction < 1.0:
-            raise ScenarioError(f"a loss of {self.loss_fraction:g}", hint="0 or more and below 1, e.g. 0.001")
+            raise ScenarioError(
+                f"a loss of {self.loss_fraction:g}", field="loss", hint="0 or more and below 1, e.g. 0.001"
+            )
         if self.kind != "lossy" and self.loss_fraction > 0.0:
             raise ScenarioError(
-                f"{self.kind} does not drop packets when congested", hint='use transport "lossy"'
+                f"{self.kind} does not drop packets when congested",
+                field="loss",
+                hint=f"use {option('transport', 'lossy')}",
             )
 
     @property

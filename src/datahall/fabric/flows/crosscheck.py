@@ -13,11 +13,11 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms import all_gather, all_reduce, all_to_all, rooted
 from datahall.fabric.collectives.algorithms.bus import Number
-from datahall.fabric.flows.jobs import Job, Net, Routing, job_ways, latency_s
-from datahall.fabric.scenario import Outcome, Scenario, play
-from datahall.fabric.scenario_traffic import Ask
+from datahall.fabric.flows.jobs import Ask, Job, Level, Net, Routing, job_ways, latency_s
+from datahall.fabric.flows.outcome import FlowScenario, Outcome, simulate_flows
 
 Fidelity = Literal["closed-form", "symmetric", "full"]
 FIDELITIES: tuple[Fidelity, ...] = ("closed-form", "symmetric", "full")
@@ -71,10 +71,31 @@ class Crosscheck(msgspec.Struct, frozen=True, kw_only=True):
         return max((abs(job.difference_fraction) for job in self.jobs), default=0.0)
 
 
+def level_named(text: str) -> Level:
+    """A level that can be simulated."""
+    return "full" if text == "full" else "symmetric"
+
+
+def check_levels(level: str, other: str) -> tuple[Fidelity, Fidelity]:
+    """Two levels to compare, the coarser first; a level says nothing beside itself."""
+    if other == level:
+        known = ", ".join(one for one in FIDELITIES if one != level)
+        raise ScenarioError(
+            f"{option('check_with', other)} is the level that is simulated",
+            field="check_with",
+            hint=f"one of {known}",
+        )
+    both = sorted((one for one in FIDELITIES if one in (level, other)), key=FIDELITIES.index)
+    return both[0], both[1]
+
+
 def crosscheck(
-    scenario: Scenario, lower: Fidelity = "symmetric", higher: Fidelity = "full", known: Outcome | None = None
+    scenario: FlowScenario,
+    lower: Fidelity = "symmetric",
+    higher: Fidelity = "full",
+    known: Outcome | None = None,
 ) -> Crosscheck:
-    """Time every job at two levels; an outcome that is there already is not played again."""
+    """Time every job at two levels; an outcome that is there already is not simulated again."""
     first, second = (job_times(scenario, level, known) for level in (lower, higher))
     rows = tuple(
         JobTimes(job.name, one, other) for job, one, other in zip(scenario.jobs, first, second, strict=True)
@@ -82,14 +103,14 @@ def crosscheck(
     return Crosscheck(lower=lower, higher=higher, jobs=rows)
 
 
-def job_times(scenario: Scenario, level: Fidelity, known: Outcome | None = None) -> list[float]:
+def job_times(scenario: FlowScenario, level: Fidelity, known: Outcome | None = None) -> list[float]:
     """From the start of each job to its end [s]."""
     if level == "closed-form":
         return [
             closed_form_s(scenario.net, job, ask)
             for job, ask in zip(scenario.jobs, scenario.asks, strict=True)
         ]
-    outcome = known if known is not None and known.level == level else play(scenario, level)
+    outcome = known if known is not None and known.level == level else simulate_flows(scenario, level)
     label = outcome.traffic.flows.label
     assert label is not None
     return [

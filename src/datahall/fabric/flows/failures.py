@@ -57,8 +57,16 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
     worst_left_fraction: float
 
     @property
+    def num_cut_off(self) -> int:
+        return int(self.cut_off.size)
+
+    @property
+    def num_slowed(self) -> int:
+        return int(self.slowed.size)
+
+    @property
     def num_touched(self) -> int:
-        return int(self.cut_off.size + self.slowed.size)
+        return self.num_cut_off + self.num_slowed
 
 
 def failed(fabric: Fabric, outage: Outage) -> Fabric:

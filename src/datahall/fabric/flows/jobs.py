@@ -12,8 +12,9 @@ from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
 from datahall.fabric.flows.simulate import Flows
-from datahall.fabric.routing.ecmp import Policy, Spread, spread
+from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
+from datahall.scenario.words import Policy
 
 Level = Literal["symmetric", "full"]
 MOST_FLOWS = 6_000_000  # about 4 GB
@@ -36,6 +37,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
     pause_s: float = 0.0
     message_s: float = 0.0  # software, per message
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job is, for the closed form: the collective, the algorithm and its size [B]."""
+
+    collective: str
+    algorithm: str
+    size_bytes: float
+    num_in_domain: int
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,4 +254,16 @@ def _ends(offsets: list[Longs]) -> Longs:
     )
 
 
-__all__ = ["Burst", "Job", "Level", "Net", "Order", "Routing", "Traffic", "job_ways", "latency_s", "traffic"]
+__all__ = [
+    "Ask",
+    "Burst",
+    "Job",
+    "Level",
+    "Net",
+    "Order",
+    "Routing",
+    "Traffic",
+    "job_ways",
+    "latency_s",
+    "traffic",
+]

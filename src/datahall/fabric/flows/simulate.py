@@ -74,6 +74,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.end_s.argmax())
 
     @property
+    def num_flows(self) -> int:
+        return int(self.end_s.size)
+
+    @property
     def num_stuck(self) -> int:
         """Flows that did not end."""
         return int(np.isinf(self.end_s).sum())
@@ -89,7 +93,7 @@ def simulate(
     head_of_line: bool = False,
     whole: bool = False,
 ) -> Run:
-    """Play the flows until all have ended, nothing can happen any more, or `until_s`.
+    """Run the flows until all have ended, nothing can happen any more, or `until_s`.
 
     With `grain_fraction` above 0, ends that lie closer than this part of a flow's own time are taken together; where
     many flows end one by one that saves most of the work, and times are off by about as much.  `head_of_line` lets a

@@ -7,8 +7,6 @@ waits for, a seventh.  Both are always given: the mean, and the slowest.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 import numpy as np
 
@@ -16,9 +14,8 @@ from datahall.errors import ScenarioError, nearest
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import num_paths, route
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Paths
+from datahall.scenario.words import POLICIES, Policy
 
-Policy = Literal["deterministic", "ecmp", "spray"]
-POLICIES: tuple[Policy, ...] = ("deterministic", "ecmp", "spray")
 SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
 MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes nothing that can be seen
 

@@ -26,20 +26,24 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # "leaf", "pod", "group", "half along axis 1"
     num_below: int
+    num_full: int  # endpoints in the largest part of its kind; a group of no more fits into one
     bytes_per_s: float  # one way
     link_bytes_per_s: float  # of one of the links that leave it, when it works
 
     def apart(self, stride: int) -> Cut:
         """The same for every `stride`-th endpoint: the others are of groups that send at the same time.
 
-        >>> leaf = Cut(name="leaf", num_below=32, bytes_per_s=16 * 50e9, link_bytes_per_s=50e9)
+        >>> leaf = Cut(name="leaf", num_below=32, num_full=32, bytes_per_s=16 * 50e9, link_bytes_per_s=50e9)
         >>> few = leaf.apart(8)
-        >>> few.num_below, few.bytes_per_s
-        (4, 100000000000.0)
+        >>> few.num_below, few.num_full, few.bytes_per_s
+        (4, 4, 100000000000.0)
         """
         members = max(1, self.num_below // max(1, stride))
         return msgspec.structs.replace(
-            self, num_below=members, bytes_per_s=self.bytes_per_s * members / self.num_below
+            self,
+            num_below=members,
+            num_full=max(1, self.num_full // max(1, stride)),
+            bytes_per_s=self.bytes_per_s * members / self.num_below,
         )
 
     def around(self, num_domain: int) -> Cut:
@@ -47,7 +51,10 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         if self.num_below >= num_domain:
             return self
         return msgspec.structs.replace(
-            self, num_below=num_domain, bytes_per_s=self.bytes_per_s * num_domain / self.num_below
+            self,
+            num_below=num_domain,
+            num_full=max(num_domain, self.num_full),
+            bytes_per_s=self.bytes_per_s * num_domain / self.num_below,
         )
 
 
@@ -57,7 +64,7 @@ def cuts(fabric: Fabric) -> tuple[Cut, ...]:
     for name, part in _parts(fabric):
         for cut in _narrowest(fabric, name, part):
             whole = cut.around(fabric.num_hosts // fabric.num_domains) if fabric.scale_up_start >= 0 else cut
-            if whole not in found and whole.num_below < fabric.num_hosts:
+            if whole not in found and whole.num_full < fabric.num_hosts:
                 found.append(whole)
     return tuple(sorted(found, key=lambda cut: cut.num_below))
 
@@ -170,6 +177,7 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
         yield Cut(
             name=name,
             num_below=int(members[index]),
+            num_full=int(members.max()),
             bytes_per_s=float(width[index]),
             link_bytes_per_s=fastest,
         )

@@ -30,4 +30,4 @@ def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     shape = FoldedClos(
         num_hosts=num_chips, children=tuple(children), parents=(1,) * levels, cables=(1,) * levels
     )
-    return folded_clos(f"tree of {levels} tiers", "tree", shape, wire)
+    return folded_clos(f"tree of {levels} tier{'s' if levels > 1 else ''}", "tree", shape, wire)

@@ -11,8 +11,8 @@ from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import CatalogError
-from datahall.fabric.collectives.testbed import chip_named
 from datahall.inference.engine.engine import Engine, engine
+from datahall.validation.collectives.testbed import chip_named
 from datahall.validation.measurement import RowError
 from datahall.workload.precision import Precision
 

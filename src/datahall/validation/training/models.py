@@ -9,7 +9,7 @@ import msgspec
 from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Layer, Model
-from datahall.fabric.collectives.testbed import chip_named
+from datahall.validation.collectives.testbed import chip_named
 from datahall.validation.measurement import Row, RowError
 
 # names that sources print, as the catalogue spells them; the first that is found

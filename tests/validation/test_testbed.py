@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datahall.errors import UnsupportedError
-from datahall.fabric.collectives.testbed import chip_named, network_rate, read_testbed
+from datahall.validation.collectives.testbed import chip_named, network_rate, read_testbed
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.fabric.collectives.choice import choose_collective, collective_times
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time
-from datahall.fabric.collectives.health import below_half_rate, has_cliff, said_unhealthy
 from datahall.fabric.collectives.rails import doubling_time, ring_time
-from datahall.fabric.collectives.testbed import Rig, read_testbed
-from datahall.validation.collective_run import TORUS_HOP_S
+from datahall.validation.collectives.health import below_half_rate, has_cliff, said_unhealthy
+from datahall.validation.collectives.run import TORUS_HOP_S
+from datahall.validation.collectives.testbed import Rig, read_testbed
 from datahall.validation.ledger import shipped_files
 
 GIB = 2.0**30

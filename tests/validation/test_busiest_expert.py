@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datahall.silicon.routing import busiest
+from datahall.validation.busiest_expert import busiest
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.health import below_half_rate, has_cliff, said_unhealthy
-from datahall.validation.collective_run import Known, read_run
+from datahall.validation.collectives.health import below_half_rate, has_cliff, said_unhealthy
+from datahall.validation.collectives.run import Known, read_run
 from datahall.validation.measurement import Format, Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
 

@@ -18,7 +18,7 @@ from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time
 from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
-from datahall.fabric.collectives.testbed import Rig, chip_named, network_rate, read_testbed
+from datahall.validation.collectives.testbed import Rig, chip_named, network_rate, read_testbed
 from datahall.validation.measurement import Row, RowError
 
 NAMES: dict[str, Collective] = {

@@ -1,0 +1,200 @@
+"""The time of one collective on one machine, whatever joins its chips: what runs, why so long, what binds.
+
+On switches it is what NCCL runs; on a torus it is buckets along the axes.  Either takes at least what the narrowest
+place needs for the bytes that must cross it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isclose
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from datahall.breakdown import Breakdown, given, maximum, product, quotient
+from datahall.cluster.cluster import Cluster
+from datahall.cluster.groups import machine_times
+from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.torus import group_axes
+from datahall.fabric.collectives.choice import (
+    Candidate,
+    Choice,
+    band_name,
+    choose_collective,
+    collective_times,
+)
+from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.crossing import crossed, crossing_share
+from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
+from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
+from datahall.fabric.topology.cuts import Cut
+
+SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
+MOSTLY = 0.5  # of the time
+TORUS_BAND = "two published figures of a TPU v5e"
+BAND = "eight of ten public runs of such a machine fell in it"
+NCCL_NAMES = {"ring": "ring", "tree": "tree", "nvls": "NVLS", "nvls-tree": "NVLS tree", "pat": "PAT"}
+
+
+class Bound(NamedTuple):
+    """What a time is made of most: waiting, one of the links, or a narrow place of the fabric."""
+
+    kind: Literal["latency", "scale-up", "NIC", "links", "cut"]
+    cut: Cut | None = None
+
+
+class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
+    """One collective on one machine."""
+
+    choice: Choice
+    figure: Breakdown
+    bound: Bound
+    num_steps: float
+    band: tuple[float, float]  # measured over predicted at P10 and P90
+
+
+class Curve(NamedTuple):
+    """Times [s] over sizes [B]."""
+
+    name: str
+    size_bytes: tuple[float, ...]
+    time_s: tuple[float, ...]
+
+
+def time_collective(
+    cluster: Cluster, collective: Collective, size_bytes: float, *, only: Iterable[str] = ()
+) -> CollectiveTime:
+    """The answer for one size among all chips of a machine; `only` limits NCCL to some of its algorithms."""
+    if cluster.system.torus:
+        return _on_torus(cluster, collective, size_bytes)
+    system, ranks = cluster.system, cluster.num_chips
+    found = choose_collective(system, collective, size_bytes, ranks, only=only)
+    told = closed_form(
+        Ask(system, cluster.wires, collective, found.size_bytes, ranks), found.algorithm, found.protocol
+    )
+    band = library().bands[band_name(system, ranks)]
+    return CollectiveTime(
+        choice=found,
+        figure=_figure(cluster, found, told).with_band(*band, BAND).with_note(basis=found.level),
+        bound=_bound(cluster, found, told),
+        num_steps=nccl.num_steps(system, collective, found.algorithm, ranks),
+        band=band,
+    )
+
+
+def refuse_on_torus(cluster: Cluster, names: Iterable[str]) -> None:
+    """Inputs that speak of NCCL say nothing of a torus."""
+    for name in names:
+        if cluster.system.torus:
+            raise ScenarioError(
+                f"NCCL does not run on a torus, so {option(name)} says nothing",
+                field=name,
+                hint=f"leave {option(name)} out",
+            )
+
+
+def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> CollectiveTime:
+    system, ranks, link = cluster.system, cluster.num_chips, cluster.system.torus_link
+    assert cluster.design is not None
+    assert link is not None
+    check_on_torus(collective, cluster.design.topology)
+    axes, _, _ = group_axes(system.torus, ranks, 1)
+    told = torus_form(
+        collective, size_bytes, axes, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
+    )
+    time, waiting = (
+        float(machine_times(system, collective, np.array([size]), ranks)[0]) for size in (size_bytes, 0.0)
+    )
+    low, high = band = library().bands["torus"]
+    algorithm = "direct" if collective in {"all-to-all", "send-recv"} else "bucket"
+    found = Choice(
+        collective=collective,
+        size_bytes=size_bytes,
+        num_ranks=ranks,
+        algorithm=algorithm,
+        protocol="",
+        time_s=time,
+        latency_s=waiting,
+        low_s=time * low,
+        high_s=time * high,
+        level="datasheet only",
+        candidates=(Candidate(algorithm, "", time, time),),
+        crossovers=(),
+    )
+    return CollectiveTime(
+        choice=found,
+        figure=_figure(cluster, found, told).with_band(*band, TORUS_BAND).with_note(basis="datasheet only"),
+        bound=_bound(cluster, found, told, links=True),
+        num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
+        band=band,
+    )
+
+
+def _figure(cluster: Cluster, found: Choice, told: Told) -> Breakdown:
+    """The closed form, or the narrow place where that takes longer."""
+    name = f"{found.collective} of {found.num_ranks:,} ranks"
+    crossings = [
+        _crossing(cluster.wires, found, cut)
+        for cut in crossed(cluster.system, found.num_ranks)
+        if crossing_share(found.collective, found.num_ranks, cut)
+    ]
+    return maximum(name, [told.figure, *crossings]) if crossings else told.figure.named(name)
+
+
+def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
+    share = crossing_share(found.collective, found.num_ranks, cut)
+    passes = given("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
+    leaving = product(
+        f"bytes that leave a {cut.name}", [given("array", found.size_bytes, "bytes"), passes], "bytes"
+    )
+    speed = cut.link_bytes_per_s
+    same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
+    link = next(same, given("a link out of it", speed, "bytes_per_s"))
+    count = given("links out of it", cut.bytes_per_s / speed, "count", note=f"for {cut.num_below:,} chips")
+    return quotient(
+        f"out of a {cut.name}",
+        leaving,
+        product(f"way out of a {cut.name}", [count, link], "bytes_per_s"),
+        "s",
+    )
+
+
+def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) -> Bound:
+    narrowest = max(
+        crossed(cluster.system, found.num_ranks),
+        key=lambda cut: crossing_share(found.collective, found.num_ranks, cut) / cut.bytes_per_s,
+        default=None,
+    )
+    if narrowest is not None and found.time_s > told.figure.value * (1.0 + 1e-9):
+        return Bound("cut", narrowest)
+    if found.latency_s >= MOSTLY * found.time_s:
+        return Bound("latency")
+    if links:
+        return Bound("links")
+    return Bound("NIC" if told.across_s > told.inside_s else "scale-up")
+
+
+def curves(cluster: Cluster, found: Choice) -> tuple[Curve, ...]:
+    """Times over sizes: as it runs, and with each algorithm alone."""
+    sizes = np.geomspace(SMALLEST_BYTES, LARGEST_BYTES, POINTS)
+    columns = tuple(sizes.tolist())
+    times = machine_times(cluster.system, found.collective, sizes, found.num_ranks)
+    if cluster.system.torus:
+        return (Curve(found.algorithm, columns, tuple(times.tolist())),)
+    drawn = [Curve("as NCCL chooses", columns, tuple(times.tolist()))]
+    for name in dict.fromkeys(one.algorithm for one in found.candidates):
+        alone, _ = collective_times(cluster.system, found.collective, sizes, found.num_ranks, only=(name,))
+        drawn.append(Curve(name, columns, tuple(alone.tolist())))
+    return tuple(drawn)
+
+
+def same_array(cluster: Cluster, size_bytes: float) -> dict[Collective, float]:
+    """Times [s] of every collective of a torus for an array of one size."""
+    return {
+        kind: float(machine_times(cluster.system, kind, np.array([size_bytes]), cluster.num_chips)[0])
+        for kind in ON_A_TORUS
+    }

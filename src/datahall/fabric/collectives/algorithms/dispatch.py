@@ -1,0 +1,82 @@
+"""What is exchanged: an array of some size, or the tokens that an MoE layer hands to its experts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
+from datahall.scenario.fabric import CollectiveCall
+from datahall.scenario.words import Collective
+from datahall.workload.precision import bytes_per_value
+
+BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
+
+
+class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What an MoE layer hands over: tokens to top_k experts each, one expert a device."""
+
+    num_experts: int
+    num_tokens: int
+    top_k: int
+    hidden: int
+    precision: str
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes that one device sends to the others."""
+        width = bytes_per_value(self.precision)
+        return float(dispatch_bytes(self.num_tokens, self.top_k, self.hidden, self.num_experts, width))
+
+    @property
+    def array_bytes(self) -> float:
+        """What one device holds for all others and itself, the size that nccl-tests means."""
+        return self.sent_bytes * self.num_experts / (self.num_experts - 1)
+
+
+def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0) -> Dispatch | None:
+    """The MoE layer that sizes an all-to-all, or None where no experts are given; one expert a chip."""
+    if call.experts is None:
+        return None
+    if collective != "all-to-all":
+        raise ScenarioError(
+            f"{option('experts')} sizes an all-to-all, not {collective}",
+            field="experts",
+            hint=f"give a {option('size')} instead",
+        )
+    numbers = {"tokens": call.tokens, "topk": call.topk, "hidden": call.hidden}
+    missing = [name for name, value in numbers.items() if value is None]
+    if missing or call.tokens is None or call.topk is None or call.hidden is None:
+        raise ScenarioError(
+            f"{', '.join(map(option, missing))} {'is' if len(missing) == 1 else 'are'} missing",
+            field=missing[0],
+            hint=f"e.g. {option('tokens', '2^20')} {option('topk', 2)} {option('hidden', 4096)}",
+        )
+    if call.topk > call.experts:
+        raise ScenarioError(
+            f"{option('topk', call.topk)} of {call.experts} experts", field="topk", hint="at most all of them"
+        )
+    if num_chips not in (0, call.experts):
+        raise ScenarioError(
+            f"{call.experts} experts on {num_chips} chips",
+            field="chips",
+            hint=f"one expert a chip: {option('chips', call.experts)}",
+        )
+    return Dispatch(
+        num_experts=call.experts,
+        num_tokens=call.tokens,
+        top_k=call.topk,
+        hidden=call.hidden,
+        precision=call.precision,
+    )
+
+
+def array_bytes(call: CollectiveCall, collective: Collective, moe: Dispatch | None) -> float:
+    """The size of the whole array [B], as in nccl-tests."""
+    if collective == "barrier":
+        return BARRIER_BYTES
+    if moe is not None:
+        return moe.array_bytes
+    if call.size_bytes is None:
+        raise ScenarioError("how large is the array?", field="size", hint=f"e.g. {option('size', '1GB')}")
+    return call.size_bytes

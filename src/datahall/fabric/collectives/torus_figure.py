@@ -1,0 +1,77 @@
+"""The time of one collective on a torus or mesh as a chain: hops, links of all axes, or the bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datahall.breakdown import Breakdown, assumed, given, maximum, product, quotient, total
+from datahall.errors import UnsupportedError, option
+from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.figure import Told
+
+ON_A_TORUS: tuple[Collective, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-recv")
+SPAN = 8.0  # half of a ring's chips send half of their array over two links: S · X / 8
+
+
+def check_on_torus(collective: Collective, topology: str) -> None:
+    """Raise where no published algorithm says how a torus does it."""
+    if collective not in ON_A_TORUS:
+        raise UnsupportedError(
+            f"{collective} on a {topology} is not modelled",
+            field="collective",
+            hint=f"one of {', '.join(ON_A_TORUS)}, or {option('on', 'fat-tree')}",
+        )
+
+
+def torus_form(
+    collective: Collective,
+    size_bytes: float,
+    axes: Sequence[int],
+    *,
+    link: Breakdown,
+    hop_s: float,
+    wrapped: bool = True,
+) -> Told:
+    """The chain of `torus.torus_times` for a whole slice; `link` is one way of one link."""
+    lengths = [length for length in axes if length > 1]
+    size = given("array", size_bytes, "bytes")
+    hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
+    if collective == "send-recv":
+        transfer = quotient("transfer", size, link, "s")
+        return Told(total("closed form", [hop, transfer]), transfer.value)
+    if collective == "all-to-all":
+        return _bisected(size, lengths, link, hop, wrapped=wrapped)
+    gather = _bucket(size, lengths, link, hop, wrapped=wrapped)
+    if collective == "all-reduce":
+        phases = given("phases", 2, "count", note="reduce-scatter, then all-gather")
+        figure = product("closed form", [phases, gather.figure], "s")
+        return Told(figure, 2.0 * gather.inside_s)
+    return gather._replace(figure=gather.figure.named("closed form"))
+
+
+def _bucket(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
+    """Buckets pass along every axis both ways; the end chips of a line have one link only."""
+    hops = sum(length // 2 if wrapped else length - 1 for length in axes)
+    share = 1.0 if wrapped else max((length - 1) / length for length in axes)
+    sent = (
+        size
+        if share == 1.0
+        else product("bytes", [size, given("share", share, "ratio", note="(X − 1)/X")], "bytes")
+    )
+    busy = given("links of a chip in use", (2 if wrapped else 1) * len(axes), "count", note="of all axes")
+    latency = product("latency", [given("hops", hops, "count"), hop], "s")
+    transfer = quotient("transfer", sent, product("links of all axes", [busy, link], "bytes_per_s"), "s")
+    return Told(maximum("all-gather", [latency, transfer]), transfer.value)
+
+
+def _bisected(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
+    """Half of everything crosses the middle of the longest axis."""
+    hops = given("hops", sum(length // 2 for length in axes), "count")
+    part = max(axes) / (SPAN if wrapped else SPAN / 2.0)
+    crossing = product(
+        "bytes over a link of the bisection",
+        [size, given("share of the array", part, "ratio", note="longest axis / 8, on a line / 4")],
+        "bytes",
+    )
+    transfer = quotient("over the bisection", crossing, link, "s")
+    return Told(total("closed form", [product("latency", [hops, hop], "s"), transfer]), transfer.value)

@@ -1,0 +1,144 @@
+"""Jobs, background, failures and stalls on one fabric, and what a simulation makes of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import cast
+
+import msgspec
+
+from datahall.errors import ScenarioError, option
+from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.congestion import Transport, pause_storm
+from datahall.fabric.flows.failures import failed, outage_of
+from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
+from datahall.fabric.flows.sections import Stall, burst_of, changes_of, is_lasting, job_of, stall_of
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
+from datahall.fabric.flows.symmetry import simulate_folded
+from datahall.fabric.topology.graph import Fabric
+from datahall.scenario.fabric import Background, FabricDesign, FabricJob, Network
+from datahall.scenario.fabric import Stall as StallSection
+from datahall.scenario.failure import Failure
+from datahall.scenario.scenario import Attempts, Scenario
+from datahall.scenario.words import Policy, TransportKind
+
+MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
+GRAIN = 0.01
+
+
+class FlowScenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a run needs."""
+
+    net: Net
+    jobs: tuple[Job, ...]
+    asks: tuple[Ask, ...]
+    bursts: tuple[Burst, ...] = ()
+    changes: Changes = NO_CHANGES
+    stalls: tuple[Stall, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that was simulated at one level."""
+
+    scenario: FlowScenario
+    level: Level
+    traffic: Traffic
+    run: Run
+    grain_fraction: float = 0.0  # how far apart ends may lie that were taken together
+
+
+def flow_scenario(scenario: Scenario) -> FlowScenario:
+    """What a question means on its fabric; all its problems are raised together, each with its place."""
+    tries = Attempts(scenario)
+    if not scenario.all(FabricJob) and not scenario.all(Background):
+        error = ScenarioError(
+            "nothing is sent",
+            where=scenario.path,
+            field="job",
+            hint=f"add a {option('job', 'collective=all-reduce,size=64MB')} or a {option('background')}",
+        )
+        tries.errors.append(error)
+    transport = tries.make(lambda: _transport(scenario.one(Network)), field="loss")
+    fabric = tries.make(lambda: fabric_of(scenario.one(FabricDesign), scenario.catalog), field="on")
+    if fabric is None or transport is None:
+        tries.finish()
+    assert fabric is not None
+    assert transport is not None
+    wired, changes = _failing(tries, scenario.all(Failure), fabric)
+    seed = scenario.root.seed
+    jobs = [
+        tries.make(partial(job_of, one, index, wired), index=index, section="job")
+        for index, one in enumerate(scenario.all(FabricJob))
+    ]
+    bursts = [
+        tries.make(partial(burst_of, one, index, wired, seed), index=index, section="background")
+        for index, one in enumerate(scenario.all(Background))
+    ]
+    stalls = [
+        tries.make(partial(stall_of, one, wired), index=index, section="stall")
+        for index, one in enumerate(scenario.all(StallSection))
+    ]
+    tries.finish()
+    network = scenario.one(Network)
+    return FlowScenario(
+        net=Net(
+            fabric=wired,
+            routing=Routing(cast(Policy, network.routing), network.paths),
+            transport=transport,
+            seed=seed,
+        ),
+        jobs=tuple(made[0] for made in jobs if made is not None),
+        asks=tuple(made[1] for made in jobs if made is not None),
+        bursts=tuple(burst for burst in bursts if burst is not None),
+        changes=changes,
+        stalls=tuple(stall for stall in stalls if stall is not None),
+    )
+
+
+def _failing(tries: Attempts, failures: tuple[Failure, ...], fabric: Fabric) -> tuple[Fabric, Changes]:
+    """The fabric without what is out from the beginning, and what changes later."""
+    changes = [NO_CHANGES]
+    wired = fabric
+    for index, failure in enumerate(failures):
+        if is_lasting(failure):
+            after = tries.make(partial(_without, wired, failure), index=index, section="failure")
+            wired = wired if after is None else after
+        else:
+            found = tries.make(partial(changes_of, failure, fabric), index=index, section="failure")
+            changes += [] if found is None else [found]
+    return wired, merged(*changes)
+
+
+def _without(fabric: Fabric, failure: Failure) -> Fabric:
+    return failed(fabric, outage_of(failure))
+
+
+def _transport(network: Network) -> Transport:
+    return Transport(
+        kind=cast(TransportKind, network.transport),
+        virtual_lanes=network.lanes,
+        loss_fraction=network.loss_fraction,
+        selective_repeat=network.selective_repeat,
+        watchdog_s=network.watchdog_s,
+    )
+
+
+def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcome:
+    """Run a scenario, folding alike flows at the symmetric level where nothing forbids it."""
+    flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level)
+    capacity = scenario.net.fabric.link_bytes_per_s
+    changes = scenario.changes
+    for stall in scenario.stalls:
+        storm = pause_storm(
+            flows.flows.paths, stall.link, capacity, at_s=stall.start_s, until_s=stall.end_s,
+            watchdog_s=scenario.net.transport.watchdog_s,
+        )  # fmt: skip
+        changes = merged(changes, storm)
+    grain = GRAIN if flows.flows.num_flows > MANY_FLOWS else 0.0
+    if level == "symmetric" and not flows.head_of_line:
+        run = simulate_folded(flows.flows, capacity, changes=changes, grain_fraction=grain)
+    else:
+        run = simulate(
+            flows.flows, capacity, changes=changes, grain_fraction=grain, head_of_line=flows.head_of_line
+        )
+    return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)

@@ -1,0 +1,141 @@
+"""From what somebody asks to what is simulated: jobs, background, changes of links and stalls of a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from datahall.errors import ScenarioError
+from datahall.events import stream
+from datahall.fabric.collectives.algorithms.steps import algorithms, phases
+from datahall.fabric.flows.failures import links_of, outage_of
+from datahall.fabric.flows.jobs import Ask, Burst, Job
+from datahall.fabric.flows.simulate import Changes, merged
+from datahall.fabric.routing.ecmp import permutation
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.scenario.fabric import Background, FabricJob
+from datahall.scenario.fabric import Stall as StallSection
+from datahall.scenario.failure import Failure
+
+MOST_BACKGROUND = 2_000_000
+
+
+class Stall(msgspec.Struct, frozen=True):
+    """A chip that stops draining its port, from start_s to end_s."""
+
+    link: int
+    start_s: float
+    end_s: float
+
+
+def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
+    """A collective on some endpoints, and what the closed form needs to know of it."""
+    hosts = endpoints(asked.ranks, fabric, "ranks")
+    known = algorithms(asked.collective)
+    algorithm = asked.algorithm or (known[0] if known else "")
+    inside = int(np.bincount(fabric.domain[hosts]).max()) if hosts.size else 1
+    try:
+        steps = phases(asked.collective, algorithm, hosts.size, asked.size_bytes, inside)
+    except ScenarioError as error:
+        error.field = "algorithm" if known else "collective"
+        raise
+    job = Job(
+        name=asked.name or f"{asked.collective} {index}",
+        hosts=hosts,
+        phases=steps,
+        start_s=asked.start_s,
+        repeat=asked.repeat,
+        pause_s=asked.pause_s,
+        message_s=asked.overhead_s,
+    )
+    ask = Ask(
+        collective=asked.collective, algorithm=algorithm, size_bytes=asked.size_bytes, num_in_domain=inside
+    )
+    return job, ask
+
+
+def endpoints(numbers: Sequence[int], fabric: Fabric, key: str) -> Ints:
+    """Endpoints as a column; none are all of them."""
+    if not numbers:
+        return np.arange(fabric.num_hosts, dtype=np.int32)
+    column = np.array(numbers, np.int64)
+    outside = column[column >= fabric.num_hosts]
+    if outside.size:
+        raise ScenarioError(
+            f"{key}: endpoint {outside[0]} is not there",
+            field=key,
+            hint=f"the fabric has 0 to {fabric.num_hosts - 1:,}",
+        )
+    return column.astype(np.int32)
+
+
+def burst_of(asked: Background, index: int, fabric: Fabric, seed: int) -> Burst:
+    """Flows that nobody waits for, drawn with the scenario's seed."""
+    hosts = endpoints(asked.hosts, fabric, "hosts")
+    if hosts.size < 2:
+        raise ScenarioError(
+            "background needs two endpoints or more", field="hosts", hint="leave hosts out for all"
+        )
+    source, target, start_s = _pattern(asked, hosts, stream(seed, "background", index), fabric)
+    return Burst(
+        name=asked.name or f"{asked.pattern} {index}",
+        source=source,
+        target=target,
+        num_bytes=np.full(source.size, asked.size_bytes),
+        start_s=asked.start_s + start_s,
+    )
+
+
+def _pattern(
+    asked: Background, hosts: Ints, rng: np.random.Generator, fabric: Fabric
+) -> tuple[Ints, Ints, Floats]:
+    if asked.pattern == "permutation":
+        source, target = permutation(hosts.size, rng)
+        return hosts[source], hosts[target], np.zeros(source.size)
+    if asked.pattern == "incast":
+        victim = int(hosts[0])
+        if asked.target is not None:
+            victim = int(endpoints((asked.target,), fabric, "target")[0])
+        source = hosts[hosts != victim]
+        return source, np.full(source.size, victim, np.int32), np.zeros(source.size)
+    # Poisson arrivals that offer `load` of every endpoint's line rate
+    line = float(fabric.link_bytes_per_s[: fabric.num_hosts].max())
+    expected = asked.load_fraction * line * hosts.size * asked.until_s / asked.size_bytes
+    if expected > MOST_BACKGROUND:
+        raise ScenarioError(
+            f"about {expected:,.0f} background flows",
+            field="size",
+            hint=f"at most {MOST_BACKGROUND:,}: larger ones",
+        )
+    count = int(rng.poisson(expected))
+    first = rng.integers(0, hosts.size, count)
+    second = (first + rng.integers(1, hosts.size, count)) % hosts.size
+    return hosts[first], hosts[second], np.sort(rng.random(count)) * asked.until_s
+
+
+def is_lasting(failure: Failure) -> bool:
+    """Whether it is there from the beginning and never repaired: routes are found around it."""
+    return failure.start_s == 0.0 and failure.duration_s is None
+
+
+def changes_of(failure: Failure, fabric: Fabric) -> Changes:
+    """What a failure makes of links while flows are under way, and the repair."""
+    hit = np.flatnonzero(links_of(fabric, outage_of(failure))).astype(np.int32)
+    before = fabric.link_bytes_per_s[hit]
+    out = Changes(np.full(hit.size, failure.start_s), hit, before * failure.left_fraction)
+    if failure.duration_s is None:
+        return out
+    return merged(out, Changes(np.full(hit.size, failure.start_s + failure.duration_s), hit, before))
+
+
+def stall_of(asked: StallSection, fabric: Fabric) -> Stall:
+    """The port that a chip stops draining."""
+    if asked.chip >= fabric.num_hosts:
+        raise ScenarioError(
+            f"chip {asked.chip} is not there", field="chip", hint=f"0 to {fabric.num_hosts - 1:,}"
+        )
+    into = np.flatnonzero(fabric.link_target == asked.chip)
+    end_s = np.inf if asked.duration_s is None else asked.start_s + asked.duration_s
+    return Stall(int(into[0]), asked.start_s, end_s)

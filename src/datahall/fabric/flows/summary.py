@@ -1,0 +1,325 @@
+"""What a fabric simulation found, as rows: jobs, links, steps, the last flow, rates over time and a trace."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from datahall.events import new_trace, perfetto
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
+from datahall.fabric.flows.congestion import buffer_cycle
+from datahall.fabric.flows.outcome import FlowScenario, Outcome
+from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Floats
+
+NUM_TIMES = 200  # points of the rate over time
+LABEL = 1_000_000  # more than the phases of any job
+
+
+class JobRow(NamedTuple):
+    """A job or a burst of background."""
+
+    name: str
+    num_flows: int
+    start_s: float
+    time_s: float | None  # None: it never ends
+    bus_bytes_per_s: float | None
+    mean_fraction: float
+    slowest_fraction: float
+
+
+class LinkRow(NamedTuple):
+    """A link and what it carried."""
+
+    name: str
+    num_bytes: float
+    load_fraction: float
+    peak_fraction: float | None
+    bytes_per_s: float
+
+
+class StepRow(NamedTuple):
+    """A step of a job."""
+
+    job: str
+    step: str
+    num_flows: int
+    start_s: float | None
+    end_s: float | None
+
+
+class LastFlow(NamedTuple):
+    """The flow that ended last."""
+
+    source: int
+    target: int
+    job: str
+    ready_s: float
+    delay_s: float
+    end_s: float
+    num_bytes: float
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ended at all."""
+        return bool(np.isfinite(self.end_s))
+
+    @property
+    def mean_bytes_per_s(self) -> float:
+        """Bytes over the time from its first to its last."""
+        moving = self.end_s - self.ready_s - self.delay_s
+        return self.num_bytes / moving if moving > 0 else np.inf
+
+
+class RateCurve(NamedTuple):
+    """Bytes per second that all flows of a job move, over time."""
+
+    name: str
+    time_s: tuple[float, ...]
+    bytes_per_s: tuple[float, ...]
+
+
+class Sent:
+    """Flows that carry something: the rate of each from first byte to last, and as a share of what its ports
+    allow.
+
+    Ports allow a flow its part of the first and the last link among the flows of its own step; what is
+    missing from 100 % is lost inside the fabric or to others.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        flows, run = outcome.traffic.flows, outcome.run
+        assert flows.delay_s is not None
+        assert flows.label is not None
+        self.real = np.flatnonzero((outcome.traffic.source >= 0) & (np.diff(flows.paths.offsets) > 0))
+        self.label = flows.label[self.real]
+        self.begin_s: Floats = run.ready_s[self.real] + flows.delay_s[self.real]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = flows.num_bytes[self.real] / (run.end_s[self.real] - self.begin_s)
+        self.rate: Floats = np.where(np.isfinite(rate), rate, 0.0)
+        self.fraction: Floats = np.minimum(1.0, self.rate / self._allowed(outcome))
+
+    @property
+    def num_flows(self) -> int:
+        return int(self.real.size)
+
+    @property
+    def mean_fraction(self) -> float:
+        return mean(self.fraction)
+
+    @property
+    def slowest_fraction(self) -> float:
+        return least(self.fraction)
+
+    @property
+    def mean_bytes_per_s(self) -> float:
+        return mean(self.rate)
+
+    @property
+    def slowest_bytes_per_s(self) -> float:
+        return least(self.rate)
+
+    def _allowed(self, outcome: Outcome) -> Floats:
+        traffic, fabric = outcome.traffic, outcome.scenario.net.fabric
+        paths = traffic.flows.paths
+        owner, share = paths.owners(), traffic.flows.share_fraction
+        port = fabric.link_source[paths.links] == traffic.source[owner]
+        port |= fabric.link_target[paths.links] == traffic.target[owner]
+        owner, link = owner[port], paths.links[port].astype(np.int64)
+        part = np.ones(link.size) if share is None else share[port]
+        assert traffic.flows.label is not None
+        step = traffic.flows.label.astype(np.int64) * LABEL + traffic.phase
+        _, which = np.unique(step[owner] * fabric.num_links + link, return_inverse=True)
+        together = np.bincount(which, part)[which] / _turns(outcome)[owner]
+        allowed = np.full(traffic.source.size, np.inf)
+        np.minimum.at(allowed, owner, fabric.link_bytes_per_s[link] / np.maximum(part, together))
+        return allowed[self.real]
+
+
+def _turns(outcome: Outcome) -> Floats:
+    """How many flows of each flow's step between the same two ends come one after the other."""
+    scenario, traffic = outcome.scenario, outcome.traffic
+    turns = np.ones(traffic.source.size)
+    for index in range(len(traffic.names)):
+        mine = traffic.flows.label == index
+        if index >= len(scenario.jobs):
+            burst = scenario.bursts[index - len(scenario.jobs)]
+            turns[mine] = np.inf if burst.start_s.size and np.ptp(burst.start_s) > 0 else 1.0
+            continue
+        job = scenario.jobs[index]
+        rounds = np.array([1, *(phase.num_rounds if outcome.level == "full" else 1 for phase in job.phases)])
+        turns[mine] = job.repeat * rounds[traffic.phase[mine] + 1]
+    return turns
+
+
+def mean(values: Floats) -> float:
+    """The mean, 0 of nothing."""
+    return float(values.mean()) if values.size else 0.0
+
+
+def least(values: Floats) -> float:
+    """The least, 0 of nothing."""
+    return float(values.min()) if values.size else 0.0
+
+
+def load(outcome: Outcome) -> Floats:
+    """Bytes over what the link could have carried in the time; 0 where it can carry nothing."""
+    run, capacity = outcome.run, outcome.scenario.net.fabric.link_bytes_per_s
+    ends = run.end_s[np.isfinite(run.end_s)]
+    could = capacity * (float(ends.max()) if ends.size else 0.0)
+    return np.divide(run.link_bytes, could, out=np.zeros_like(could), where=could > 0)
+
+
+def makespan_s(outcome: Outcome) -> float | None:
+    """When the last flow ended; None where one never does."""
+    return _finite(outcome.run.makespan_s)
+
+
+def job_rows(outcome: Outcome, sent: Sent) -> tuple[JobRow, ...]:
+    """Every job and burst."""
+    scenario, label = outcome.scenario, outcome.traffic.flows.label
+    assert label is not None
+    rows = []
+    for index, name in enumerate(outcome.traffic.names):
+        mine = sent.label == index
+        end = outcome.run.end_s[label == index].max(initial=0.0)
+        job = scenario.jobs[index] if index < len(scenario.jobs) else None
+        start = job.start_s if job else float(np.nanmin(outcome.run.ready_s[label == index], initial=end))
+        seconds = float(end) - start if np.isfinite(end) else None
+        rows.append(
+            JobRow(
+                name, int(mine.sum()), start, seconds, _bus(scenario, index, seconds),
+                mean(sent.fraction[mine]), least(sent.fraction[mine]),
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _bus(scenario: FlowScenario, index: int, seconds: float | None) -> float | None:
+    if index >= len(scenario.jobs) or not seconds:
+        return None
+    job, ask = scenario.jobs[index], scenario.asks[index]
+    collective = next(one for one in COLLECTIVES if one == ask.collective)
+    each = (seconds - (job.repeat - 1) * job.pause_s) / job.repeat
+    return float(bus_factor(collective, float(job.hosts.size))) * ask.size_bytes / each
+
+
+def link_rows(outcome: Outcome, most: int) -> tuple[tuple[LinkRow, ...], int]:
+    """The fullest links, and how many are in use."""
+    run, fabric, busy = outcome.run, outcome.scenario.net.fabric, load(outcome)
+    used = np.flatnonzero(run.link_bytes > 0)
+    top = used[np.lexsort((used, -busy[used]))][:most]
+    rows = []
+    for link in top.tolist():
+        capacity, peak = float(fabric.link_bytes_per_s[link]), float(run.link_peak_bytes_per_s[link])
+        rows.append(
+            LinkRow(
+                link_name(fabric, link), float(run.link_bytes[link]), float(busy[link]),
+                peak / capacity if capacity else None, capacity,
+            )
+        )  # fmt: skip
+    return tuple(rows), int(used.size)
+
+
+def fullest(outcome: Outcome) -> LinkRow | None:
+    """The link that was busy for the largest part of the time."""
+    rows, _ = link_rows(outcome, 1)
+    return rows[0] if rows else None
+
+
+def link_name(fabric: Fabric, link: int) -> str:
+    """A link by its two ends, e.g. "chip 3 → tier 1 switch 0"."""
+    return f"{_node(fabric, int(fabric.link_source[link]))} → {_node(fabric, int(fabric.link_target[link]))}"
+
+
+def _node(fabric: Fabric, node: int) -> str:
+    if node < fabric.num_hosts:
+        return f"chip {node}"
+    tier = int(fabric.node_tier[node])
+    first = int(np.argmax(fabric.node_tier == tier))
+    return f"{'domain' if tier == SCALE_UP_TIER else f'tier {tier} switch'} {node - first}"
+
+
+def step_rows(outcome: Outcome, most: int) -> tuple[tuple[StepRow, ...], int]:
+    """The first steps in the order they come, and how many there are."""
+    run, traffic = outcome.run, outcome.traffic
+    label = traffic.flows.label
+    assert label is not None
+    real = np.flatnonzero(traffic.source >= 0)
+    key = label[real].astype(np.int64) * LABEL + traffic.phase[real]
+    kinds, first, which, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    start, end = np.full(kinds.size, np.inf), np.zeros(kinds.size)
+    np.fmin.at(start, which, run.ready_s[real])
+    np.maximum.at(end, which, run.end_s[real])
+    rows = []
+    for step in np.argsort(first, kind="stable")[:most].tolist():
+        job, phase = divmod(int(kinds[step]), LABEL)
+        inside = job < len(outcome.scenario.jobs)
+        name = outcome.scenario.jobs[job].phases[phase].name if inside else "background"
+        rows.append(
+            StepRow(traffic.names[job], name, int(count[step]), _finite(start[step]), _finite(end[step]))
+        )
+    return tuple(rows), int(kinds.size)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def last_flow(outcome: Outcome) -> LastFlow | None:
+    """The flow that ended last; a join, which carries nothing, only ends with it."""
+    flows, traffic, run = outcome.traffic.flows, outcome.traffic, outcome.run
+    real = np.flatnonzero(traffic.source >= 0)
+    if not real.size:
+        return None
+    flow = int(real[run.end_s[real].argmax()])
+    assert flows.label is not None
+    assert flows.delay_s is not None
+    return LastFlow(
+        int(traffic.source[flow]),
+        int(traffic.target[flow]),
+        traffic.names[int(flows.label[flow])],
+        float(run.ready_s[flow]),
+        float(flows.delay_s[flow]),
+        float(run.end_s[flow]),
+        float(flows.num_bytes[flow]),
+    )
+
+
+def num_locked(outcome: Outcome) -> int:
+    """Links that wait for each other in a circle, where one lane can lock up."""
+    net = outcome.scenario.net
+    if not net.transport.head_of_line:
+        return 0
+    return int(buffer_cycle(outcome.traffic.flows.paths, net.fabric.num_links).size)
+
+
+def rate_curves(outcome: Outcome, sent: Sent) -> tuple[RateCurve, ...]:
+    """What each job moves over time."""
+    flows, run = outcome.traffic.flows, outcome.run
+    edges = np.linspace(0.0, run.makespan_s, NUM_TIMES + 1)
+    curves = []
+    for index, name in enumerate(outcome.traffic.names):
+        mine = sent.label == index
+        moved = np.zeros(edges.size)
+        for edge in range(edges.size):
+            passed = (edges[edge] - sent.begin_s[mine]) * sent.rate[mine]
+            moved[edge] = np.clip(passed, 0.0, flows.num_bytes[sent.real][mine]).sum()
+        speed = np.diff(moved) / np.diff(edges)
+        curves.append(RateCurve(name, tuple(edges[:-1].tolist()), tuple(speed.tolist())))
+    return tuple(curves)
+
+
+def trace_of(outcome: Outcome) -> bytes:
+    """The run as a Perfetto trace: a track per sending chip, a slice per flow."""
+    flows, run, traffic = outcome.traffic.flows, outcome.run, outcome.traffic
+    assert flows.label is not None
+    kept = np.flatnonzero((traffic.source >= 0) & np.isfinite(run.end_s) & np.isfinite(run.ready_s))
+    trace = new_trace(kept.size)
+    trace.num_recorded[0] = kept.size
+    rows = trace.kept[: kept.size]
+    rows["time_s"], rows["duration_s"] = run.ready_s[kept], run.end_s[kept] - run.ready_s[kept]
+    rows["kind"], rows["a"], rows["b"] = flows.label[kept], traffic.source[kept], traffic.target[kept]
+    rows["x"] = flows.num_bytes[kept]
+    chips = {int(chip): f"chip {chip}" for chip in np.unique(traffic.source[kept])}
+    return perfetto(trace, dict(enumerate(traffic.names)), chips)
