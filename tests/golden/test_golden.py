@@ -78,8 +78,8 @@ LINES = VERB_LINES | {
 # their numbers are the ledger's business, their shape is ours
 FITTED = {
     "error-overload", "plan-serve", "plan-train", "show-collective", "show-memory", "show-roofline",
-    "show-roofline-explain", "show-roofline-md", "show-techniques", "simulate-fabric", "simulate-serve", "simulate-train",
-    "validate",
+    "show-roofline-explain", "show-roofline-md", "show-techniques", "simulate-fabric", "simulate-serve",
+    "simulate-train", "validate",
 }  # fmt: skip
 
 

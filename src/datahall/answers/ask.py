@@ -39,7 +39,7 @@ def form_of(name: str) -> Form:
 def verb_named(name: str) -> Verb:
     """A verb of the table; an unknown one is an error with the nearest."""
     if name not in BY_NAME:
-        raise UnknownNameError("verb", name, BY_NAME, hint="all of them: datahall --help")
+        raise UnknownNameError("verb", name, BY_NAME, hint="all of them: datahall")
     return BY_NAME[name]
 
 

@@ -19,7 +19,7 @@ REFUSED = (
     ("InferenceX experimental", "the source does not name its hardware"),
     ("SGLang cookbook", "the source states neither how many chips nor how they are split"),
     ("splitwise", "a static batch of an engine of 2023"),
-    ("LLMServingSim", "scored request by request: give the file of requests with --data"),
+    ("LLMServingSim", "scored request by request: give the file of requests itself as data"),
     ("DeepSeek", "a day of production: its traffic is not published"),
     ("InferSim", "the source states neither batch nor lengths"),
     ("LMSYS", "the source does not state the batch"),

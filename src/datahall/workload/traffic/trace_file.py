@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import DocumentError, Problem, ScenarioError
+from datahall.errors import DocumentError, Problem, ScenarioError, option
 from datahall.workload.traffic.requests import Floats, Ints, Requests
 from datahall.workload.traffic.trace_format import TraceFormat, known_columns, recognise
 
@@ -256,7 +256,7 @@ class _Reader:
             self._wrong(
                 int(start[back[0] + 1]),
                 f"earlier than the row before it ({back.size} such rows)",
-                "requests stand in the order of time; --sort orders them",
+                f"requests stand in the order of time; {option('sort')} orders them",
             )
 
     def _keys(self, prompt: Ints) -> list[list[int]]:
