@@ -28,7 +28,13 @@ def wires(system: System) -> Wires:
     level=st.sampled_from((None, "datasheet")),
 )  # fmt: skip
 def test_every_algorithm_is_the_chain_of_its_parts(
-    chip: str, collective: Collective, nodes: int, inside: int, exponent: float, fabric: str, level: str | None
+    chip: str,
+    collective: Collective,
+    nodes: int,
+    inside: int,
+    exponent: float,
+    fabric: str,
+    level: str | None,
 ) -> None:
     system = system_of(chip, num_domain=inside, nic_bytes_per_s=50e9, fabric=fabric, level=level)
     ranks, size = max(2, nodes * inside), 10.0**exponent

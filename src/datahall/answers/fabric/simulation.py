@@ -30,6 +30,11 @@ def simulate_fabric(scenario: Scenario) -> Traced:
     return Traced(_answer(scenario, outcome, other), partial(trace_of, outcome))
 
 
+def prepare(scenario: Scenario) -> None:
+    """Make the fabric, the jobs and what fails, without simulating them."""
+    flow_scenario(scenario)
+
+
 def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> Answer:
     """What happened, in the order a person asks."""
     run, sent, last = outcome.run, Sent(outcome), last_flow(outcome)

@@ -42,6 +42,11 @@ def simulate_train(scenario: Scenario) -> Traced:
     return Traced(_answer(scenario, asked, run), lambda: train_trace(run))
 
 
+def prepare(scenario: Scenario) -> None:
+    """Put job, machine and layout together, without simulating a step."""
+    setup_of(scenario)
+
+
 def train_trace(run: Execution) -> bytes:
     """The slowest replica's step as a Perfetto trace: two tracks a stage, kernels and exchange beside them."""
     return perfetto(timeline(run.slowest, run.stages.work), KIND_NAMES, track_names(run.plan))
