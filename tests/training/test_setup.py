@@ -115,3 +115,12 @@ def test_sizes_that_a_wiring_does_not_go_with_are_passed_over() -> None:
 
     with pytest.raises(ScenarioError, match="not 1"):
         of_any_size(never)
+
+
+def test_a_batch_that_nobody_stated_is_in_no_ones_way() -> None:
+    with pytest.raises(ScenarioError, match="tp 3 does not divide") as caught:
+        setup(chips=48, tp=3)
+    assert caught.value.hint == "nearest for tp: 2 or 4"
+    with pytest.raises(ScenarioError) as caught:
+        setup(chips=48, tp=3, global_batch=16)
+    assert "with a global batch that divides" in caught.value.hint

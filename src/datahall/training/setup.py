@@ -60,7 +60,9 @@ def setup_of(scenario: Scenario) -> Setup:
     layout = layout_of(asked, model, file=file, num_chips=design.chips)
     cluster = machine_of(scenario)(design.chips or layout.num_chips)
     job = job_of(scenario, layout, file)
-    layout.check(model, cluster.num_chips, job.global_batch)
+    # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
+    stated = scenario.given("global_batch") or stated_batch(file, layout)
+    layout.check(model, cluster.num_chips, job.global_batch if stated else 0)
     framework, books = framework_of(scenario)
     found = Setup(
         job=job,
@@ -88,9 +90,7 @@ def _check_order(found: Setup) -> None:
 def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:
     """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
     asked = scenario.one(TrainingJob)
-    stated = 0
-    if file is not None and layout is not None:
-        stated = file.global_batch or file.accumulation * layout.dp * layout.micro_batch
+    stated = stated_batch(file, layout) if layout is not None else 0
     precision = Precision.named(asked.precision or (file.precision if file is not None else "") or "bf16")
     with scenario.at(field="precision"):
         scenario.catalog.chip(scenario.one(FabricDesign).chip or CHIP).peak(precision.compute)
@@ -101,6 +101,13 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
         precision=precision,
         imbalance=asked.imbalance_ratio,
     )
+
+
+def stated_batch(file: LayoutFile | None, layout: Layout) -> int:
+    """The global batch that a layout file states, or 0."""
+    if file is None:
+        return 0
+    return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
 
 
 def usual_batch(layout: Layout | None = None) -> int:

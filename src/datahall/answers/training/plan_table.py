@@ -37,8 +37,8 @@ def best_table(plan: TrainingPlan) -> Table:
         ),
         rows=tuple(row(candidate, why) for candidate, why in ranked),
         marked=0,
-        note=f"of {len(plan.search.space):,} legal layouts {plan.search.num_fitting:,} fit; one row for each cut of "
-        f"the model, the best {simulated} simulated event by event",
+        note=f"of {len(plan.search.space):,} legal layouts {plan.search.num_fitting:,} fit; one row for each way of "
+        f"splitting the model (tp, pp, cp, ep), the best {simulated} simulated event by event",
     )
 
 
@@ -71,7 +71,7 @@ def machine_table(plan: TrainingPlan) -> Table:
             )
             for one in plan.machines
         ),
-        note="in closed form, among the best cuts of the model",
+        note="in closed form, among the best ways of splitting the model",
     )
 
 

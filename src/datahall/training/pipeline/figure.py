@@ -127,7 +127,8 @@ class _Parts:
         return product("messages between stages", [sent, alone, exposed], "s")
 
     def _fit(self, name: str, value: float, unit: str = "fraction") -> Breakdown:
-        return fitted(name, value, unit, self.run.framework.fitted_on, self.run.framework.source)
+        framework = self.run.framework
+        return fitted(name, value, unit, f"runs of {framework.title}", framework.source)
 
     def _bubble(self) -> Breakdown:
         run = self.run

@@ -140,7 +140,7 @@ class _Context:
         )
 
     def _own(self, value: float, name: str) -> Breakdown:
-        return fitted(name, value, "ratio", self.framework.fitted_on, self.framework.source)
+        return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
 
     def _load(self) -> Breakdown:
         if self.job.imbalance is not None:
