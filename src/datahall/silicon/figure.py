@@ -132,6 +132,4 @@ def chip_fact(chip: Chip, key: str, name: str) -> Breakdown:
 
 def _constant(name: str, value: float, unit: str, calibration: Calibration) -> Breakdown:
     constants = calibration.constants
-    return fitted(
-        name, value, unit, constants.fitted_on, constants.source, basis=calibration.level
-    )
+    return fitted(name, value, unit, constants.fitted_on, constants.source, basis=calibration.level)
