@@ -15,7 +15,9 @@ class Root(Section, frozen=True, kw_only=True):
     model: Annotated[
         str,
         Name(
-            "Name of the catalogue, or a config.json in the Hugging Face format.", of="model", example="llama-3.1-8b"
+            "Name of the catalogue, or a config.json in the Hugging Face format.",
+            of="model",
+            example="llama-3.1-8b",
         ),
     ] = ""
     seed: Annotated[int, Count("Seed of every random draw.", least=0)] = 0

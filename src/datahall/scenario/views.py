@@ -120,7 +120,9 @@ class Prefix(Section, frozen=True, kw_only=True):
 class ChipListing(Section, frozen=True, kw_only=True):
     """Which chips of the catalogue, in which order."""
 
-    sort: Annotated[str, Choice(f"Column to sort by: {', '.join(CHIP_ORDERS)}.", options=CHIP_ORDERS, metavar="COLUMN")] = "name"
+    sort: Annotated[
+        str, Choice(f"Column to sort by: {', '.join(CHIP_ORDERS)}.", options=CHIP_ORDERS, metavar="COLUMN")
+    ] = "name"
     vendor: Annotated[str, Text("Only this vendor's.", metavar="NAME")] = ""
     precision: Annotated[
         str, PeakFormat("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
@@ -130,7 +132,9 @@ class ChipListing(Section, frozen=True, kw_only=True):
 class ModelListing(Section, frozen=True, kw_only=True):
     """Which models of the catalogue, in which order."""
 
-    sort: Annotated[str, Choice(f"Column to sort by: {', '.join(MODEL_ORDERS)}.", options=MODEL_ORDERS, metavar="COLUMN")] = "name"
+    sort: Annotated[
+        str, Choice(f"Column to sort by: {', '.join(MODEL_ORDERS)}.", options=MODEL_ORDERS, metavar="COLUMN")
+    ] = "name"
     family: Annotated[str, Text("Only this family.", metavar="NAME")] = ""
 
 
@@ -149,7 +153,8 @@ class Search(Section, frozen=True, kw_only=True):
     """What to look for in the catalogue and among hosted models."""
 
     text: Annotated[
-        tuple[str, ...], Listed("Words that an entry must have.", of=Text(""), metavar="TEXT", example="nvlink")
+        tuple[str, ...],
+        Listed("Words that an entry must have.", of=Text(""), metavar="TEXT", example="nvlink"),
     ] = ()
     hosted: Annotated[str, Text("Only hosted models whose name has it.", metavar="MODEL")] = ""
     first_party: Annotated[bool, Flag("Only models sold by their maker.")] = False
@@ -159,13 +164,20 @@ class Search(Section, frozen=True, kw_only=True):
 class Files(Section, frozen=True, kw_only=True):
     """Files to check, add or score, and the domain to score them in."""
 
-    files: Annotated[tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE", example="my-chip.toml")] = ()
-    file: Annotated[str, Text("A TOML file of catalogue entries.", metavar="FILE", example="my-chip.toml")] = ""
+    files: Annotated[
+        tuple[str, ...], Listed("Files to check.", of=Text(""), metavar="FILE", example="my-chip.toml")
+    ] = ()
+    file: Annotated[
+        str, Text("A TOML file of catalogue entries.", metavar="FILE", example="my-chip.toml")
+    ] = ""
     replace: Annotated[bool, Flag("Overwrite a file of the same name.")] = False
     domain: Annotated[
-        str, Choice(
-            "What was measured: kernels, collectives, training or inference.", options=DOMAINS, example="kernels"
-        )
+        str,
+        Choice(
+            "What was measured: kernels, collectives, training or inference.",
+            options=DOMAINS,
+            example="kernels",
+        ),
     ] = ""
     data: Annotated[
         tuple[str, ...],
