@@ -4,8 +4,9 @@
     python docs/generate.py --check    only name it; exit code 1
     python docs/generate.py KERNELS    also score the kernel tables in that folder, for calibration.md
 
-Three files are written whole (validation.md, nomenclature.md, roofline.svg), and some tables between their
-markers.  In every page, each fence `text output` is filled with what the command or script above it printed:
+Some files are written whole (validation.md, nomenclature.md, reference.md, roofline.svg, __init__.pyi), and some tables
+between their markers.  In every page, each fence `text output` is filled with what the command or script above it
+printed:
 
     sh                       commands, one per line; `exit=N` where they are meant to fail
     python                   all of a page are one script
@@ -33,12 +34,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datahall import show_roofline
 from datahall.answer import Answer
+from datahall.answers.functions import stub
+from datahall.answers.reference import reference
+from datahall.answers.term.term import terms
 from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.chart import HEIGHT, WIDTH, svg
-from datahall.answers.model.roofline import show_roofline
-from datahall.answers.term.term import terms
 from datahall.units import fmt
 from datahall.validation.kernels import SYSTEMS
 from datahall.validation.ledger import DOMAINS, validate
@@ -448,7 +451,7 @@ def nomenclature_page() -> str:
 # Nomenclature
 
 Each term has one meaning here, in the command line, in JSON keys, in Python and in these pages.
-`datahall explain TERM` prints an entry; the terms live in `src/datahall/show/nomenclature.toml`.
+`datahall explain TERM` prints an entry; the terms live in `src/datahall/answers/term/nomenclature.toml`.
 
 Quantities are SI. GB is 10⁹ bytes and GiB is 2³⁰; a lower-case b is a bit and is accepted on input only. FLOP
 counts a multiply and an add as two. Peaks are dense. Link bandwidths are one way. Keys in JSON and names in
@@ -483,7 +486,7 @@ def picture() -> str:
 
 def pages() -> list[Path]:
     """Every page whose commands are run."""
-    written = {DOCS / "validation.md", DOCS / "nomenclature.md"}
+    written = {DOCS / "validation.md", DOCS / "nomenclature.md", DOCS / "reference.md"}
     return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - written)]
 
 
@@ -493,6 +496,8 @@ def generated() -> dict[Path, str]:
     return {
         DOCS / "validation.md": "".join([validation_page(scored("kernels")), *others]),
         DOCS / "nomenclature.md": nomenclature_page(),
+        DOCS / "reference.md": f"{NOTICE}\n\n{reference()}",
+        ROOT / "src/datahall/__init__.pyi": stub(),
         DOCS / "roofline.svg": picture(),
     }
 

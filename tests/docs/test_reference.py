@@ -9,7 +9,6 @@ import datahall as dh
 from datahall import errors
 from datahall.answer import Answer
 from datahall.answers.term.term import terms
-from datahall.answers.validation.scorecard import scorecard_answer
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,7 +65,7 @@ def answers() -> list[Answer]:
         dh.show_model("llama-3.1-8b"),
         dh.show_roofline("h200", model="llama-3.1-8b"),
         dh.show_hierarchy("h200"),
-        scorecard_answer(dh.validate("kernels")),
+        dh.validate("kernels"),
     ]
 
 

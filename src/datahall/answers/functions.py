@@ -1,20 +1,23 @@
-"""The verbs as Python functions, made from the table: real signatures, documented keywords, the same answer."""
+"""The verbs as Python functions, made from the table: real signatures, documented keywords, one answer."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of, scenario_file
 from datahall.answers.reply import answer_of
-from datahall.answers.verbs import Verb, words
+from datahall.answers.verbs import VERBS, Verb, words
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.scenario.field import Field
 from datahall.scenario.kinds import Count, Flag, Listed, Quantity, Raw, Share
 
+WIDTH = 100  # of a line of documentation
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
@@ -121,12 +124,12 @@ def documentation(verb: Verb) -> str:
     """What it answers, and each keyword with its unit."""
     form = form_of(verb.name)
     lines = [f"{verb.about[:1].upper()}{verb.about[1:]}.", ""]
-    lines += [verb.details, ""] if verb.details else []
+    lines += [*textwrap.wrap(verb.details, WIDTH), ""] if verb.details else []
     lines += ["Parameters", "----------"]
     for name, field in form.fields.items():
         default = f" (default {field.shown_default})" if field.shown_default else ""
         lines.append(f"{name} : {hint(field)}")
-        lines.append(f"    {field.kind.help}{default}")
+        lines += [f"    {line}" for line in textwrap.wrap(f"{field.kind.help}{default}", WIDTH)]
     for concept in form.tables:
         lines.append(f"{concept.name} : table, or several")
         lines.append(f"    {(concept.struct().__doc__ or '').strip()}")
@@ -138,3 +141,54 @@ def documentation(verb: Verb) -> str:
         "",
     ]
     return "\n".join([*lines, *(f"    {line}" for line in words(verb))])
+
+
+STUB = '''"""Datahall plans, simulates, runs and audits AI infrastructure: each verb is a function."""
+
+# Written by docs/generate.py from the table of verbs: change that, and run make docs.
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from datahall.answer import Answer as Answer
+from datahall.answers.ask import ask_document
+from datahall.breakdown import Breakdown as Breakdown
+from datahall.catalog import Catalog as Catalog
+from datahall.catalog import load
+from datahall.errors import DatahallError as DatahallError
+
+Tables: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+__version__: str
+__all__: list[str]
+_HOMES: dict[str, str]
+ask = ask_document
+load_catalog = load
+'''
+
+
+def stub() -> str:
+    """What `import datahall` offers, for type checkers and editors: the text of `__init__.pyi`."""
+    return "\n\n".join([STUB.rstrip(), *(_stub_of(verb) for verb in VERBS)]) + "\n"
+
+
+def _literal(value: object) -> str:
+    """A value as source; text in double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return f"[{', '.join(map(_literal, value))}]" if isinstance(value, list) else repr(value)
+
+
+def _stub_of(verb: Verb) -> str:
+    made = signature(verb)
+    lines = [f"def {verb.function}("]
+    starred = False
+    for parameter in made.parameters.values():
+        if parameter.kind is KEYWORD and not starred:
+            starred = True
+            lines.append("    *,")
+        default = "" if parameter.default is inspect.Parameter.empty else f" = {_literal(parameter.default)}"
+        lines.append(f"    {parameter.name}: {parameter.annotation}{default},")
+    about = [f"    {line}".rstrip() for line in documentation(verb).replace("\\", "\\\\").split("\n")]
+    about[0] = f'    """{about[0].strip()}'
+    return "\n".join([*lines, ") -> Answer:", *about, '    """'])

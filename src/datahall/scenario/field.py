@@ -38,7 +38,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown_default(self) -> str:
         """The default as a person would write it; nothing where there is none."""
-        if self.default is None or self.default in ("", (), {}, False):
+        if self.default is None or self.default is False or self.default in ("", (), {}):
             return ""
         written = self.kind.write(self.default)
         return ",".join(map(str, written)) if isinstance(written, list) else str(written)

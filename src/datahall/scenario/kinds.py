@@ -127,7 +127,8 @@ class Quantity(Kind, frozen=True):
         return exact(float(value), self.unit)
 
     def schema(self) -> dict[str, object]:
-        return {"type": "string", "description": f"e.g. {example(self.unit)}"}
+        text: dict[str, object] = {"type": "string", "examples": [example(self.unit).strip('"')]}
+        return {"anyOf": [{"type": "number"}, text]} if "" in SPELLINGS.get(self.unit, ()) else text
 
     def placeholder(self, attribute: str) -> str:
         names = {"s": "TIME", "bytes": "SIZE", "bytes_per_s": "RATE", "ratio": "RATIO", "fraction": "SHARE"}

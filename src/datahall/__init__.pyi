@@ -1,0 +1,1554 @@
+"""Datahall plans, simulates, runs and audits AI infrastructure: each verb is a function."""
+
+# Written by docs/generate.py from the table of verbs: change that, and run make docs.
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from datahall.answer import Answer as Answer
+from datahall.answers.ask import ask_document
+from datahall.breakdown import Breakdown as Breakdown
+from datahall.catalog import Catalog as Catalog
+from datahall.catalog import load
+from datahall.errors import DatahallError as DatahallError
+
+Tables: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+__version__: str
+__all__: list[str]
+_HOMES: dict[str, str]
+ask = ask_document
+load_catalog = load
+
+def plan_serve(
+    model: str,
+    *,
+    seed: str | int = 0,
+    rate: str | float | None = None,
+    users: str | int | None = None,
+    traffic: str = "",
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    burstiness: str | float | None = None,
+    turns: str | float | None = None,
+    think: str | float | None = None,
+    system: str | int | None = None,
+    ttft: str | float = "1s",
+    tpot: str | float = "50ms",
+    percentile: str | float = 95,
+    chips: str | Sequence[str] | None = None,
+    precision: str | Sequence[str] = ["bf16", "fp8"],
+    headroom: str | float = "10%",
+    tp: str | int | None = None,
+    engine: str = "vllm",
+    draft: str = "",
+    num_draft: str | int = 3,
+    acceptance: str | float = "50%",
+    adapters: str | int | None = None,
+    adapter_rank: str | int = 16,
+    resident_adapters: str | int | None = None,
+    adapter_zipf: str | float = "1",
+    attention_adapters: bool = False,
+    max_context: str | int | None = None,
+    batching: str | None = None,
+    token_budget: str | int | None = None,
+    max_sequences: str | int | None = None,
+    block_tokens: str | int | None = None,
+    chunked_prefill: bool | None = None,
+    mixed_steps: bool | None = None,
+    whole_prompt_blocks: bool | None = None,
+    whole_output_blocks: bool | None = None,
+    prefix_caching: bool | None = None,
+    preemption: str | None = None,
+    expert_exchange: str | None = None,
+    memory_fraction: str | float | None = None,
+    reserved: str | float | None = None,
+    host_step: str | float | None = None,
+    host_sequence: str | float | None = None,
+    wait: str | float | None = None,
+    first_token: str | float | None = None,
+    on: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """The least hardware that serves a model within its latency limits.
+
+    Replicas and chips of each kind, the knee, what binds. MODEL is a name of the catalogue or a
+    config.json in the Hugging Face format.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    rate : str | float | None
+        Requests per second, or "inf": all at once.
+    users : str | int | None
+        People who wait for their answers, instead of a rate.
+    traffic : str
+        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default 1000, or the preset's).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default 250, or the preset's).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    burstiness : str | float | None
+        The same of the gaps between requests; 1: Poisson, 0: equal gaps.
+    turns : str | float | None
+        Mean turns of a conversation.
+    think : str | float | None
+        Pause of a user between answer and next request.
+    system : str | int | None
+        Tokens of the system prompt that all requests share.
+    ttft : str | float
+        Most time to the first token. (default 1s)
+    tpot : str | float
+        Most time per output token after the first. (default 50ms)
+    percentile : str | float
+        Share of requests that must keep both limits. (default 95)
+    chips : str | Sequence[str] | None
+        Kinds of chip to weigh (default: a few usual ones).
+    precision : str | Sequence[str]
+        Formats to weigh. (default bf16,fp8)
+    headroom : str | float
+        Of what a replica holds, left free. (default 10%)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    engine : str
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    draft : str
+        Speculative decoding: ngram, mtp, or the name of a draft model.
+    num_draft : str | int
+        Tokens drafted for a step. (default 3)
+    acceptance : str | float
+        Chance that a drafted token is kept. (default 50%)
+    adapters : str | int | None
+        LoRA adapters that requests ask for.
+    adapter_rank : str | int
+        Rank of an adapter. (default 16)
+    resident_adapters : str | int | None
+        Adapters on the chips at once (default: all).
+    adapter_zipf : str | float
+        Zipf exponent of the adapters' popularity; 0: all alike. (default 1)
+    attention_adapters : bool
+        Adapters beside attention alone, not the dense MLPs.
+    max_context : str | int | None
+        Longest sequence it accepts (default: the model's).
+    batching : str | None
+        How requests share steps.
+    token_budget : str | int | None
+        Most new tokens in one step.
+    max_sequences : str | int | None
+        Most sequences that run at once.
+    block_tokens : str | int | None
+        Tokens of one block of cache.
+    chunked_prefill : bool | None
+        Prompts may be cut to what is left of a step.
+    mixed_steps : bool | None
+        Prompts and decodes share steps.
+    whole_prompt_blocks : bool | None
+        A prompt waits until blocks for all of it are free.
+    whole_output_blocks : bool | None
+        … and for all that it may generate.
+    prefix_caching : bool | None
+        Blocks of shared prefixes are kept.
+    preemption : str | None
+        What happens to who must leave.
+    expert_exchange : str | None
+        How attention ranks meet at the experts.
+    memory_fraction : str | float | None
+        Of the chip's memory that the engine takes.
+    reserved : str | float | None
+        Memory for context, graphs and buffers.
+    host_step : str | float | None
+        Host time of a step that the chip waits for.
+    host_sequence : str | float | None
+        … and more of it for each sequence.
+    wait : str | float | None
+        Dynamic batching: how long a first request waits for company.
+    first_token : str | float | None
+        Front end: tokenising, queues, the first chunk back.
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200
+        datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
+        datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
+    """
+
+def plan_train(
+    model: str,
+    *,
+    tokens: str | float | None = None,
+    deadline: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: str | None = None,
+    framework: str = "nemo",
+    state: str = "",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    offload: str | Sequence[str] | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """The fastest layout on so many chips, or the fewest chips for a deadline.
+
+    MODEL is a name of the catalogue or a config.json in the Hugging Face format.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    tokens : str | float | None
+        Tokens to train on.
+    deadline : str | float | None
+        When it must be done, instead of a number of chips.
+    seq : str | int | None
+        Tokens of a sequence (default 8192, or the layout file's).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default 1024, or the layout file's).
+    precision : str | None
+        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : str
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    offload : str | Sequence[str] | None
+        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200
+        datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
+        datahall plan train path/to/config.json --tokens 2T --deadline 30d
+    """
+
+def show_chip(
+    chip: str,
+    *,
+    claim: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Every value of a chip with unit, source, date and kind.
+
+    Parameters
+    ----------
+    chip : str
+        Chip; with a claim also a server or a link.
+    claim : str
+        Is this number right? Exit code 1 if not.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show chip h100-sxm
+        datahall show chip h100-sxm --claim "peak.fp8=3958 TFLOP/s"
+    """
+
+def show_model(
+    model: str,
+    *,
+    context: str | int = 8192,
+    batch: str | int = 1,
+    precision: str = "bf16",
+    chips: str | Sequence[str] | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Parameters, FLOPs and bytes, cache, and what it fits on.
+
+    MODEL is a name of the catalogue or a config.json in the Hugging Face format.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    context : str | int
+        Tokens of a sequence. (default 8192)
+    batch : str | int
+        Sequences at once. (default 1)
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    chips : str | Sequence[str] | None
+        Kinds of chip to weigh (default: a few usual ones).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show model llama-3.1-70b --context 8192
+        datahall show model path/to/config.json --precision fp8 --batch 64
+        datahall show model qwen3-32b --chips l40s,rtx-4090
+    """
+
+def show_fit(
+    model: str,
+    *,
+    chip: str = "h100-sxm",
+    tp: str | int | None = None,
+    precision: str = "bf16",
+    engine: str = "vllm",
+    adapters: str | int | None = None,
+    adapter_rank: str | int = 16,
+    resident_adapters: str | int | None = None,
+    memory_fraction: str | float | None = None,
+    reserved: str | float | None = None,
+    context: str | int = 8192,
+    batch: str | int = 1,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Does it fit, how many sequences, and which precision makes it fit.
+
+    Exit code 1 where it does not, with the cheapest changes that would.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    engine : str
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    adapters : str | int | None
+        LoRA adapters that requests ask for.
+    adapter_rank : str | int
+        Rank of an adapter. (default 16)
+    resident_adapters : str | int | None
+        Adapters on the chips at once (default: all).
+    memory_fraction : str | float | None
+        Of the chip's memory that the engine takes.
+    reserved : str | float | None
+        Memory for context, graphs and buffers.
+    context : str | int
+        Tokens of a sequence. (default 8192)
+    batch : str | int
+        Sequences at once. (default 1)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show fit llama-3.1-70b --chip h100-sxm --context 32k
+        datahall show fit deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256
+    """
+
+def show_roofline(
+    chip: str,
+    *,
+    model: str = "",
+    tp: str | int | None = None,
+    precision: str = "bf16",
+    context: str | int = 8192,
+    batch: str | int = 1,
+    phase: str = "decode",
+    level: str | None = None,
+    eager: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A pass on one chip: time, bound and efficiency by operator.
+
+    Prefill runs prompts of the context; decode adds a token to sequences that hold it.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    context : str | int
+        Tokens of a sequence. (default 8192)
+    batch : str | int
+        Sequences at once. (default 1)
+    phase : str
+        What runs: prefill (whole prompts) or decode (one token each). (default decode)
+    level : str | None
+        Constants to use: datasheet, family or measured (default: the best).
+    eager : bool
+        Launch each kernel from the host instead of replaying a graph.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
+        datahall show roofline h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html
+    """
+
+def show_hierarchy(
+    chip: str,
+    *,
+    working_set: str | float | None = None,
+    offload: str | None = None,
+    prefetch: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Memory levels, and what outgrowing each of them costs.
+
+    Parameters
+    ----------
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    working_set : str | float | None
+        What is read over and over.
+    offload : str | None
+        Where to keep what does not fit: host or nvme.
+    prefetch : bool
+        Fetch what does not fit while what fits is worked on.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show hierarchy h100-sxm
+        datahall show hierarchy h100-sxm --working-set "140 GB" --offload host --prefetch
+    """
+
+def show_fabric(
+    topologies: str | Sequence[str] | None,
+    *,
+    chips: str | int | None = None,
+    chip: str = "",
+    oversubscription: str = "1:1",
+    switch: str = "",
+    server: str = "",
+    radix: str | int | None = None,
+    tiers: str | int | None = None,
+    sides: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Switches, cables, bisection, diameter, paths, power and price; several side by side.
+
+    TOPOLOGY is tree, fat-tree, clos, rail-optimised, rail-only, dragonfly, dragonfly-plus, hyperx,
+    torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
+    meta-24k-infiniband, xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod,
+    gb200-nvl72-cluster.
+
+    Parameters
+    ----------
+    topologies : str | Sequence[str] | None
+        Topologies, or fabrics that were built, side by side.
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    switch : str
+        Switch of the catalogue (default: of the port's speed).
+    server : str
+        Server of the catalogue (default: the one the chip is sold in).
+    radix : str | int | None
+        Ports of a switch, instead of the catalogue's.
+    tiers : str | int | None
+        Tiers of switches (default: the fewest).
+    sides : str
+        Sides of a torus (default: the most cube-like).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show fabric fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1
+        datahall show fabric nvl72 fat-tree torus tree --chips 9216
+        datahall show fabric meta-24k-roce
+    """
+
+def show_memory(
+    model: str,
+    *,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: str | None = None,
+    framework: str = "nemo",
+    state: str = "",
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: str | None = None,
+    schedule: str | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[str] | None = None,
+    context: str | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[str] | None = None,
+    compress: str | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What takes the memory of a chip in training: state, activations by tensor, buffers.
+
+    Exit code 1 where it does not fit, with the cheapest change. For serving: datahall show fit.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seq : str | int | None
+        Tokens of a sequence (default 8192, or the layout file's).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default 1024, or the layout file's).
+    precision : str | None
+        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : str
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer.
+    pp : str | int | None
+        Pipeline stages.
+    vpp : str | int | None
+        Virtual stages on each chip.
+    cp : str | int | None
+        Chips that share each sequence.
+    ep : str | int | None
+        Chips that share the experts.
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : str | None
+        What backward computes again: none, selective or full.
+    schedule : str | None
+        gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[str] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context : str | None
+        Exchange of a split context: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[str] | None
+        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : str | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show memory deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full
+        datahall show memory llama-3.1-70b --layout run.sh --chips 512
+    """
+
+def show_collective(
+    collective: str,
+    *,
+    size: str | float | None = None,
+    experts: str | int | None = None,
+    tokens: str | int | None = None,
+    topk: str | int | None = None,
+    hidden: str | int | None = None,
+    precision: str = "bf16",
+    algorithm: str | None = None,
+    version: str = "",
+    level: str | None = None,
+    all: bool = False,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    sides: str = "",
+    failure: Tables | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Time, algbw, busbw, the algorithm chosen and why, crossover sizes.
+
+    Parameters
+    ----------
+    collective : str
+        all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-recv, barrier. (default
+        all-reduce)
+    size : str | float | None
+        The whole array, as in nccl-tests.
+    experts : str | int | None
+        MoE: experts, one a chip.
+    tokens : str | int | None
+        MoE: tokens of all chips together.
+    topk : str | int | None
+        MoE: experts of each token.
+    hidden : str | int | None
+        MoE: hidden size.
+    precision : str
+        MoE: format of the tokens. (default bf16)
+    algorithm : str | None
+        Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
+    version : str
+        Version of NCCL (default 2.27).
+    level : str | None
+        Constants to use: datasheet, family or measured.
+    all : bool
+        Every protocol, and what textbooks add.
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    sides : str
+        Sides of a torus (default: the most cube-like).
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show collective all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB
+        datahall show collective all-reduce --on nvl72 --chips 144 --size 64MB --all
+        datahall show collective all-to-all --experts 64 --tokens 2^20 --topk 2 --hidden 4096
+    """
+
+def show_techniques(
+    model: str,
+    *,
+    chip: str = "h100-sxm",
+    tp: str | int | None = None,
+    precision: str = "bf16",
+    engine: str = "vllm",
+    draft: str = "",
+    num_draft: str | int = 3,
+    acceptance: str | float = "50%",
+    rate: str | float | None = None,
+    traffic: str = "",
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    ttft: str | float = "1s",
+    tpot: str | float = "50ms",
+    percentile: str | float = 95,
+    cached: str | float = "30%",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together.
+
+    The rate is what one replica gets.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    engine : str
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    draft : str
+        Speculative decoding: ngram, mtp, or the name of a draft model.
+    num_draft : str | int
+        Tokens drafted for a step. (default 3)
+    acceptance : str | float
+        Chance that a drafted token is kept. (default 50%)
+    rate : str | float | None
+        Requests per second, or "inf": all at once.
+    traffic : str
+        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default 1000, or the preset's).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default 250, or the preset's).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    ttft : str | float
+        Most time to the first token. (default 1s)
+    tpot : str | float
+        Most time per output token after the first. (default 50ms)
+    percentile : str | float
+        Share of requests that must keep both limits. (default 95)
+    cached : str | float
+        Share of a prompt that a prefix cache finds. (default 30%)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show techniques llama-3.1-70b --chip h200 --rate 5
+        datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
+        datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
+    """
+
+def simulate_serve(
+    model: str,
+    *,
+    name: str = "",
+    seed: str | int = 0,
+    chip: str = "h100-sxm",
+    tp: str | int | None = None,
+    pp: str | int = 1,
+    dp: str | int = 1,
+    ep: str | int = 1,
+    replicas: str | int = 1,
+    disaggregated: str = "",
+    precision: str = "bf16",
+    engine: str = "vllm",
+    draft: str = "",
+    num_draft: str | int = 3,
+    acceptance: str | float = "50%",
+    adapters: str | int | None = None,
+    adapter_rank: str | int = 16,
+    resident_adapters: str | int | None = None,
+    adapter_zipf: str | float = "1",
+    attention_adapters: bool = False,
+    host_cache: str | float = "0B",
+    host_link: str | float | None = None,
+    drive_cache: str | float = "0B",
+    drive_rate: str | float | None = None,
+    max_context: str | int | None = None,
+    routing_skew: str | float = "0",
+    kv_blocks: str | int | None = None,
+    role: str = "both",
+    in_region: str = "",
+    handoff: str | float | None = None,
+    batching: str | None = None,
+    token_budget: str | int | None = None,
+    max_sequences: str | int | None = None,
+    block_tokens: str | int | None = None,
+    chunked_prefill: bool | None = None,
+    mixed_steps: bool | None = None,
+    whole_prompt_blocks: bool | None = None,
+    whole_output_blocks: bool | None = None,
+    prefix_caching: bool | None = None,
+    preemption: str | None = None,
+    expert_exchange: str | None = None,
+    memory_fraction: str | float | None = None,
+    reserved: str | float | None = None,
+    host_step: str | float | None = None,
+    host_sequence: str | float | None = None,
+    wait: str | float | None = None,
+    first_token: str | float | None = None,
+    routing: str = "least-outstanding",
+    affinity_load: str | float = "1.25",
+    spill: str | int = 64,
+    autoscale: str = "",
+    cold_start: str | float = "2min",
+    interval: str | float = "15s",
+    patience: str | float = "5min",
+    traffic_name: str = "",
+    rate: str | float | None = None,
+    users: str | int | None = None,
+    trace: str = "",
+    traffic: str = "",
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    burstiness: str | float | None = None,
+    turns: str | float | None = None,
+    think: str | float | None = None,
+    think_variation: str | float | None = None,
+    opening: str | int | Mapping[str, Any] | None = None,
+    system: str | int | None = None,
+    groups: str | int | None = None,
+    group_zipf: str | float | None = None,
+    documents: str | int | None = None,
+    document: str | int | None = None,
+    retrieved: str | int | None = None,
+    document_zipf: str | float | None = None,
+    hourly: str | Sequence[str] | None = None,
+    swing: str | float = "0%",
+    peak: str | float = "14h",
+    busy: str | float = "0s",
+    quiet: str | float = "0s",
+    quiet_rate: str | float = "0",
+    requests: str | int | None = None,
+    duration: str | float | None = None,
+    speed: str | float = "1",
+    sort: bool = False,
+    first: str | int | None = None,
+    hash_block: str | int | None = None,
+    from_region: str | Mapping[str, Any] | None = None,
+    priority: str | int = 0,
+    ttft: str | float = "1s",
+    tpot: str | float = "50ms",
+    percentile: str | float = 95,
+    on: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    region: Tables | None = None,
+    cache: Tables | None = None,
+    failure: Tables | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A fleet under traffic: TTFT, TPOT, ITL, E2E, goodput, cache, queue; closed form beside it.
+
+    In place of MODEL, a scenario file says all this, with several pools and streams.
+
+    Parameters
+    ----------
+    name : str
+        What to call the scenario.
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    pp : str | int
+        Pipeline stages of a replica. (default 1)
+    dp : str | int
+        Ranks of a replica that attend to sequences of their own. (default 1)
+    ep : str | int
+        Chips that share the experts. (default 1)
+    replicas : str | int
+        Replicas behind the router. (default 1)
+    disaggregated : str
+        Prompts on replicas of their own: prefill=4xh200,decode=8xh200.
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    engine : str
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    draft : str
+        Speculative decoding: ngram, mtp, or the name of a draft model.
+    num_draft : str | int
+        Tokens drafted for a step. (default 3)
+    acceptance : str | float
+        Chance that a drafted token is kept. (default 50%)
+    adapters : str | int | None
+        LoRA adapters that requests ask for.
+    adapter_rank : str | int
+        Rank of an adapter. (default 16)
+    resident_adapters : str | int | None
+        Adapters on the chips at once (default: all).
+    adapter_zipf : str | float
+        Zipf exponent of the adapters' popularity; 0: all alike. (default 1)
+    attention_adapters : bool
+        Adapters beside attention alone, not the dense MLPs.
+    host_cache : str | float
+        Memory of a replica's hosts for blocks of cache that leave the chips. (default 0B)
+    host_link : str | float | None
+        Between a chip and its host, one way (default: the chip's link).
+    drive_cache : str | float
+        Drives for blocks that leave the hosts' memory. (default 0B)
+    drive_rate : str | float | None
+        Of a chip's share of the drives (default: as servers are sold).
+    max_context : str | int | None
+        Longest sequence it accepts (default: the model's).
+    routing_skew : str | float
+        Power-law exponent of the experts' popularity; 0: balanced. (default 0)
+    kv_blocks : str | int | None
+        Blocks of cache that the engine reported.
+    role : str
+        What a pool does. (default both)
+    in_region : str
+        Region that a pool stands in.
+    handoff : str | float | None
+        Rate at which a prefill pool hands its cache over (default: its network's).
+    batching : str | None
+        How requests share steps.
+    token_budget : str | int | None
+        Most new tokens in one step.
+    max_sequences : str | int | None
+        Most sequences that run at once.
+    block_tokens : str | int | None
+        Tokens of one block of cache.
+    chunked_prefill : bool | None
+        Prompts may be cut to what is left of a step.
+    mixed_steps : bool | None
+        Prompts and decodes share steps.
+    whole_prompt_blocks : bool | None
+        A prompt waits until blocks for all of it are free.
+    whole_output_blocks : bool | None
+        … and for all that it may generate.
+    prefix_caching : bool | None
+        Blocks of shared prefixes are kept.
+    preemption : str | None
+        What happens to who must leave.
+    expert_exchange : str | None
+        How attention ranks meet at the experts.
+    memory_fraction : str | float | None
+        Of the chip's memory that the engine takes.
+    reserved : str | float | None
+        Memory for context, graphs and buffers.
+    host_step : str | float | None
+        Host time of a step that the chip waits for.
+    host_sequence : str | float | None
+        … and more of it for each sequence.
+    wait : str | float | None
+        Dynamic batching: how long a first request waits for company.
+    first_token : str | float | None
+        Front end: tokenising, queues, the first chunk back.
+    routing : str
+        round-robin, least-outstanding, two-choices, prefix-affinity, session. (default least-outstanding)
+    affinity_load : str | float
+        Prefix affinity: load over the mean at which the next replica is asked. (default 1.25)
+    spill : str | int
+        Requests per replica at which a region sends further ones elsewhere. (default 64)
+    autoscale : str
+        Replicas by load: MIN..MAX, and with :N the requests in the system for each.
+    cold_start : str | float
+        Until a new replica serves. (default 2min)
+    interval : str | float
+        Between two decisions of the autoscaler. (default 15s)
+    patience : str | float
+        How long fewer replicas must have been enough. (default 5min)
+    traffic_name : str
+        What to call it.
+    rate : str | float | None
+        Requests per second, or "inf": all at once.
+    users : str | int | None
+        People who wait for their answers, instead of a rate.
+    trace : str
+        Recorded requests, CSV or JSONL, instead of a rate.
+    traffic : str
+        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default 1000, or the preset's).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default 250, or the preset's).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    burstiness : str | float | None
+        The same of the gaps between requests; 1: Poisson, 0: equal gaps.
+    turns : str | float | None
+        Mean turns of a conversation.
+    think : str | float | None
+        Pause of a user between answer and next request.
+    think_variation : str | float | None
+        Standard deviation of the pause over its mean.
+    opening : str | int | Mapping[str, Any] | None
+        New tokens of the first turn, where they differ.
+    system : str | int | None
+        Tokens of the system prompt that all requests share.
+    groups : str | int | None
+        Different system prompts.
+    group_zipf : str | float | None
+        Zipf exponent of their popularity.
+    documents : str | int | None
+        Documents that prompts quote.
+    document : str | int | None
+        Tokens of a document.
+    retrieved : str | int | None
+        Documents in a prompt.
+    document_zipf : str | float | None
+        Zipf exponent of their popularity.
+    hourly : str | Sequence[str] | None
+        24 factors of the rate by hour of day.
+    swing : str | float
+        Sinusoid of the rate over a day. (default 0%)
+    peak : str | float
+        When it is highest. (default 14h)
+    busy : str | float
+        Mean length of a busy time. (default 0s)
+    quiet : str | float
+        Mean length of a quiet time. (default 0s)
+    quiet_rate : str | float
+        Rate of a quiet time over that of a busy one. (default 0)
+    requests : str | int | None
+        Requests to simulate (default 10000).
+    duration : str | float | None
+        Or for how long.
+    speed : str | float
+        2 replays a trace twice as fast. (default 1)
+    sort : bool
+        Sort a trace by arrival.
+    first : str | int | None
+        Only so many rows of a trace.
+    hash_block : str | int | None
+        Tokens that one hash of a trace stands for.
+    from_region : str | Mapping[str, Any] | None
+        Where its requests come from.
+    priority : str | int
+        Lower goes first. (default 0)
+    ttft : str | float
+        Most time to the first token. (default 1s)
+    tpot : str | float
+        Most time per output token after the first. (default 50ms)
+    percentile : str | float
+        Share of requests that must keep both limits. (default 95)
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    region : table, or several
+        A place that requests come from and replicas stand in.
+    cache : table, or several
+        A cache of whole answers in front of the fleet: in each process, shared, and by meaning.
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall simulate serve llama-3.1-70b --chip h100-sxm --tp 4 --replicas 45 --rate 80 --isl 1000
+        datahall simulate serve llama-3.1-8b --chip l40s --users 32 --traffic azure-conversation
+        datahall simulate serve llama-3.1-8b --disaggregated prefill=1xh200,decode=2xh200 --rate 20
+        datahall simulate serve llama-3.1-8b --chip h100-sxm --trace requests.csv -o run.perfetto-trace
+        datahall simulate serve service.toml
+    """
+
+def simulate_train(
+    model: str,
+    *,
+    name: str = "",
+    seed: str | int = 0,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: str | None = None,
+    framework: str = "nemo",
+    state: str = "",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: str | None = None,
+    schedule: str | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[str] | None = None,
+    context: str | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[str] | None = None,
+    compress: str | None = None,
+    slow_hosts: str | float = "0%",
+    slow_by: str | float = "10%",
+    jitter: str | float = "0%",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """One training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it.
+
+    Parameters
+    ----------
+    name : str
+        What to call the scenario.
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    seq : str | int | None
+        Tokens of a sequence (default 8192, or the layout file's).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default 1024, or the layout file's).
+    precision : str | None
+        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : str
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer.
+    pp : str | int | None
+        Pipeline stages.
+    vpp : str | int | None
+        Virtual stages on each chip.
+    cp : str | int | None
+        Chips that share each sequence.
+    ep : str | int | None
+        Chips that share the experts.
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : str | None
+        What backward computes again: none, selective or full.
+    schedule : str | None
+        gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[str] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context : str | None
+        Exchange of a split context: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[str] | None
+        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : str | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    slow_hosts : str | float
+        Hosts that are always slow. (default 0%)
+    slow_by : str | float
+        How much longer a slow host takes. (default 10%)
+    jitter : str | float
+        Standard deviation of a chip's time in a step. (default 0%)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall simulate train llama-3.1-405b --chips 16384 --tp 8 --pp 16 --global-batch 2048
+        datahall simulate train llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5
+        datahall simulate train llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"
+        datahall simulate train llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace
+    """
+
+def simulate_fabric(
+    scenario: str = "",
+    *,
+    name: str = "",
+    seed: str | int = 0,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
+    switch: str = "",
+    server: str = "",
+    radix: str | int | None = None,
+    tiers: str | int | None = None,
+    sides: str = "",
+    bandwidth: str | float | None = None,
+    latency: str | float = "5e-07s",
+    scale_up: str | float = "450GB/s",
+    scale_up_latency: str | float = "5e-07s",
+    routing: str = "ecmp",
+    paths: str | int = 1,
+    transport: str = "infiniband",
+    lanes: str | int = 2,
+    loss: str | float = "0%",
+    selective_repeat: bool = False,
+    watchdog: str | float = "100ms",
+    level: str = "symmetric",
+    check_with: str | None = None,
+    job: Tables | None = None,
+    background: Tables | None = None,
+    failure: Tables | None = None,
+    stall: Tables | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Jobs, background traffic and failures on a fabric, flow by flow.
+
+    Parameters
+    ----------
+    name : str
+        What to call the scenario.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips to join.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    switch : str
+        Switch of the catalogue (default: of the port's speed).
+    server : str
+        Server of the catalogue (default: the one the chip is sold in).
+    radix : str | int | None
+        Ports of a switch, instead of the catalogue's.
+    tiers : str | int | None
+        Tiers of switches (default: the fewest).
+    sides : str
+        Sides of a torus (default: the most cube-like).
+    bandwidth : str | float | None
+        Of every link, instead of the catalogue's parts.
+    latency : str | float
+        Of every such link. (default 5e-07s)
+    scale_up : str | float
+        Of a scale-up link beside them. (default 450GB/s)
+    scale_up_latency : str | float
+        Of a scale-up link. (default 5e-07s)
+    routing : str
+        deterministic, ecmp, spray. (default ecmp)
+    paths : str | int
+        Queue pairs that a flow is split into. (default 1)
+    transport : str
+        infiniband, roce, lossy. (default infiniband)
+    lanes : str | int
+        Virtual lanes. (default 2)
+    loss : str | float
+        Of packets. (default 0%)
+    selective_repeat : bool
+        Only what was lost is sent again.
+    watchdog : str | float
+        After it a paused port drops what it holds. (default 100ms)
+    level : str
+        symmetric folds alike flows; full simulates every message. (default symmetric)
+    check_with : str | None
+        Show the difference from closed-form, symmetric or full.
+    job : table, or several
+        A collective on some endpoints, over and over.
+    background : table, or several
+        Flows that nobody waits for.
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
+    stall : table, or several
+        A chip that stops draining its port.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall simulate fabric scenario.toml
+        datahall simulate fabric scenario.toml --level full --check-with symmetric
+        datahall simulate fabric scenario.toml -o run.perfetto-trace
+        datahall simulate fabric --on fat-tree --chips 64 --job "collective=all-reduce,ranks=64,size=64MB"
+    """
+
+def validate(
+    domain: str,
+    *,
+    data: str | Sequence[str] | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Our error against public measurements.
+
+    DOMAIN is kernels, collectives, training or inference. Measured rows are predicted again.
+
+    Parameters
+    ----------
+    domain : str
+        What was measured: kernels, collectives, training or inference.
+    data : str | Sequence[str] | None
+        Score this CSV instead of the shipped measurements.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall validate kernels
+        datahall validate inference
+        datahall validate kernels --data my-gemm.csv --format md
+    """
+
+def check(
+    files: str | Sequence[str] | None,
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Every problem of a scenario, a catalogue file or a config.json, each with file:line.
+
+    Exit code 1 where there are any.
+
+    Parameters
+    ----------
+    files : str | Sequence[str] | None
+        Files to check.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall check my-chip.toml scenario.toml path/to/config.json
+    """
+
+def catalog_chips(
+    scenario: str = "",
+    *,
+    sort: str = "name",
+    vendor: str = "",
+    precision: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Accelerators, with dense peaks.
+
+    Parameters
+    ----------
+    sort : str
+        Column to sort by: name, memory, bandwidth, bf16, fp8, power, price, year. (default name)
+    vendor : str
+        Only this vendor's.
+    precision : str
+        Only chips that have this format; shows its dense peak.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog chips --sort memory --vendor nvidia --precision fp8
+    """
+
+def catalog_models(
+    scenario: str = "",
+    *,
+    sort: str = "name",
+    family: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Language models.
+
+    Parameters
+    ----------
+    sort : str
+        Column to sort by: name, parameters, active, context, kv, year. (default name)
+    family : str
+        Only this family.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog models --sort parameters --family llama
+    """
+
+def catalog_links(
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Links to chips, host and network; one way.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog links --format csv
+    """
+
+def catalog_servers(
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Servers, racks, pods and clusters.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog servers
+    """
+
+def catalog_prices(
+    scenario: str = "",
+    *,
+    chip: str = "",
+    kind: str | None = None,
+    max_age: str | float | None = None,
+    as_of: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Chips to rent or buy, cheapest first, with the age of a price.
+
+    Parameters
+    ----------
+    chip : str
+        Only of this chip.
+    kind : str | None
+        How it is sold: on-demand, spot, reserved-1y, reserved-3y, owned, owned-hyperscaler, owned-neocloud,
+        auction, reported, purchase.
+    max_age : str | float | None
+        Leave out what is older.
+    as_of : str
+        Day that ages are counted from (default: today).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog prices --chip h100 --kind spot
+        datahall catalog prices --chip b200 --max-age "90 days"
+    """
+
+def catalog_api_prices(
+    hosted: str = "",
+    *,
+    first_party: bool = False,
+    as_of: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What hosted models cost per million tokens.
+
+    Parameters
+    ----------
+    hosted : str
+        Only hosted models whose name has it.
+    first_party : bool
+        Only models sold by their maker.
+    as_of : str
+        Day that ages are counted from (default: today).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog api-prices gpt-4o --first-party
+    """
+
+def catalog_search(
+    text: str | Sequence[str] | None,
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Entries of every kind in which all words occur.
+
+    Parameters
+    ----------
+    text : str | Sequence[str] | None
+        Words that an entry must have.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog search nvlink
+    """
+
+def catalog_add(
+    file: str,
+    *,
+    replace: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Check a TOML file and copy it into your own catalogue.
+
+    Parameters
+    ----------
+    file : str
+        A TOML file of catalogue entries.
+    replace : bool
+        Overwrite a file of the same name.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall catalog add my-chip.toml
+    """
+
+def explain(
+    term: str = "",
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a term means, in which unit, and what it is easily taken for.
+
+    With a question in place of a term: the chain behind its answer, down to the sources.
+
+    Parameters
+    ----------
+    term : str
+        Word of the nomenclature.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall explain MFU
+        datahall explain show roofline h200 --model llama-3.1-8b --batch 32
+    """

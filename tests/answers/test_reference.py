@@ -1,0 +1,142 @@
+"""What is drawn from the declarations: the stub, the reference page, the JSON Schema of a question."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+import datahall
+from datahall.answers.ask import form_of
+from datahall.answers.functions import documentation, signature, stub
+from datahall.answers.reference import allowed, reference
+from datahall.answers.schema import schema
+from datahall.answers.verbs import VERBS, Verb
+from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.kinds import Kind
+
+HOUSE = Path(datahall.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
+each_verb = pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+
+
+def test_the_stub_is_fresh() -> None:
+    assert (HOUSE / "__init__.pyi").read_text(encoding="utf-8") == stub(), "stale: run make docs"
+
+
+def test_the_reference_is_fresh() -> None:
+    assert (DOCS / "reference.md").read_text(encoding="utf-8").endswith(reference()), "stale: run make docs"
+
+
+def test_the_stub_has_every_function_with_its_parameters_and_words() -> None:
+    functions = {node.name: node for node in ast.parse(stub()).body if isinstance(node, ast.FunctionDef)}
+    assert set(functions) == {verb.function for verb in VERBS}
+    for verb in VERBS:
+        node = functions[verb.function]
+        names = [one.arg for one in (*node.args.args, *node.args.kwonlyargs)]
+        assert names == list(signature(verb).parameters)
+        assert all(one.annotation is not None for one in (*node.args.args, *node.args.kwonlyargs))
+        assert ast.get_docstring(node) == documentation(verb).strip()
+
+
+@each_verb
+def test_the_function_says_what_its_stub_says(verb: Verb) -> None:
+    function = getattr(datahall, verb.function)
+    assert function.__signature__ == signature(verb)
+    for name, field in form_of(verb.name).fields.items():
+        assert f"{name} : " in function.__doc__
+        assert field.kind.help.split()[0] in function.__doc__
+
+
+@each_verb
+def test_the_reference_names_every_input(verb: Verb) -> None:
+    page = reference()
+    form = form_of(verb.name)
+    section = page.split(f"### {verb.name}\n", 1)[1].split("\n### ", 1)[0]
+    for name in form.fields:
+        assert f"| `{form.flag(name)}` | `{name}=`" in section
+
+
+@pytest.mark.parametrize("section", [name for name in CONCEPTS if name not in ("files",)])
+def test_the_reference_names_every_key_of_a_section(section: str) -> None:
+    page = reference()
+    title = f"`[{section}]`" if section else "the head of a file"
+    part = page.split(f"### {title}", 1)[1].split("\n### ", 1)[0]
+    assert all(f"| `{field.key}` |" in part for field in fields(section))
+
+
+KINDS = {type(field.kind): field.kind for section in CONCEPTS for field in fields(section)}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=[kind.__name__ for kind in KINDS])
+def test_every_kind_says_what_it_may_hold(kind: Kind) -> None:
+    assert allowed(kind)
+    assert "\n" not in allowed(kind)
+    found = kind.schema()
+    assert found.keys() & {"type", "anyOf", "enum"}
+    json.dumps(found)
+
+
+def matches(value: object, rule: dict[str, object]) -> bool:
+    """The part of JSON Schema that ours use."""
+    if "anyOf" in rule:
+        return any(matches(value, one) for one in rule["anyOf"])  # type: ignore[attr-defined]
+    if "const" in rule:
+        return bool(value == rule["const"])
+    if "enum" in rule:
+        return value in rule["enum"]  # type: ignore[operator]
+    kinds: dict[str, tuple[type, ...]] = {
+        "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,),
+        "object": (dict,),
+    }  # fmt: skip
+    if isinstance(value, bool) != (rule["type"] == "boolean") or not isinstance(
+        value, kinds[str(rule["type"])]
+    ):
+        return False
+    if isinstance(value, list):
+        return all(matches(one, rule["items"]) for one in value)  # type: ignore[arg-type]
+    if isinstance(value, dict):
+        known: dict[str, dict[str, object]] = rule.get("properties", {})  # type: ignore[assignment]
+        rest = rule.get("additionalProperties")
+        needed: list[str] = rule.get("required", [])  # type: ignore[assignment]
+        return set(needed) <= set(value) and all(
+            matches(one, known[key]) if key in known else isinstance(rest, dict) and matches(one, rest)
+            for key, one in value.items()
+        )
+    return True
+
+
+@each_verb
+def test_every_verb_has_a_schema_of_its_sections(verb: Verb) -> None:
+    made = schema(verb.name)
+    json.dumps(made)
+    properties = made["properties"]
+    assert isinstance(properties, dict)
+    form = form_of(verb.name)
+    assert set(properties) == {"version", "ask", *form.of(""), *(name for name in form.sections if name)}
+    for name in form.sections:
+        table = properties[name] if name else made
+        table = table["anyOf"][0] if "anyOf" in table else table
+        assert set(form.of(name)) <= set(table["properties"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked"),
+    [
+        ("show chip", {"chip": "h100-sxm"}),
+        (
+            "show model",
+            {"model": "llama-3.1-8b", "context": "8k", "batch": 4, "precision": "fp8", "chips": ["l40s"]},
+        ),
+        ("show hierarchy", {"chip": "h100-sxm", "working_set": "2 GB", "offload": "host", "prefetch": True}),
+        ("catalog prices", {"kind": "spot", "max_age": "90 days", "as_of": "2026-11-15"}),
+    ],
+)
+def test_what_was_asked_fits_the_schema(verb: str, asked: dict[str, object]) -> None:
+    function = getattr(datahall, verb.replace(" ", "_"))
+    question = function(**asked).question
+    assert matches(json.loads(json.dumps(question)), schema(verb))
+    assert not matches({**question, "version": 2}, schema(verb))
+    assert not matches({**question, "nonsense": 1}, schema(verb))
