@@ -14,8 +14,9 @@ from datahall.answers.serving.plan_tables import (
     replica_table,
 )
 from datahall.answers.serving.words import BINDS, counted, described, shown_share
-from datahall.planner.serve import Candidate, ServingPlan, plan_serving
+from datahall.planner.serve import Candidate, ServingPlan, check_continuous, demand_of, plan_serving
 from datahall.planner.serve_figure import chips_figure
+from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -55,6 +56,12 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         next_commands=_next(scenario, best),
     )
+
+
+def prepare(scenario: Scenario) -> None:
+    """Make what is asked for, without looking for hardware."""
+    check_continuous(scenario.one(Deployment))
+    demand_of(scenario, scenario.model())
 
 
 def _headline(best: Candidate) -> str:

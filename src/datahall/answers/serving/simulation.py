@@ -44,6 +44,13 @@ def simulate_serve(scenario: Scenario) -> Traced:
     return Traced(_answer(scenario, outcome), lambda: _trace(outcome))
 
 
+def prepare(scenario: Scenario) -> None:
+    """Make the service and read its traces, without running it."""
+    for stream in service_of(scenario).streams:
+        if stream.traffic.trace is not None:
+            stream.traffic.trace.read()
+
+
 def _trace(outcome: Outcome) -> bytes:
     """The first seconds of the run as a Perfetto trace: a track per replica, a slice per step or leap."""
     if outcome.run.trace is None:
