@@ -2,10 +2,12 @@
 
 import pytest
 
+import datahall as dh
 from datahall.answer import Answer
-from datahall.answers.serving.fit import show_fit
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
+
+show_fit = dh.show_fit
 
 
 def by_precision(answer: Answer) -> dict[str, dict[str, object]]:
@@ -36,25 +38,25 @@ def test_no_says_by_how_much_and_what_is_enough(shelf: Catalog) -> None:
     answer = show_fit("llama-3.1-70b", chip="h100-sxm", context=128_000, tp=2, catalog=shelf)
     assert answer.verdict == "no"
     assert "lacks" in answer.headline
-    assert "--precision fp8" in answer.binding
-    assert "--tp 4" in answer.binding
+    assert 'precision="fp8"' in answer.binding
+    assert "tp=4" in answer.binding
     assert show_fit("llama-3.1-70b", chip="h100-sxm", context=128_000, tp=4, catalog=shelf).verdict == "yes"
     assert show_fit("llama-3.1-70b", context=128_000, tp=2, precision="fp8", catalog=shelf).verdict == "yes"
 
 
 def test_a_remedy_holds_as_many_as_were_asked_for(shelf: Catalog) -> None:
-    asked = {"chip": "h100-sxm", "tp": 4, "sequences": 40, "catalog": shelf}
-    answer = show_fit("llama-3.1-70b", context=32_000, **asked)  # type: ignore[arg-type]
+    asked: dict[str, object] = {"chip": "h100-sxm", "tp": 4, "batch": 40, "catalog": shelf}
+    answer = show_fit("llama-3.1-70b", context=32_000, **asked)
     assert answer.verdict == "no"
-    longest = int(answer.binding.split("--context ")[1].split(" ")[0])
-    assert show_fit("llama-3.1-70b", context=longest, **asked).verdict == "yes"  # type: ignore[arg-type]
-    assert show_fit("llama-3.1-70b", context=longest + 512, **asked).verdict == "no"  # type: ignore[arg-type]
+    longest = int(answer.binding.split("context=")[1].split(" ")[0].rstrip(",."))
+    assert show_fit("llama-3.1-70b", context=longest, **asked).verdict == "yes"
+    assert show_fit("llama-3.1-70b", context=longest + 512, **asked).verdict == "no"
 
 
 def test_a_format_the_chip_lacks_is_no_and_another_is_offered(shelf: Catalog) -> None:
     answer = show_fit("llama-3.1-8b", chip="a100-sxm-80gb", precision="fp8", catalog=shelf)
     assert answer.headline.startswith("No: NVIDIA A100 SXM 80 GB has no FP8")
-    assert answer.binding == "Enough: --precision bf16."
+    assert answer.binding == 'Enough: precision="bf16".'
 
 
 def test_engines_differ(shelf: Catalog) -> None:
@@ -77,4 +79,4 @@ def test_what_cannot_be_read_is_refused(
     shelf: Catalog, options: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        show_fit("llama-3.1-8b", catalog=shelf, **options)  # type: ignore[arg-type]
+        show_fit("llama-3.1-8b", catalog=shelf, **options)

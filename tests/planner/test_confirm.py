@@ -1,48 +1,61 @@
-"""A plan is played before it is believed, and replicas are added only as far as they are needed."""
+"""A plan is simulated before it is believed, and replicas are added only as far as they are needed."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from datahall.workload.traffic.options import traffic_from
 
-from datahall.answers.serving.words import load_of
-from datahall.catalog import load as catalogue
-from datahall.planner.serve import STEP_ADDED, Choice, confirm, demand_of_users, plan_serving
-from datahall.scenario.promise import Promise
-from datahall.workload.traffic.traffic import Traffic
-
-
-def best(traffic: Traffic, users: int, slo: Promise) -> Choice:
-    shelf = catalogue()
-    demand = demand_of_users(users, load_of(traffic), slo)
-    return plan_serving(shelf.model("llama-3.1-8b"), [shelf.chip("l40s")], demand, "vllm").best
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
+from datahall.inference.closed_form.capacity import held, num_replicas
+from datahall.planner.serve import MOST_SIMULATED, STEP_ADDED, Candidate, confirm, demand_of, groups
+from datahall.scenario.deployment import Deployment
+from datahall.scenario.kinds import Raw
+from datahall.scenario.read import read_names
 
 
-def test_what_is_added_is_the_least_that_keeps_the_promise() -> None:
-    slo = Promise(ttft_s=1.0, tpot_s=0.05)
-    traffic = traffic_from(users=2000, preset_name="lmsys-chat")
-    choice = best(traffic, 2000, slo)
-    few = msgspec.structs.replace(choice, num_replicas=choice.num_replicas * 3 // 4)
-    found = confirm(few, traffic)
+def first_way(headroom: float = 0.1, **given: Raw) -> Candidate:
+    """Llama 8B on one L40S each, as the closed form has it."""
+    shelf = Catalog(user=False)
+    scenario = read_names(form_of("plan serve"), {"model": "llama-3.1-8b", **given}, shelf, bare=True)
+    model = scenario.model()
+    demand = demand_of(scenario, model)
+    most = held(next(groups(Deployment(chip="l40s"), model, shelf)), demand.load, demand.promise)
+    return Candidate(
+        held=most, precision="bf16", num_replicas=num_replicas(most, demand.rate_per_s, headroom), demand=demand,
+        headroom_fraction=headroom,
+    )  # fmt: skip
+
+
+def test_what_is_added_is_the_least_that_keeps_the_limits() -> None:
+    way = first_way(users=2000, traffic="lmsys-chat")
+    few = msgspec.structs.replace(way, num_replicas=way.num_replicas * 3 // 4)
+    found = confirm(few)
     assert found.keeps
     assert found.num_added > 1
+    assert found.num_replicas == few.num_replicas + found.num_added
     step = max(1, round(STEP_ADDED * few.num_replicas))
-    a_step_less = msgspec.structs.replace(few, num_replicas=found.choice.num_replicas - step)
-    assert confirm(a_step_less, traffic).num_added > 0
+    a_step_less = msgspec.structs.replace(few, num_replicas=found.num_replicas - step)
+    assert confirm(a_step_less).num_added > 0
 
 
 def test_a_rival_is_not_followed_beyond_what_the_best_takes() -> None:
-    traffic = traffic_from(users=2000, preset_name="lmsys-chat")
-    few = msgspec.structs.replace(best(traffic, 2000, Promise(ttft_s=1.0, tpot_s=0.05)), num_replicas=10)
-    found = confirm(few, traffic, below=12 * few.replica.num_chips)
+    few = msgspec.structs.replace(first_way(users=2000, traffic="lmsys-chat"), num_replicas=10)
+    found = confirm(few, below=12 * few.replica.num_chips)
     assert not found.keeps
-    assert found.choice.num_replicas <= 12
+    assert found.num_replicas <= 12
 
 
 def test_later_turns_of_a_conversation_count_into_the_rate() -> None:
-    traffic = traffic_from(users=50, isl=200, osl=100, turns=4)
-    choice = best(traffic, 50, Promise(ttft_s=2.0, tpot_s=0.1))
-    found = confirm(choice, traffic, headroom=0.0)
-    share = choice.demand.rate_per_s * found.num_played / found.choice.num_replicas
+    way = first_way(0.0, users=50, isl=200, osl=100, turns=4, ttft=2.0, tpot=0.1)
+    found = confirm(way)
+    assert found.run is not None
+    share = way.demand.rate_per_s * min(MOST_SIMULATED, found.num_replicas) / found.num_replicas
     assert found.run.requests_per_s == pytest.approx(share, rel=0.1)
+
+
+def test_the_seed_is_the_run() -> None:
+    way = first_way(users=300, isl=200, osl=100)
+    runs = [confirm(way, seed=seed).run for seed in (1, 1, 2)]
+    firsts = [run.ttft_s(0.5) for run in runs if run is not None]
+    assert firsts[0] == firsts[1] != firsts[2]

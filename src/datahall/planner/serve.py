@@ -109,6 +109,12 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.demand.rate_per_s * self.demand.load.output / self.num_chips
 
     @property
+    def num_requests(self) -> int:
+        """Requests of a run of all its replicas that is long beside the stay of one."""
+        stay_s = self.state.ttft_s + self.state.tpot_s * self.demand.load.output
+        return int(float(f"{2 * STAYS_SIMULATED * self.demand.rate_per_s * stay_s:.2g}"))
+
+    @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
         return (

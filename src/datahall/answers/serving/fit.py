@@ -80,7 +80,7 @@ def show_fit(scenario: Scenario) -> Answer:
             follow(
                 scenario,
                 "show roofline",
-                {"tp": shown.tp, "batch": max(1, min(32, shown.num_sequences))},
+                {"chip": shown.chip.name, "tp": shown.tp, "batch": max(1, min(32, shown.num_sequences))},
             ),
             follow(scenario, "show model"),
         ),
@@ -90,7 +90,7 @@ def show_fit(scenario: Scenario) -> Answer:
 def _results(asked: _Asked, found: Fit | None, shown: Fit) -> dict[str, Cell]:
     return {
         "num_chips": found.tp if found is not None else None,
-        "num_sequences": shown.num_sequences,
+        "num_sequences": max(0, shown.num_sequences),
         "cache_tokens": shown.capacity.tokens if shown.free_bytes > 0 else 0,
         "num_blocks": shown.capacity.num_blocks,
         "weight_bytes": shown.weight_bytes,

@@ -115,5 +115,5 @@ def scaling_charts(scaling: Scaling) -> tuple[LineChart, LineChart]:
     load = (line("requests in the system", scaling.num_requests.tolist()),)
     return (
         LineChart(title="replicas over time", x=Axis("time", "s"), y=Axis("replicas"), series=replicas),
-        LineChart(title="load over time", x=Axis("time", "s"), y=Axis("requests"), series=load),
+        LineChart(title="load over time", x=Axis("time", "s"), y=Axis("requests in the system"), series=load),
     )

@@ -13,11 +13,20 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, shown_share
-from datahall.planner.serve import Candidate, ServingPlan, plan_serving
+from datahall.answers.serving.words import BINDS, counted, described, drafted_by_itself, shown_share
+from datahall.planner.serve import (
+    USUAL_TRAFFIC,
+    Candidate,
+    ServingPlan,
+    check_continuous,
+    demand_of,
+    plan_serving,
+)
 from datahall.planner.serve_figure import chips_figure
+from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.traffic import DEFAULT_REQUESTS
 from datahall.units import fmt
 
 
@@ -47,7 +56,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=chips_figure(best),
         charts=(load_chart(plan),),
-        notes=_notes(plan),
+        notes=(*_notes(plan), *drafted_by_itself(best.replica)),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -55,6 +64,12 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         next_commands=_next(scenario, best),
     )
+
+
+def prepare(scenario: Scenario) -> None:
+    """Make what is asked for, without looking for hardware."""
+    check_continuous(scenario.one(Deployment))
+    demand_of(scenario, scenario.model())
 
 
 def _headline(best: Candidate) -> str:
@@ -162,11 +177,14 @@ def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
         "users": None,
         "think": None,
     }
-    if not (scenario.given("isl") or scenario.given("osl")):
-        there["traffic"] = demand.traffic.name
+    if not any(scenario.given(name) for name in ("traffic", "isl", "osl")):
+        there["traffic"] = USUAL_TRAFFIC
     rate, share = _rounded(demand.rate_per_s), _rounded(demand.rate_per_s / best.num_replicas)
+    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
+    if (enough := best.num_requests) > DEFAULT_REQUESTS:
+        run["requests"] = enough
     return (
-        follow(scenario, "simulate serve", {**there, **degrees, "replicas": best.num_replicas, "rate": rate}),
+        follow(scenario, "simulate serve", {**there, **run}),
         follow(scenario, "show techniques", {**there, "rate": share}),
         "datahall validate inference",
     )

@@ -15,7 +15,7 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import counted, described
+from datahall.answers.serving.words import counted, described, drafted_by_itself, usual_lengths
 from datahall.breakdown import Breakdown, Source, simulated
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
@@ -29,6 +29,7 @@ from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
+from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -45,9 +46,8 @@ def simulate_serve(scenario: Scenario) -> Traced:
 
 
 def prepare(scenario: Scenario) -> None:
-    """Make the service and read its traces, without simulating it."""
-    service = service_of(scenario)
-    for stream in service.streams:
+    """Make the service and read its traces, without running it."""
+    for stream in service_of(scenario).streams:
         if stream.traffic.trace is not None:
             stream.traffic.trace.read()
 
@@ -84,7 +84,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *((latency_chart(run),) if run.num_measured else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
-        notes=(*_notes(outcome), *_service_notes(outcome)),
+        notes=(*_notes(outcome), *drafted_by_itself(service.replica), *_service_notes(outcome)),
         sources=_sources(service),
         next_commands=_next(scenario, outcome),
     )
@@ -324,10 +324,26 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
             follow(scenario, changes={"seed": service.seed + 1}),
             follow(scenario, tail="-o run.perfetto-trace"),
         )
+    if service.replica.engine.batching != "continuous":  # of which there is a plan
+        usual = {"engine": Deployment().engine, "batching": None, "wait": None}
+        return (follow(scenario, changes=usual), "datahall validate inference")
+    return (follow(scenario, "plan serve", _to_plan(scenario, outcome)), "datahall validate inference")
+
+
+def _to_plan(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
+    """What a plan of the same service is to weigh: its chip and format, and the lengths that were simulated."""
+    run, service = outcome.run, outcome.service
     plan: dict[str, Plain | None] = {
         "chips": [service.replica.chip.name],
         "precision": list(dict.fromkeys(service.precisions)),
+        **usual_lengths(scenario),
     }
+    if service.replica.num_chips > service.replica.tp:
+        plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
     if service.traffic.trace is not None:
-        plan |= {"rate": float(f"{run.requests_per_s:.3g}")}
-    return (follow(scenario, "plan serve", plan), "datahall validate inference")
+        plan |= {
+            "rate": float(f"{run.requests_per_s:.3g}"),
+            "isl": max(1, round(run.prompt_tokens / max(1, run.num_finished))),
+            "osl": max(1, round(run.output_tokens / max(1, run.num_finished))),
+        }
+    return plan

@@ -7,6 +7,7 @@ from datahall.breakdown import (
     assumed,
     difference,
     floor,
+    maximum,
     modelled,
     product,
     quotient,
@@ -16,7 +17,7 @@ from datahall.inference.memory.room import seen_figure
 
 
 def sequences_figure(fit: Fit) -> Breakdown:
-    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks."""
+    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit."""
     capacity = fit.capacity
     block = modelled(
         "bytes of a block",
@@ -31,7 +32,11 @@ def sequences_figure(fit: Fit) -> Breakdown:
         "count",
         f"whole blocks of {fit.context:,} tokens",
     )
-    return floor("sequences held at once", quotient("sequences", blocks, each, "count"))
+    held = floor("sequences held at once", quotient("sequences", blocks, each, "count"))
+    if held.value >= 0:
+        return held
+    none = assumed("none", 0.0, "count", "memory that is lacking holds nothing")
+    return maximum("sequences held at once", (none, held.named("room for sequences")))
 
 
 def _pool(fit: Fit) -> Breakdown:
