@@ -24,11 +24,18 @@ def wires(system: System) -> Wires:
 @settings(max_examples=150, deadline=None)
 @given(
     chip=st.sampled_from(CHIPS), collective=st.sampled_from(COLLECTIVES), nodes=st.integers(1, 200),
-    inside=st.integers(1, 72), exponent=st.floats(3, 11), fabric=st.sampled_from(("infiniband", "roce", "efa", "other")),
+    inside=st.integers(1, 72), exponent=st.floats(3, 11),
+    fabric=st.sampled_from(("infiniband", "roce", "efa", "other")),
     level=st.sampled_from((None, "datasheet")),
 )  # fmt: skip
 def test_every_algorithm_is_the_chain_of_its_parts(
-    chip: str, collective: Collective, nodes: int, inside: int, exponent: float, fabric: str, level: str | None
+    chip: str,
+    collective: Collective,
+    nodes: int,
+    inside: int,
+    exponent: float,
+    fabric: str,
+    level: str | None,
 ) -> None:
     system = system_of(chip, num_domain=inside, nic_bytes_per_s=50e9, fabric=fabric, level=level)
     ranks, size = max(2, nodes * inside), 10.0**exponent

@@ -17,6 +17,7 @@ from datahall.cluster.cluster import serving_system
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.crossing import leaving_bytes_per_s
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTimes, serving_all_reduce_times
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
@@ -113,7 +114,10 @@ def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
 def replica_system(replica: Replica) -> System:
     """The machine that a replica's collectives run on."""
     return serving_system(
-        replica.chip, num_domain=replica.num_domain, nic_bytes_per_s=replica.nic_bytes_per_s
+        replica.chip,
+        num_domain=replica.num_domain,
+        nic_bytes_per_s=replica.nic_bytes_per_s,
+        cuts=replica.cuts,
     )
 
 
@@ -160,7 +164,7 @@ def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: flo
         num_ranks=num_ranks,
         num_inside=min(num_ranks, system.num_domain),
         scale_up_bytes_per_s=system.scale_up_bytes_per_s,
-        nic_bytes_per_s=system.nic_bytes_per_s,
+        nic_bytes_per_s=leaving_bytes_per_s(system, num_ranks),
     ).time_s
 
 
