@@ -1,18 +1,34 @@
-"""`show collective`: the sentence, the table, and what is refused."""
+"""`show collective`: the sentence, the chain, the table, what binds, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
+from tests.answers.borders import asked_everywhere, runs
 
-from datahall.answers.fabric.collective import show_collective
+import datahall as dh
+from datahall.answer import Answer
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError, ScenarioError
+from datahall.errors import DatahallError, InfeasibleError, ScenarioError
+
+
+def show(kind: str, shelf: Catalog, **asked: object) -> Answer:
+    found = dh.show_collective(kind, **asked, catalog=shelf)
+    assert isinstance(found, Answer)
+    assert found.figure is not None
+    assert not false_nodes(found.figure)
+    assert found.figure.value == pytest.approx(found.results["time_s"], rel=1e-9)
+    return found
+
+
+def time_s(kind: str, shelf: Catalog, **asked: object) -> float:
+    found = show(kind, shelf, **asked).results["time_s"]
+    assert isinstance(found, float)
+    return found
 
 
 def test_a_gigabyte_on_1024_chips(shelf: Catalog) -> None:
-    found = show_collective(
-        "all-reduce", on="fat-tree", chips=1024, chip="h100-sxm", size="1GB", catalog=shelf
-    )
+    found = show("all-reduce", shelf, on="fat-tree", chips=1024, chip="h100-sxm", size="1GB")
     assert "1,024 × NVIDIA H100 SXM on fat-tree" in found.headline
     assert found.binding.startswith("Bandwidth")
     assert found.results["algorithm"] in {"NVLS tree", "tree", "ring"}
@@ -24,17 +40,22 @@ def test_a_gigabyte_on_1024_chips(shelf: Catalog) -> None:
     assert algorithms.columns[0].name == "algorithm"
     assert found.figure is not None
     assert found.figure.band is not None
+    assert found.figure.citations()
     assert any("estimate is the smallest" in note for note in found.notes)
 
 
+def test_without_a_topology_the_ports_of_the_chips_are_the_network(shelf: Catalog) -> None:
+    alone = time_s("all-reduce", shelf, chips=1024, size="1GB")
+    assert alone == pytest.approx(time_s("all-reduce", shelf, on="fat-tree", chips=1024, size="1GB"))
+
+
 def test_small_arrays_are_bound_by_steps(shelf: Catalog) -> None:
-    found = show_collective("all-reduce", chips="1024", size="8KB", catalog=shelf)
-    assert found.binding.startswith("Latency binds")
+    assert show("all-reduce", shelf, chips="1024", size="8KB").binding.startswith("Latency binds")
 
 
 def test_every_algorithm_is_there_when_asked(shelf: Catalog) -> None:
-    few = show_collective("all-reduce", chips=64, size="64MB", catalog=shelf)
-    many = show_collective("all-reduce", chips=64, size="64MB", every=True, catalog=shelf)
+    few = show("all-reduce", shelf, chips=64, size="64MB")
+    many = show("all-reduce", shelf, chips=64, size="64MB", all=True)
     names = [str(row[0]) for row in many.tables[0].rows]
     assert len(many.tables[0].rows) > len(few.tables[0].rows)
     for name in ("ring LL", "tree Simple", "NVLS tree", "halving-doubling", "two-level", "InfiniBand SHARP"):
@@ -42,7 +63,7 @@ def test_every_algorithm_is_there_when_asked(shelf: Catalog) -> None:
 
 
 def test_ten_thousand_chips_take_28_steps_or_19998(shelf: Catalog) -> None:
-    found = show_collective("all-reduce", chips=10_000, size="1GB", catalog=shelf)
+    found = show("all-reduce", shelf, chips=10_000, size="1GB")
     steps = next(table for table in found.tables if table.title.startswith("steps"))
     by_name = {str(row[0]): row for row in steps.rows}
     assert by_name["ring"][1:3] == (9999.0, 19998.0)
@@ -50,7 +71,7 @@ def test_ten_thousand_chips_take_28_steps_or_19998(shelf: Catalog) -> None:
 
 
 def test_moe_dispatch_counts_bytes_then_time(shelf: Catalog) -> None:
-    found = show_collective("all-to-all", experts=64, tokens="2^20", topk=2, hidden=4096, catalog=shelf)
+    found = show("all-to-all", shelf, experts=64, tokens="2^20", topk=2, hidden=4096)
     assert found.results["sent_bytes"] == 264_241_152
     assert "264,241,152 bytes" in found.headline
     time = found.results["time_s"]
@@ -58,23 +79,61 @@ def test_moe_dispatch_counts_bytes_then_time(shelf: Catalog) -> None:
     assert 264_241_152 / 50e9 * 0.85 < time < 264_241_152 / 50e9 * 1.5
 
 
-def test_a_plain_tree_strangles_an_all_to_all_and_not_a_ring(shelf: Catalog) -> None:
-    def time(kind: str, on: str) -> float:
-        found = show_collective(kind, on=on, chips=1024, size="100MB", catalog=shelf).results["time_s"]
-        assert isinstance(found, float)
-        return found
+def test_every_leaf_of_a_plain_tree_has_one_cable_that_all_must_cross(shelf: Catalog) -> None:
+    found = show("all-reduce", shelf, on="tree", chips=1024, size="1GB")
+    time = found.results["time_s"]
+    assert isinstance(time, float)
+    assert time >= 1e9 / 50e9  # what a leaf's sum alone takes to leave it
+    assert found.results["bound"] == "leaf"
+    assert "The way out of a leaf binds" in found.binding
+    assert time_s("all-to-all", shelf, on="tree", chips=1024, size="100MB") > 20 * time_s(
+        "all-to-all", shelf, on="fat-tree", chips=1024, size="100MB"
+    )
 
-    assert time("all-to-all", "tree") > 20 * time("all-to-all", "fat-tree")
-    assert time("all-gather", "tree") == pytest.approx(time("all-gather", "fat-tree"))
+
+@pytest.mark.parametrize(("ratio", "simulated_s"), [("2:1", 38.6e-3), ("4:1", 74.3e-3)])
+def test_oversubscription_slows_an_all_to_all_as_the_simulator_says(
+    ratio: str, simulated_s: float, shelf: Catalog
+) -> None:
+    time = time_s("all-to-all", shelf, on="fat-tree", chips=512, size="1GB", oversubscription=ratio)
+    assert 0.85 * simulated_s < time < simulated_s  # hashed paths collide there
+
+
+def test_the_nic_binds_an_exchange_between_racks(shelf: Catalog) -> None:
+    found = show("all-to-all", shelf, on="nvl72", chips=1152, size="1GB")
+    assert found.results["bound"] == "NIC"
+    assert "NICs" in found.binding
+
+
+def test_a_failure_narrows_what_is_left(shelf: Catalog) -> None:
+    asked = {"on": "rail-optimised", "chips": 1024, "size": "1GB"}
+    whole = time_s("all-to-all", shelf, **asked)
+    assert time_s("all-to-all", shelf, **asked, failure={"nics": "0"}) > whole
+    assert time_s("all-to-all", shelf, **asked, failure={"switches": "0"}) > whole
+    with pytest.raises(InfeasibleError, match="cuts off 32 of 1,024 chips"):
+        time_s("all-to-all", shelf, on="fat-tree", chips=1024, size="1GB", failure={"switches": "0"})
+    with pytest.raises(ScenarioError, match="how the chips are wired"):
+        time_s("all-to-all", shelf, chips=1024, size="1GB", failure={"switches": "0"})
 
 
 def test_a_torus_is_answered_from_its_links(shelf: Catalog) -> None:
-    found = show_collective("all-gather", on="torus", chips=64, chip="tpu-v5p", size="1GB", catalog=shelf)
+    found = show("all-gather", shelf, on="torus", chips=64, chip="tpu-v5p", size="1GB")
     assert found.results["time_s"] == pytest.approx(1e9 / (6 * 90e9), rel=0.01)
+    assert "4×4×4 torus" in found.headline
+    dead = show(
+        "all-to-all", shelf, on="torus", chips=64, chip="tpu-v5p", size="1GB", failure={"links": "0-15"}
+    )
+    assert dead.results["time_s"] > time_s(
+        "all-to-all", shelf, on="torus", chips=64, chip="tpu-v5p", size="1GB"
+    )  # type: ignore[operator]
+    with pytest.raises(DatahallError, match="broadcast on a torus is not modelled"):
+        show("broadcast", shelf, on="torus", chips=64, size="1GB")
+    with pytest.raises(ScenarioError, match="says nothing"):
+        show("all-reduce", shelf, on="torus", chips=64, size="1GB", algorithm="ring")
 
 
 def test_one_rack_needs_no_network(shelf: Catalog) -> None:
-    found = show_collective("all-reduce", on="nvl72", chips=72, size="8GiB", catalog=shelf)
+    found = show("all-reduce", shelf, on="nvl72", chips=72, size="8GiB")
     assert found.results["algorithm"] == "NVLS"
     assert found.results["busbw_bytes_per_s"] == pytest.approx(835e9, rel=0.15)
 
@@ -82,32 +141,81 @@ def test_one_rack_needs_no_network(shelf: Catalog) -> None:
 @pytest.mark.parametrize(
     "kind", ["reduce-scatter", "broadcast", "reduce", "send-recv", "barrier", "all_gather"]
 )
-def test_every_collective_has_an_answer(kind: str, shelf: Catalog) -> None:
-    assert show_collective(kind, chips=64, size="1MB", catalog=shelf).results["time_s"]
+@pytest.mark.parametrize("on", [None, "tree", "rail-only", "dragonfly"])
+def test_every_collective_has_an_answer(kind: str, on: str | None, shelf: Catalog) -> None:
+    assert show(kind, shelf, chips=64, size="1MB", on=on).results["time_s"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("asked", "field", "words"),
     [
-        ({"chips": 0, "size": "1GB"}, "at least 2"),
-        ({"chips": 16, "size": "-1GB"}, "above 0"),
-        ({"chips": 16, "size": "much"}, "--size"),
-        ({"chips": 16}, "how large"),
-        ({"size": "1GB"}, "how many chips"),
-        ({"chips": 12, "size": "1GB"}, "whole number of scale-up domains"),
-        ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "not an algorithm"),
-        ({"chips": 16, "size": "1GB", "version": "new"}, "not a version"),
-        ({"chips": 16, "size": "1GB", "on": "knot"}, "not a topology"),
-        ({"experts": 64, "tokens": 8, "topk": 2, "hidden": 8}, "sizes an all-to-all"),
+        ({"chips": 0, "size": "1GB"}, "chips", "at least 1"),
+        ({"chips": 1, "size": "1GB"}, "", "moves nothing"),
+        ({"chips": 16, "size": "-1GB"}, "size", "above 0"),
+        ({"chips": 16, "size": "much"}, "size", "size"),
+        ({"chips": 16}, "size", "how large"),
+        ({"size": "1GB"}, "chips", "how many chips"),
+        ({"chips": 12, "size": "1GB", "on": "fat-tree"}, "", "whole number of scale-up domains"),
+        ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "algorithm", "not one of them"),
+        ({"chips": 16, "size": "1GB", "version": "new"}, "version", "not a version"),
+        ({"chips": 16, "size": "1GB", "on": "knot"}, "on", "not a topology"),
+        ({"chips": 16, "size": "1GB", "oversubscription": "2:1"}, "oversubscription", "says nothing without"),
+        (
+            {"chips": 16, "size": "1GB", "on": "dragonfly", "oversubscription": "2:1"},
+            "oversubscription",
+            "has no",
+        ),
+        ({"chips": 64, "size": "1GB", "on": "fat-tree", "sides": "4x4x4"}, "sides", "has no sides"),
+        (
+            {"chips": 1024, "size": "1GB", "on": "fat-tree", "oversubscription": "1:1,2:1"},
+            "oversubscription",
+            "tiers",
+        ),
+        ({"chips": 90_000, "size": "1GB", "on": "meta-24k-roce"}, "chips", "has 24,576 chips"),
+        ({"size": "1GB", "on": "meta-24k-roce", "chip": "b200"}, "chip", "was built of"),
+        ({"experts": 64, "tokens": 8, "topk": 2, "hidden": 8}, "experts", "sizes an all-to-all"),
+        ({"chips": 16, "size": "1GB", "tokens": 8}, "tokens", "says nothing without"),
     ],
 )
-def test_bad_input_names_what_is_allowed(asked: dict[str, str | int], words: str, shelf: Catalog) -> None:
-    with pytest.raises(DatahallError, match=words):
-        show_collective("all-reduce", **asked, catalog=shelf)  # type: ignore[arg-type]
+def test_bad_input_names_the_field_and_what_is_allowed(
+    asked: dict[str, str | int], field: str, words: str, shelf: Catalog
+) -> None:
+    with pytest.raises(DatahallError, match=words) as caught:
+        show("all-reduce", shelf, **asked)
+    assert caught.value.field == field or not field
 
 
 def test_moe_needs_all_of_its_numbers(shelf: Catalog) -> None:
-    with pytest.raises(ScenarioError, match="--topk, --hidden"):
-        show_collective("all-to-all", experts=64, tokens=1024, catalog=shelf)
+    with pytest.raises(ScenarioError, match="topk, hidden are missing"):
+        show("all-to-all", shelf, experts=64, tokens=1024)
     with pytest.raises(ScenarioError, match="64 experts on 8 chips"):
-        show_collective("all-to-all", experts=64, tokens=1024, topk=2, hidden=8, chips=8, catalog=shelf)
+        show("all-to-all", shelf, experts=64, tokens=1024, topk=2, hidden=8, chips=8)
+
+
+CASES = (
+    {"collective": "all-reduce", "chips": "1024", "size": "1GB"},
+    {"collective": "all-gather", "on": "fat-tree", "chips": "512", "chip": "h200-sxm", "size": "64MiB"},
+    {"collective": "all-to-all", "on": "clos", "chips": "512", "oversubscription": "2:1", "size": "1GB"},
+    {"collective": "all-to-all", "experts": "64", "tokens": "2^20", "topk": "2", "hidden": "4096"},
+    {"collective": "all-reduce", "on": "torus", "chips": "64", "sides": "4x4x4", "size": "1GB"},
+    {
+        "collective": "all-reduce",
+        "on": "rail-optimised",
+        "chips": "256",
+        "size": "1GB",
+        "failure": "nics=0-1",
+    },
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['collective']}-{case.get('on', 'none')}")
+def test_every_border_gives_the_same_answer(case: dict[str, str], shelf: Catalog) -> None:
+    asked_everywhere("show collective", case, shelf)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['collective']}-{case.get('on', 'none')}")
+def test_follow_up_commands_run(case: dict[str, str], shelf: Catalog) -> None:
+    found = dh.show_collective(**case, catalog=shelf)
+    for line in found.next_commands:
+        if "validate" not in line:
+            assert runs(line), line

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.answers.borders import asked_everywhere, runs
 
 import datahall as dh
+from datahall.answer import Quantity
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError
+from datahall.errors import DatahallError, ScenarioError
 
 CATALOG = Catalog(user=False)
 
@@ -14,15 +17,28 @@ CATALOG = Catalog(user=False)
 def test_one_fabric_says_what_it_takes_and_what_binds() -> None:
     answer = dh.show_fabric("fat-tree", chips=16_384, chip="h100-sxm", catalog=CATALOG)
     assert "1,280 switches of 64 ports in 3 tiers and 49,152 cables" in answer.headline
+    assert answer.headline.startswith("A 3-tier fat tree joins")
     assert answer.binding.startswith("Full bisection, 409.6 TB/s")
     assert [table.title for table in answer.tables] == [
         "made of",
         "how wide and how far",
         "what one failure takes",
     ]
-    assert answer.figure.unit == "usd"
     assert any(note.startswith("estimates:") for note in answer.notes)
     assert all(len(table.columns) <= 7 for table in answer.tables)
+
+
+@pytest.mark.parametrize("name", ["fat-tree", "tree", "rail-only", "hyperx", "torus", "dragonfly-plus"])
+def test_the_price_is_the_sum_of_its_parts(name: str) -> None:
+    answer = dh.show_fabric(name, chips=512, catalog=CATALOG)
+    assert answer.figure is not None
+    assert answer.figure.unit == "usd"
+    assert not false_nodes(answer.figure)
+    price = answer.results["price_usd"]
+    assert isinstance(price, Quantity)
+    assert price.value == answer.figure.value
+    assert answer.figure.band is not None
+    assert (price.low, price.high) == (answer.figure.band.low, answer.figure.band.high)
 
 
 def test_the_explorer_compares_rack_fat_tree_torus_and_tree() -> None:
@@ -41,6 +57,26 @@ def test_the_explorer_compares_rack_fat_tree_torus_and_tree() -> None:
     assert answer.results["torus_num_switches"] == 108
 
 
+def test_several_take_of_an_option_what_each_has_use_for() -> None:
+    answer = dh.show_fabric(("fat-tree", "torus"), chips=4096, oversubscription="2:1", catalog=CATALOG)
+    alone = dh.show_fabric("fat-tree", chips=4096, oversubscription="2:1", catalog=CATALOG)
+    key = "all_to_all_bytes_per_s"
+    assert answer.results[f"fat_tree_{key}"] == alone.results[key]
+    for line in answer.next_commands:
+        assert runs(line), line
+
+
+def test_an_oversubscribed_fabric_has_no_full_bisection() -> None:
+    for ratio in ("2:1", "1:1,2:1"):
+        answer = dh.show_fabric("fat-tree", chips=16_384, oversubscription=ratio, catalog=CATALOG)
+        assert "Full bisection" not in answer.binding
+        each = answer.results["all_to_all_bytes_per_s"]
+        assert isinstance(each, float)
+        assert 25e9 < each < 28e9  # a chip's half of the way out, and what stays inside comes on top
+    with pytest.raises(ScenarioError, match="speaks of 3 tiers"):
+        dh.show_fabric("fat-tree", chips=1024, oversubscription="1:1,2:1", catalog=CATALOG)
+
+
 def test_a_failure_of_each_kind_has_a_row() -> None:
     answer = dh.show_fabric("rail-optimised", chips=1024, catalog=CATALOG)
     rows = {row["one_fails"]: row for row in answer.tables[2].records()}
@@ -55,6 +91,7 @@ def test_a_failure_of_each_kind_has_a_row() -> None:
 def test_a_published_fabric_brings_its_own_chips() -> None:
     answer = dh.show_fabric("meta-24k-roce", catalog=CATALOG)
     assert answer.results["num_chips"] == 24_576
+    assert "pod" in answer.binding  # 7:1 above it
     assert any("is an estimate" in note for note in answer.notes)
 
 
@@ -62,8 +99,40 @@ def test_sides_say_how_many_chips() -> None:
     assert dh.show_fabric("torus", sides="4x4x4", catalog=CATALOG).results["num_chips"] == 64
 
 
-def test_no_number_of_chips_is_asked_for() -> None:
-    with pytest.raises(ScenarioError, match="how many chips"):
-        dh.show_fabric("fat-tree", catalog=CATALOG)
-    with pytest.raises(ScenarioError, match="at most"):
-        dh.show_fabric("fat-tree", chips=10**7, catalog=CATALOG)
+@pytest.mark.parametrize(
+    ("asked", "field", "words"),
+    [
+        ({"topologies": "fat-tree"}, "chips", "how many chips"),
+        ({"topologies": "fat-tree", "chips": 10**7}, "chips", "at most"),
+        ({"topologies": "fat-tre", "chips": 64}, "on", "not a topology"),
+        (
+            {"topologies": "torus", "chips": 64, "oversubscription": "2:1"},
+            "oversubscription",
+            "no oversubscription",
+        ),
+        ({"topologies": "meta-24k-roce", "chips": 64}, "chips", "has 24,576 chips"),
+        ({"topologies": "meta-24k-roce", "radix": 64}, "radix", "was built"),
+        ({"topologies": "clos", "chips": 64, "switch": "qm9800"}, "", "qm9800"),
+    ],
+)
+def test_bad_input_names_the_field(asked: dict[str, object], field: str, words: str) -> None:
+    with pytest.raises(DatahallError, match=words) as caught:
+        dh.show_fabric(**asked, catalog=CATALOG)
+    assert caught.value.field == field or not field
+
+
+CASES = (
+    {"topologies": "fat-tree", "chips": "1024"},
+    {"topologies": "rail-optimised", "chips": "512", "chip": "h200-sxm", "oversubscription": "2:1"},
+    {"topologies": "torus", "sides": "4x4x8"},
+    {"topologies": "nvl72,tree", "chips": "576"},
+    {"topologies": "gb200-nvl72-superpod"},
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["topologies"])
+def test_every_border_gives_the_same_answer_and_its_next_commands_run(case: dict[str, str]) -> None:
+    answer = asked_everywhere("show fabric", case, CATALOG)
+    assert answer.next_commands
+    for line in answer.next_commands:
+        assert runs(line), line

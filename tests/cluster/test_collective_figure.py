@@ -24,7 +24,8 @@ def wires(system: System) -> Wires:
 @settings(max_examples=150, deadline=None)
 @given(
     chip=st.sampled_from(CHIPS), collective=st.sampled_from(COLLECTIVES), nodes=st.integers(1, 200),
-    inside=st.integers(1, 72), exponent=st.floats(3, 11), fabric=st.sampled_from(("infiniband", "roce", "efa", "other")),
+    inside=st.integers(1, 72), exponent=st.floats(3, 11),
+    fabric=st.sampled_from(("infiniband", "roce", "efa", "other")),
     level=st.sampled_from((None, "datasheet")),
 )  # fmt: skip
 def test_every_algorithm_is_the_chain_of_its_parts(

@@ -11,11 +11,10 @@ from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, algorithms, phases
 from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.crosscheck import FORMULAS, closed_form_s
-from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
+from datahall.fabric.flows.jobs import Ask, Job, Net, Routing, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.flows.symmetry import simulate_folded
-from datahall.fabric.scenario_traffic import Ask
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.fabric.topology.scale_up import with_scale_up

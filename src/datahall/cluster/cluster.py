@@ -23,6 +23,7 @@ from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
+from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.failure import Failure
 
@@ -140,14 +141,21 @@ def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Clu
     )
 
 
-def serving_system(chip: Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0) -> System:
-    """The machine that a replica's collectives run on: cards without links of their own share their server's PCIe."""
+def serving_system(
+    chip: Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, cuts: tuple[Cut, ...] = ()
+) -> System:
+    """The machine that a replica's collectives run on: cards without links of their own share their server's PCIe.
+
+    `cuts` are those of the fabric that the replica stands on, `cluster_from(…).system.cuts`.
+    """
     nic = nic_bytes_per_s or chip.nic_bytes_per_s
     rate = nic if isfinite(nic) else 0.0
     domain = _serving_domain(chip, num_domain)
-    if any(one is chip for one in load().chips()):
-        return _shelved_system(chip.name, domain, rate)
-    return system_of(chip, num_domain=domain, nic_bytes_per_s=rate)
+    if not any(one is chip for one in load().chips()):
+        system = system_of(chip, num_domain=domain, nic_bytes_per_s=rate)
+    else:
+        system = _shelved_system(chip.name, domain, rate)
+    return msgspec.structs.replace(system, cuts=cuts) if cuts else system
 
 
 @lru_cache(maxsize=256)

@@ -23,6 +23,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             flat="on",
             of="fabric",
             metavar="TOPOLOGY",
+            example="fat-tree",
         ),
     ] = ""
     topologies: Annotated[

@@ -9,7 +9,7 @@ from datahall.answers.fabric.fabric_table import compared, made_of, reach, survi
 from datahall.answers.fabric.words import many, sentence, with_article
 from datahall.answers.follow import follow
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.asked import design_of, fitting
+from datahall.fabric.design.asked import design_of, fitting, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.survival import cubes_up, survivals
@@ -43,7 +43,8 @@ def show_fabric(scenario: Scenario) -> Answer:
 def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
     failures, cubes = survivals(made, scenario.catalog), cubes_up(made)
     chips = made.counts.num_hosts
-    others = [one for one in BESIDE if one != made.topology]
+    same = msgspec.structs.replace(scenario.one(FabricDesign), chips=chips)
+    others = possible(same, (one for one in BESIDE if one != made.topology), scenario.catalog)
     tables = (made_of(cost, chips), reach(made), survives(failures, cubes))
     return Answer(
         kind="fabric",

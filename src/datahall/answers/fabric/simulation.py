@@ -67,7 +67,7 @@ def _headline(scenario: Scenario, outcome: Outcome, sent: Sent) -> str:
             f"{run.num_stuck:,} of {run.num_flows:,} {ends}: "
             "the path goes over a link that stays out, or waits for one that does."
         )
-    name = scenario.name or " + ".join(outcome.traffic.names[:3])
+    name = scenario.root.name or " + ".join(outcome.traffic.names[:3])
     return (
         f"{name} on {with_article(fabric.name)} takes {fmt(run.makespan_s, 's')}; flows get "
         f"{fmt(sent.mean_fraction, 'fraction')} of what their ports allow on average, "

@@ -58,3 +58,9 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
     for cut in crossed(system, num_ranks):
         least = np.maximum(least, crossing_s(collective, size_bytes, num_ranks, cut))
     return least
+
+
+def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
+    """What each rank gets of the network when all send out of their domains at once: its port, or its part of a cut."""
+    shares = (cut.bytes_per_s / cut.num_below for cut in crossed(system, num_ranks))
+    return min((system.nic_bytes_per_s, *shares))

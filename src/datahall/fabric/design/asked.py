@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, UnknownNameError, option
+from datahall.errors import DatahallError, ScenarioError, UnknownNameError, option
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import (
     DOMAINS,
@@ -102,6 +102,18 @@ def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesig
     return msgspec.structs.replace(named, chips=chips, **unused)
 
 
+def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -> list[str]:
+    """Those of some topologies that can be built for the same chips."""
+    found = []
+    for name in topologies:
+        try:
+            design_of(fitting(asked, name, catalog), catalog)
+        except DatahallError:
+            continue
+        found.append(name)
+    return found
+
+
 def _word(attribute: str) -> str:
     return attribute.removesuffix("_bytes_per_s")
 
@@ -140,25 +152,24 @@ def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> 
 
 def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
     """The wires of a section: of catalogue parts, or all alike where it gives a bandwidth for every link."""
-    named = msgspec.structs.replace(asked, topology=asked.topology or "fat-tree")
     if asked.bandwidth_bytes_per_s is None:
-        return design_of(named, catalog).fabric
-    folded = named.topology.strip().lower().replace("_", "-")
+        return design_of(asked, catalog).fabric
+    folded = asked.topology.strip().lower().replace("_", "-")
     if folded not in PLAIN:
-        known = folded in TOPOLOGIES or is_built(named.topology, catalog)
+        known = folded in TOPOLOGIES or is_built(asked.topology, catalog)
         if not known:
             raise UnknownNameError(
-                "topology", named.topology, PLAIN, field="on", hint=f"one of {', '.join(PLAIN)}"
+                "topology", asked.topology, PLAIN, field="on", hint=f"one of {', '.join(PLAIN)}"
             )
         raise ScenarioError(
-            f"{named.topology} is made of parts of the catalogue",
+            f"{asked.topology} is made of parts of the catalogue",
             field="bandwidth",
             hint=f"leave {option('bandwidth')} out and name a chip, or take one of {', '.join(PLAIN)}",
         )
     if asked.chips is None:
         raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
     wire = Wire(asked.bandwidth_bytes_per_s, asked.latency_s)
-    fabric = PLAIN[folded](named, asked.chips, wire)
+    fabric = PLAIN[folded](asked, asked.chips, wire)
     if asked.domain is not None and folded not in {"rail-optimised", "scale-up", "torus"}:
         fabric = with_scale_up(fabric, asked.domain, _scale_up(asked))
     return fabric

@@ -31,6 +31,7 @@ def replica_of(
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
     wires = wiring or FabricDesign()
+    system = _wired(deployment, chip, catalog, wires) if wires.topology else None
     return Replica(
         model=model,
         chip=chip,
@@ -46,9 +47,9 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        num_domain=wires.domain or 0,
-        nic_bytes_per_s=wires.nic_bytes_per_s or 0.0,
-        system=_wired(deployment, chip, catalog, wires) if wires.topology else None,
+        num_domain=system.num_domain if system else wires.domain or 0,
+        nic_bytes_per_s=system.nic_bytes_per_s if system else wires.nic_bytes_per_s or 0.0,
+        cuts=system.cuts if system else (),
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,

@@ -9,7 +9,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.fabric.collectives.system import System
+from datahall.fabric.topology.cuts import Cut
 from datahall.inference.engine.engine import Engine
 from datahall.workload.precision import BF16, Precision
 
@@ -68,9 +68,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     kv_blocks: int = 0  # blocks the engine reported; 0: from memory
     num_domain: int = 0  # chips of a scale-up domain; 0: the chip's usual server
     nic_bytes_per_s: float = 0.0  # 0: the chip's usual
-    system: System | None = (
-        None  # what its collectives run on where a fabric was named; None: as the chip is sold
-    )
+    cuts: tuple[Cut, ...] = ()  # where the fabric between its chips is narrower than their ports
     host_cache_bytes: float = 0.0  # for blocks pushed out of the chips' caches, all chips together; 0: none
     host_bytes_per_s: float = 0.0  # between a chip and its host, one way; 0: the chip's link
     drive_cache_bytes: float = 0.0  # for blocks pushed out of the host's memory

@@ -17,7 +17,7 @@ from datahall.cluster.cluster import serving_system
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.crossing import least_s
+from datahall.fabric.collectives.crossing import leaving_bytes_per_s
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTimes, serving_all_reduce_times
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
@@ -113,10 +113,11 @@ def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
 
 def replica_system(replica: Replica) -> System:
     """The machine that a replica's collectives run on."""
-    if replica.system is not None:
-        return replica.system
     return serving_system(
-        replica.chip, num_domain=replica.num_domain, nic_bytes_per_s=replica.nic_bytes_per_s
+        replica.chip,
+        num_domain=replica.num_domain,
+        nic_bytes_per_s=replica.nic_bytes_per_s,
+        cuts=replica.cuts,
     )
 
 
@@ -148,11 +149,7 @@ def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
 
 
 def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: float) -> float:
-    """One way: the low-latency kernels for what a decode brings, the normal ones for prompts.
-
-    Where a fabric was named, no faster than its narrow places let the tokens out; the normal kernels send a token once
-    to each domain, the others once to each expert.
-    """
+    """One way: the low-latency kernels for what a decode brings, the normal ones for prompts."""
     model, moe = replica.model, replica.model.moe
     assert moe is not None
     sent = Tokens(
@@ -161,19 +158,14 @@ def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: flo
     small = num_tokens <= LOW_LATENCY_TOKENS
     name, run = ("low-deepep", low_latency_time) if small else ("normal-deepep", normal_time)
     num_ranks = replica.tp * replica.dp
-    copies = moe.top_k if small else min(moe.top_k, -(-num_ranks // system.num_domain))
-    least = least_s(
-        system, "all-to-all", np.array([num_tokens * copies * model.hidden * value_bytes]), num_ranks
-    )
-    time = run(
+    return run(
         library().experts[name],
         sent,
         num_ranks=num_ranks,
         num_inside=min(num_ranks, system.num_domain),
         scale_up_bytes_per_s=system.scale_up_bytes_per_s,
-        nic_bytes_per_s=system.nic_bytes_per_s,
+        nic_bytes_per_s=leaving_bytes_per_s(system, num_ranks),
     ).time_s
-    return max(time, float(least[0]))
 
 
 def _group(

@@ -1,0 +1,142 @@
+"""`simulate fabric`: the same run by flags, file, Python and JSON; what it says, and its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.answers.borders import asked_everywhere, runs
+
+import datahall as dh
+from datahall.breakdown import false_nodes
+from datahall.catalog import Catalog
+from datahall.cli.main import run
+from datahall.errors import DatahallError, DocumentError, ScenarioError
+
+FILE = """
+version = 1
+name = "test"
+seed = 3
+
+[fabric]
+topology = "fat-tree"
+chips = 64
+bandwidth = "400 Gb/s"
+latency = "500 ns"
+
+[network]
+paths = 2
+
+[[job]]
+name = "train"
+collective = "all-reduce"
+ranks = "0-31"
+size = "64 MB"
+"""
+LOST = '\n[[failure]]\nstart = "0.5 ms"\nchips = 5\n'
+
+
+def test_the_answer_has_what_was_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FILE)
+    answer = dh.simulate_fabric(str(file), check_with="full")
+    titles = [table.title for table in answer.tables]
+    assert any("fullest" in title for title in titles)
+    assert "timeline" in titles
+    assert any("cross-check" in title for title in titles)
+    assert answer.results["worst_difference_fraction"] == pytest.approx(0.0, abs=1e-6)
+    assert "test on an 8-ary fat tree takes" in answer.headline
+    assert answer.figure is not None
+    assert not false_nodes(answer.figure)
+    assert answer.figure.value == pytest.approx(answer.results["makespan_s"])
+
+
+def test_what_is_said_beside_a_file_stands_in_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FILE)
+    slow, fast = (dh.simulate_fabric(str(file), bandwidth=rate) for rate in ("200 Gb/s", "400 Gb/s"))
+    assert slow.results["makespan_s"] > 1.5 * fast.results["makespan_s"]
+    assert any("in place of what" in note for note in slow.notes)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "words"),
+    [
+        ({"level": "ful"}, "level", "not one of them"),
+        ({"check_with": "symmetric"}, "check_with", "the level that is simulated"),
+        ({"job": {"ranks": "0-99"}}, "job", "endpoint 64 is not there"),
+        ({"job": {"colour": "red"}}, "job", "unknown key"),
+        ({"loss": 0.1, "job": {}}, "loss", "does not drop packets"),
+        ({"failure": "switches=999", "job": {}}, "failure", "no switch 999"),
+        ({"on": "knot", "job": {}}, "on", "knot"),
+        ({"chip": "h100-sxm", "bandwidth": "400 Gb/s", "job": {}}, "bandwidth", "do not go together"),
+        ({}, "job", "nothing is sent"),
+    ],
+)
+def test_bad_input_names_the_field(asked: dict[str, object], field: str, words: str, shelf: Catalog) -> None:
+    given = {"on": "fat-tree", "chips": 64, **asked}
+    with pytest.raises(DatahallError, match=words) as caught:
+        dh.simulate_fabric(**given, catalog=shelf)
+    assert caught.value.field == field
+
+
+def test_a_file_is_wrong_at_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FILE + '\n[[job]]\nranks = "0-99"\n\n[[stall]]\nchip = 64\n')
+    with pytest.raises(DocumentError) as caught:
+        dh.simulate_fabric(str(file))
+    places = [problem.where for problem in caught.value.problems]
+    assert places == [f"{file}:22", f"{file}:25"]
+    with pytest.raises(DatahallError):
+        dh.simulate_fabric(str(tmp_path / "missing.toml"))
+
+
+def test_the_command_line_answers_and_writes_a_trace(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FILE)
+    assert run(["simulate", "fabric", str(file), "--json", "--quiet"]) == 0
+    assert msgspec.json.decode(capfd.readouterr().out)["results"]["num_flows"] == 64
+    trace = tmp_path / "run.perfetto-trace"
+    assert run(["simulate", "fabric", str(file), "-o", str(trace), "--quiet"]) == 0
+    assert trace.read_bytes().count(b"train") == 64
+    file.write_text(FILE + LOST)
+    assert run(["simulate", "fabric", str(file), "--quiet"]) == 1
+    assert "never end" in capfd.readouterr().out
+    file.write_text(FILE.replace("ranks", "rnaks"))
+    assert run(["simulate", "fabric", str(file), "--quiet"]) == 2
+    assert f"{file}:18" in capfd.readouterr().err
+
+
+CASES = (
+    {"on": "fat-tree", "chips": "64", "job": "collective=all-reduce,ranks=64,size=64MB"},
+    {"on": "rail-optimised", "chips": "64", "chip": "h200-sxm", "job": "algorithm=two-level,size=1GB", "seed": "4"},
+    {
+        "on": "leaf-spine", "chips": "64", "bandwidth": "400 Gb/s", "transport": "roce",
+        "job": "collective=all-to-all,ranks=0-31,size=8MB", "background": "pattern=incast,target=3,size=1MB",
+        "failure": "nics=5,start=100us,duration=1ms,left=50%", "stall": "chip=7,start=10us,duration=50us",
+    },
+    {"on": "torus", "sides": "4x4x4", "job": "collective=send-recv,size=1MB", "failure": "links=0"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["on"])
+def test_every_border_gives_the_same_answer_and_its_next_commands_run(
+    case: dict[str, str], shelf: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = asked_everywhere("simulate fabric", case, shelf)
+    assert answer.next_commands
+    for line in answer.next_commands:
+        assert runs(line) if "-o " not in line else True, line
+
+
+def test_flows_that_never_end_are_a_no(shelf: Catalog) -> None:
+    job = {"collective": "all-reduce", "size": "64MB"}
+    lost = dh.simulate_fabric(on="fat-tree", chips=64, job=job, failure="chips=5,start=100us", catalog=shelf)
+    assert lost.verdict == "no"
+    assert lost.results["makespan_s"] is None
+    with pytest.raises((ScenarioError, DatahallError)):
+        dh.simulate_fabric(on="fat-tree", chips=64, job=job, failure="chips=5", catalog=shelf)

@@ -1,0 +1,181 @@
+"""One machine from what somebody asks: as sold where no topology is named, bounded by the design where one is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from datahall.breakdown import false_nodes
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from, cluster_of, serving_system
+from datahall.cluster.collective import time_collective
+from datahall.cluster.groups import group_times, machine_times
+from datahall.errors import InfeasibleError, ScenarioError
+from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.choice import collective_times
+from datahall.fabric.collectives.crossing import leaving_bytes_per_s
+from datahall.fabric.collectives.system import system_of
+from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.failure import Failure
+from datahall.scenario.words import Collective
+
+CATALOG = Catalog(user=False)
+
+
+def test_without_a_topology_it_is_the_chip_as_it_is_sold() -> None:
+    made = cluster_from(FabricDesign(chip="h200-sxm", chips=256), CATALOG)
+    assert made.design is None
+    assert made.system.cuts == ()
+    assert made.system == system_of("h200-sxm", nic_bytes_per_s=50e9)
+    assert made.system == cluster_of(CATALOG.chip("h200-sxm"), 256).system
+    assert made.host.memory_bytes > 0
+    wide = cluster_from(FabricDesign(chips=64, domain=16, nic_bytes_per_s=100e9), CATALOG)
+    assert (wide.chip.name, wide.num_domain, wide.system.nic_bytes_per_s) == ("h100-sxm", 16, 100e9)
+
+
+def test_a_chip_and_a_number_stand_where_the_design_names_none() -> None:
+    made = cluster_from(FabricDesign(), CATALOG, chip="b200", num_chips=16)
+    assert (made.chip.name, made.num_chips) == ("b200-sxm", 16)
+    said = cluster_from(FabricDesign(chip="h100-sxm", chips=8), CATALOG, chip="b200", num_chips=16)
+    assert (said.chip.name, said.num_chips) == ("h100-sxm", 8)
+    on = cluster_from(FabricDesign(topology="fat-tree"), CATALOG, chip="b200", num_chips=16)
+    assert (on.chip.name, on.num_chips) == ("b200-sxm", 16)
+    with pytest.raises(ScenarioError, match="how many chips") as caught:
+        cluster_from(FabricDesign(), CATALOG)
+    assert caught.value.field == "chips"
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all", "send-recv", "broadcast"])
+@pytest.mark.parametrize("on", ["fat-tree", "clos", "rail-optimised", "rail-only"])
+def test_full_bisection_is_as_fast_as_no_topology(kind: Collective, on: str) -> None:
+    sizes = np.geomspace(1e3, 1e10, 8)
+    free = cluster_from(FabricDesign(chips=512), CATALOG).system
+    wired = cluster_from(FabricDesign(topology=on, chips=512), CATALOG).system
+    assert machine_times(wired, kind, sizes, 512) == pytest.approx(machine_times(free, kind, sizes, 512))
+
+
+def test_groups_take_what_the_library_takes() -> None:
+    """As before the cuts: a group of ranks that are apart sees a smaller domain and nothing else."""
+    system = system_of("h100-sxm", nic_bytes_per_s=50e9)
+    size, ranks, stride = np.array([1e8, 1e9]), np.array([16.0, 64.0]), np.array([1.0, 4.0])
+    found = group_times(system, "all-reduce", size, ranks, stride)
+    first, _ = collective_times(system, "all-reduce", 1e8, 16)
+    second, _ = collective_times(system.apart(4), "all-reduce", 1e9, 64)
+    assert found.tolist() == [first[0], second[0]]
+    assert system.apart(4).num_domain == 2
+    assert group_times(system, "all-reduce", size, np.ones(2), stride).tolist() == [0.0, 0.0]
+
+
+def test_a_tree_slows_what_leaves_a_leaf_and_nothing_inside_one() -> None:
+    plain = cluster_from(FabricDesign(chips=1024), CATALOG).system
+    tree = cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG).system
+    size = np.array([1e9])
+    inside = [group_times(one, "all-reduce", size, np.array([8.0]), np.array([1.0])) for one in (plain, tree)]
+    assert inside[0] == inside[1]
+    data = [group_times(one, "all-reduce", size, np.array([128.0]), np.array([8.0])) for one in (plain, tree)]
+    assert data[1] > 5 * data[0]
+
+
+def test_domain_and_nic_hold_on_a_topology_too() -> None:
+    usual = cluster_from(FabricDesign(topology="fat-tree", chips=256), CATALOG)
+    other = cluster_from(
+        FabricDesign(topology="fat-tree", chips=256, domain=16, nic_bytes_per_s=25e9), CATALOG
+    )
+    assert (usual.num_domain, other.num_domain) == (8, 16)
+    assert other.system.nic_bytes_per_s == pytest.approx(25e9)
+    slow, fast = (time_collective(one, "all-to-all", 1e9).choice.time_s for one in (other, usual))
+    assert slow > 1.5 * fast
+
+
+def test_failures_narrow_ports_and_cuts() -> None:
+    asked = FabricDesign(topology="rail-optimised", chips=512)
+    whole = cluster_from(asked, CATALOG)
+    nic = cluster_from(asked, CATALOG, failures=(Failure(nics=(3,)),))
+    assert nic.system.nic_bytes_per_s == pytest.approx(7 / 8 * whole.system.nic_bytes_per_s)
+    assert nic.wires.nic is not None
+    assert nic.wires.nic.value == pytest.approx(nic.system.nic_bytes_per_s)
+    assert not false_nodes(nic.wires.nic)
+    spine = cluster_from(
+        asked, CATALOG, failures=(Failure(switches=(20,)), Failure(switches=(21,), left_fraction=0.5))
+    )
+    assert min(c.bytes_per_s for c in spine.system.cuts) < min(c.bytes_per_s for c in whole.system.cuts)
+    assert spine.system.nic_bytes_per_s == whole.system.nic_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("asked", "failure", "words"),
+    [
+        (FabricDesign(topology="fat-tree", chips=256), Failure(switches=(0,)), "cuts off 32 of 256"),
+        (FabricDesign(topology="fat-tree", chips=256), Failure(chips=(7,)), "cuts off 1 of 256 chips: 7"),
+        (FabricDesign(topology="tree", chips=256), Failure(switches=(5,)), "cuts off 256"),
+        (FabricDesign(topology="fat-tree", chips=256), Failure(domains=(1,)), "cuts off 8"),
+    ],
+)
+def test_what_is_cut_off_altogether_is_a_no(asked: FabricDesign, failure: Failure, words: str) -> None:
+    with pytest.raises(InfeasibleError, match=words) as caught:
+        cluster_from(asked, CATALOG, failures=(failure,))
+    assert caught.value.field == "failure"
+
+
+def test_a_failure_of_a_part_that_is_not_there_names_those_that_are() -> None:
+    asked = FabricDesign(topology="fat-tree", chips=64)
+    with pytest.raises(ScenarioError, match="no switch 99"):
+        cluster_from(asked, CATALOG, failures=(Failure(switches=(99,)),))
+    with pytest.raises(ScenarioError, match="names what is out"):
+        cluster_from(asked, CATALOG, failures=(Failure(),))
+    with pytest.raises(ScenarioError, match="how the chips are wired"):
+        cluster_from(FabricDesign(chips=64), CATALOG, failures=(Failure(chips=(1,)),))
+
+
+def test_a_built_fabric_is_a_machine() -> None:
+    meta = cluster_from(FabricDesign(topology="meta-24k-roce"), CATALOG)
+    assert (meta.num_chips, meta.chip.name) == (24_576, "h100-sxm")
+    assert {cut.name for cut in meta.system.cuts} == {"leaf", "pod"}
+    part = cluster_from(FabricDesign(topology="meta-24k-roce", chips=2048), CATALOG)
+    assert part.num_chips == 2048
+    assert time_collective(part, "all-to-all", 1e9).bound.kind == "NIC"  # it fits into one pod
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-recv"])
+@pytest.mark.parametrize("on", ["torus", "mesh"])
+def test_on_a_torus_the_chain_is_the_formula(kind: Collective, on: str) -> None:
+    made = cluster_from(FabricDesign(topology=on, sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    for size in (1e4, 1e9):
+        found = time_collective(made, kind, size)
+        assert found.figure.value == pytest.approx(found.choice.time_s, rel=1e-9)
+        assert not false_nodes(found.figure)
+        assert found.choice.time_s == machine_times(made.system, kind, np.array([size]), 128)[0]
+
+
+@pytest.mark.parametrize("chip", ["h100-sxm", "b200-sxm", "gb200", "mi300x", "l40s"])
+def test_every_answer_is_its_closed_form_or_a_cut(chip: str) -> None:
+    count = 144 if chip == "gb200" else 64
+    made = cluster_from(FabricDesign(chip=chip, chips=count), CATALOG)
+    kinds: tuple[Collective, ...] = (
+        "all-reduce",
+        "all-gather",
+        "all-to-all",
+        "send-recv",
+        "barrier",
+        "reduce",
+    )
+    for kind in kinds:
+        found = time_collective(made, kind, 1e8)
+        pair = found.choice.algorithm, found.choice.protocol
+        assert found.choice.time_s == nccl.times(made.system, kind, np.array([1e8]), count)[pair][0]
+        assert found.figure.value == pytest.approx(found.choice.time_s, rel=1e-9)
+        assert found.figure.citations()
+
+
+def test_cards_of_a_server_reach_each_other_over_pcie() -> None:
+    assert serving_system(CATALOG.chip("l40s")).num_domain > 1
+    assert serving_system(CATALOG.chip("h100-sxm")) == system_of("h100-sxm", nic_bytes_per_s=50e9)
+    assert serving_system(CATALOG.chip("rtx-4090"), num_domain=2).num_domain == 2
+
+
+def test_a_replica_on_a_narrow_fabric_sends_slower() -> None:
+    tree = cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG).system
+    free, narrow = (serving_system(CATALOG.chip("h100-sxm"), cuts=cuts) for cuts in ((), tree.cuts))
+    assert leaving_bytes_per_s(free, 128) == 50e9
+    assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 / 63)
+    assert leaving_bytes_per_s(narrow, 16) == 50e9  # inside one leaf
