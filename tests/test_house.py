@@ -26,7 +26,7 @@ HOUSE = Path(datahall.__file__).parent
 # From top to bottom as the data flows: a room imports only what stands before it.  `answers` puts
 # what every room computes into words; `report` draws the answers and knows none of them.
 ORDER = (
-    "lazy", "errors", "units", "breakdown", "compiled", "answer",
+    "errors", "units", "breakdown", "compiled", "answer",
     "events", "catalog", "workload", "scenario", "silicon", "fabric", "cluster", "training", "inference", "reliability",
     "scheduling", "datapath", "power", "economics", "planner", "validation", "calibrate", "run", "serve", "audit",
     "answers", "report", "studio", "cli",

@@ -9,10 +9,9 @@ from datahall.answer import Answer
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
-from datahall.inference.memory.fit import fit, legal_groups
+from datahall.inference.memory.fit import legal_groups, smallest_fit
 from datahall.report import render
 from datahall.units import fmt
-from datahall.workload.precision import Precision
 
 CONFIG = Path(__file__).parents[1] / "catalog" / "configs" / "llama-3.1-70b.json"
 
@@ -80,7 +79,7 @@ def test_more_sequences_never_need_fewer_chips(shelf: Catalog) -> None:
 
 def test_a_group_holds_what_it_says(shelf: Catalog) -> None:
     model, chip = shelf.model("llama-3.1-70b"), shelf.chip("h200-sxm")
-    found = fit(model, chip, seq=8192, batch=1, precision=Precision.named("bf16"))
+    found = smallest_fit(model, chip, context=8192, num_sequences=1, precision="bf16", catalog=shelf)
     assert found.weight_bytes + found.num_sequences * found.sequence_bytes <= found.usable_bytes
     assert found.weight_bytes + (found.num_sequences + 1) * found.sequence_bytes > found.usable_bytes
 

@@ -177,5 +177,6 @@ def test_a_replica_on_a_narrow_fabric_sends_slower() -> None:
     tree = cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG).system
     free, narrow = (serving_system(CATALOG.chip("h100-sxm"), cuts=cuts) for cuts in ((), tree.cuts))
     assert leaving_bytes_per_s(free, 128) == 50e9
-    assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 / 63)
+    # 63 chips of a leaf share one uplink for what goes to the 65 others; 120 others are outside their own server
+    assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 / (63 * 65 / 120))
     assert leaving_bytes_per_s(narrow, 16) == 50e9  # inside one leaf

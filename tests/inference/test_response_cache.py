@@ -27,8 +27,9 @@ from datahall.inference.fleet.response_cache import (
 )
 from datahall.scenario.requests import requests_of
 from datahall.scenario.traffic import Traffic
-from datahall.workload.traffic import generate, in_chunks, join
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
+from datahall.workload.traffic.requests import in_chunks, join
+from datahall.workload.traffic.traffic import generate
 
 NONE = ExactTier(num_entries=0)
 

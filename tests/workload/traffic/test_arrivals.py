@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.workload.traffic import Arrivals, arrival_times
+from datahall.workload.traffic.arrivals import Arrivals, arrival_times
 
 NUM = 200_000
 HOURS = tuple(0.2 + (hour % 12) / 6 for hour in range(24))

@@ -9,19 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.workload.traffic import (
-    Arrivals,
-    Conversation,
-    Fixed,
-    Lognormal,
-    Requests,
-    Think,
-    Traffic,
-    expected_tokens,
-    generate,
-    join,
-    reusable_tokens,
-)
+from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.conversation import Conversation, Think
+from datahall.workload.traffic.requests import Requests, join
+from datahall.workload.traffic.shapes import Fixed, Lognormal
+from datahall.workload.traffic.sharing import reusable_tokens
+from datahall.workload.traffic.traffic import Traffic, expected_tokens, generate
 
 TALK = Traffic(
     prompt=Lognormal(80.0, 1.0),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.workload.traffic import Requests, in_chunks, join
+from datahall.workload.traffic.requests import Requests, in_chunks, join
 
 
 def waiting(after: list[int]) -> Requests:

@@ -12,18 +12,11 @@ import pytest
 from datahall.errors import DocumentError, ScenarioError
 from datahall.scenario.requests import requests_of
 from datahall.scenario.traffic import Traffic as Said
-from datahall.workload.traffic import (
-    TraceReplay,
-    Traffic,
-    describe,
-    generate,
-    join,
-    read_trace,
-    replay,
-    reusable_tokens,
-    write_trace,
-)
-from datahall.workload.traffic.requests import COLUMNS
+from datahall.workload.traffic.replay import replay, write_trace
+from datahall.workload.traffic.requests import COLUMNS, join
+from datahall.workload.traffic.sharing import reusable_tokens
+from datahall.workload.traffic.trace_file import read_trace
+from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, generate
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:03.9799600,4808,10

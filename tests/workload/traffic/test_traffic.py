@@ -11,24 +11,13 @@ from hypothesis import strategies as st
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.requests import requests_of
 from datahall.scenario.traffic import Traffic as Said
-from datahall.workload.traffic import (
-    CHUNK_ROWS,
-    Arrivals,
-    Fixed,
-    Lognormal,
-    Requests,
-    Think,
-    Traffic,
-    Users,
-    describe,
-    expected_tokens,
-    generate,
-    join,
-    offered_per_s,
-    preset,
-    presets,
-)
-from datahall.workload.traffic.requests import COLUMNS
+from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.conversation import Think
+from datahall.workload.traffic.presets import preset, presets
+from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, join
+from datahall.workload.traffic.shapes import Fixed, Lognormal
+from datahall.workload.traffic.traffic import Traffic, describe, expected_tokens, generate
+from datahall.workload.traffic.users import Users, offered_per_s
 
 PLAIN = Traffic(
     prompt=Lognormal(1000.0, 1.0),

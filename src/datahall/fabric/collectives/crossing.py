@@ -61,6 +61,13 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
 
 
 def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
-    """What each rank gets of the network when all send out of their domains at once: its port, or its part of a cut."""
-    shares = (cut.bytes_per_s / cut.num_below for cut in crossed(system, num_ranks))
-    return min((system.nic_bytes_per_s, *shares))
+    """What each rank gets of the network when all send evenly to all outside their domains [B/s]: its port, or less.
+
+    Of what n ranks in domains of d send over the network, (n − m)/(n − d) leaves a part of m of them.
+    """
+    network = num_ranks - min(system.num_domain, num_ranks)
+    rates = [system.nic_bytes_per_s]
+    for cut in crossed(system, num_ranks):
+        leaving = cut.num_below * (num_ranks - cut.num_below) / network if network else 0.0
+        rates += [cut.bytes_per_s / leaving] if leaving > 0 else []
+    return min(rates)

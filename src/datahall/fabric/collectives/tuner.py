@@ -83,7 +83,13 @@ def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> d
     if collective == "all-reduce" and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
         if setting.num_nodes == 1 and allowed(setting.version, "NVLS"):
             found["NVLS", "Simple"] = _nvls(setting, size)
-        if nvls_tree_allowed(setting.num_ranks, setting.num_nodes) and allowed(setting.version, "NVLS tree"):
+        several = (
+            setting.num_ranks > setting.num_nodes
+        )  # chips of a node, or its switch has nothing to add up
+        tree = nvls_tree_allowed(setting.num_ranks, setting.num_nodes) and allowed(
+            setting.version, "NVLS tree"
+        )
+        if tree and several:
             found["NVLS tree", "Simple"] = _nvls_tree(setting, size)
     one_per_node = setting.num_nodes == setting.num_ranks and setting.num_nodes > 1
     if collective in {"all-gather", "reduce-scatter"} and one_per_node and allowed(setting.version, "PAT"):
