@@ -82,7 +82,8 @@ def _held(best: Candidate) -> Breakdown:
     )
     reaches = modelled(f"{name} at {at}", reached_s, "s", by, best.mean_step())
     each = solved(
-        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, given(f"{name} limit", limit_s, "s"),
+        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches,
+        given(f"{name} limit", limit_s, "s"),
         "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
     )  # fmt: skip
     low, high = most.price.band

@@ -38,7 +38,7 @@ def show_techniques(scenario: Scenario) -> Answer:
     check_continuous(deployment)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE)
-    speculation = speculation_of(drafting, model, scenario.catalog)
+    speculation = speculation_of(drafting, scenario.catalog)
     assert speculation is not None
     assert said.rate_per_s is not None
     steps = ladder(
@@ -115,7 +115,7 @@ def _alone(steps: Ladder) -> Table:
         columns=COLUMNS,
         rows=tuple(_row(row, steps.reference) for row in rows),
         marked=len(steps.without),
-        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: with {limits} at P{promise.percentile * 100:g}",
+        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: {limits} at P{promise.percentile * 100:g}",
     )
 
 

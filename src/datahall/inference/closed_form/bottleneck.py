@@ -27,7 +27,8 @@ def resource_shares(step: Breakdown) -> dict[str, float]:
     """Shares of a step by the resource that bounds each of its parts, greatest first.
 
     >>> from datahall.breakdown import fitted, given, product, total
-    >>> qkv = product("qkv", (given("times", 3.0, "count"), fitted("each", 1.0, "s", "memory-bound")), "s", "memory-bound")
+    >>> each = fitted("each", 1.0, "s", "memory-bound")
+    >>> qkv = product("qkv", (given("times", 3.0, "count"), each), "s", "memory-bound")
     >>> resource_shares(total("step", (qkv, fitted("host", 1.0, "s", "engine"))))
     {'memory bandwidth': 0.75, 'host': 0.25}
     """

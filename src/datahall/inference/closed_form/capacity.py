@@ -95,7 +95,7 @@ def _keeps(state: State, slo: Promise) -> bool:
 def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
-        fix = f"more chips to a replica ({option('tp')}), a narrower {option('precision')}, or {option('draft', 'ngram')}"
+        fix = f"more chips to a replica ({option('tp')}), a narrower {option('precision')}, {option('draft', 'ngram')}"
     else:
         name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
         fix = f"more chips to a replica ({option('tp')}), shorter prompts or a prefix cache"
