@@ -217,7 +217,7 @@ class Percentile(Share, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
         written = whole_or_float(round(100.0 * float(value), 9))
-        return written if float(written) / 100.0 == value else f"{100.0 * float(value)!r} %"
+        return written if float(written) >= 1 and float(written) / 100.0 == value else float(value)
 
     def placeholder(self, attribute: str) -> str:
         del attribute

@@ -77,8 +77,10 @@ class LengthsKind(Kind, frozen=True):
 
 def _shaped(raw: dict[str, Raw], at: Reading) -> Lengths:
     shape = raw.get("shape")
-    if not isinstance(shape, str) or shape not in SHAPES:
-        raise unknown_name("shape", str(shape or ""), SHAPES)
+    if not isinstance(shape, str):
+        raise ScenarioError("a table of lengths without a shape", hint=f"shape = one of {', '.join(SHAPES)}")
+    if shape not in SHAPES:
+        raise unknown_name("shape", shape, SHAPES)
     kinds = SHAPES[shape]
     unknown = [key for key in raw if key != "shape" and key not in kinds]
     if unknown:

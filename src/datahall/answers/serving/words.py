@@ -50,8 +50,8 @@ def drafted_by_itself(replica: Replica) -> tuple[str, ...]:
     if replica.speculation is None or replica.speculation.draft != OWN_LAYER:
         return ()
     return (
-        f"{replica.model.title or replica.model.name} is taken to have a layer for multi-token prediction like its last "
-        "one; which models were published with one is not in the catalogue",
+        f"{replica.model.title or replica.model.name} is taken to have a layer for multi-token prediction, like its "
+        "last one; which models were published with one is not in the catalogue",
     )
 
 

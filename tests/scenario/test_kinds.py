@@ -1,0 +1,261 @@
+"""Every kind of value reads what it writes, keeps its bounds, and says what is wrong."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.errors import DatahallError, ScenarioError, UnknownNameError
+from datahall.scenario.deployment import PrecisionName
+from datahall.scenario.field import CONCEPTS, Field, fields, plain
+from datahall.scenario.kinds import (
+    Choice,
+    Count,
+    File,
+    Flag,
+    Kind,
+    Listed,
+    Mapped,
+    Name,
+    Numbers,
+    Percentile,
+    Quantity,
+    Rate,
+    Reading,
+    Share,
+    Text,
+    exact,
+)
+from datahall.scenario.lengths import LengthsKind
+from datahall.scenario.traffic import PresetName, Regions
+from datahall.units import parse
+from datahall.workload.traffic.lengths import Empirical, Fixed, Lognormal, Quantiles, Uniform
+
+SHELF = Catalog(user=False)
+FILE = Reading(catalog=SHELF)  # flags and files: a number needs its unit
+BARE = Reading(catalog=SHELF, bare=True)  # Python: numbers are SI
+
+POSITIVE = st.floats(1e-15, 1e18, allow_nan=False)
+LENGTHS = st.one_of(
+    st.integers(1, 10**6).map(Fixed),
+    st.tuples(st.integers(1, 100), st.integers(100, 10**5)).map(lambda pair: Uniform(*pair)),
+    st.tuples(st.floats(1, 1e5), st.floats(0, 20)).map(lambda pair: Lognormal(*pair)),
+    st.lists(st.integers(1, 10**5), min_size=1, max_size=5).map(lambda seen: Empirical(tuple(seen))),
+    st.tuples(st.floats(0.01, 0.99), st.floats(1, 10), st.floats(10, 100)).map(
+        lambda three: Quantiles(((0.0, 1.0), (three[0], three[1] + 1.0), (1.0, three[2] + 10.0)))
+    ),
+)
+ROUND_TRIPS: list[tuple[Kind, st.SearchStrategy[object]]] = [
+    (Count(""), st.integers(1, 2**40)),
+    (Count("", unit="tokens", least=0), st.integers(0, 2**40)),
+    *((Quantity("", unit=unit), POSITIVE) for unit in ("s", "bytes", "bytes_per_s", "ratio", "tokens")),
+    (Rate(""), st.one_of(POSITIVE, st.just(inf))),
+    (Share(""), st.floats(0, 1)),
+    (Percentile(""), st.floats(0.001, 0.9999)),
+    (Choice("", options=("ring", "all-to-all")), st.sampled_from(["ring", "all-to-all"])),
+    (Text(""), st.from_regex(r"[a-z0-9=.,]+", fullmatch=True)),
+    (Flag(""), st.booleans()),
+    (Name("", of="chip"), st.sampled_from(["h100-sxm", "l40s", "tpu-v6e"])),
+    (Name("", of="model"), st.sampled_from(["llama-3.1-8b", "deepseek-v3"])),
+    (PrecisionName(""), st.sampled_from(["bf16", "fp8-kv8", "w4a16"])),
+    (PresetName(""), st.sampled_from(["rag", "lmsys-chat"])),
+    (Listed("", of=Count(""), repeats=True), st.lists(st.integers(1, 99), min_size=1).map(tuple)),
+    (Listed("", of=Name("", of="chip")), st.permutations(["h100-sxm", "l40s", "a10g"]).map(tuple)),
+    (Numbers(""), st.lists(st.integers(0, 500), unique=True, min_size=1).map(tuple)),
+    (Numbers("", ranks=True), st.lists(st.integers(0, 500), unique=True, min_size=1).map(tuple)),
+    (Mapped("", of=Quantity("", unit="s")), st.dictionaries(st.from_regex(r"[a-z]+", fullmatch=True), POSITIVE)),
+    (Regions(""), st.floats(0, 1).map(lambda share: {"eu": share, "us": 1.0 - share})),
+    (LengthsKind(""), LENGTHS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [FILE, BARE], ids=["file", "python"])
+@pytest.mark.parametrize(("kind", "values"), ROUND_TRIPS, ids=[type(row[0]).__name__ for row in ROUND_TRIPS])
+def test_what_is_written_is_read_back(kind: Kind, values: st.SearchStrategy[object], at: Reading) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(values)
+    def holds(value: object) -> None:
+        assert kind.read(kind.write(value), at) == value  # type: ignore[arg-type]
+
+    holds()
+
+
+@given(st.floats(1e-300, 1e300), st.sampled_from(["s", "bytes", "bytes_per_s", "fraction", "ratio"]))
+def test_exact_is_read_back_to_the_last_bit(value: float, unit: str) -> None:
+    assert parse(exact(value, unit), unit) == value  # type: ignore[arg-type]
+
+
+def test_exact_is_as_short_as_a_person_would_write_it() -> None:
+    assert [exact(*pair) for pair in ((0.05, "s"), (5e10, "bytes_per_s"), (0.95, "fraction"), (8e9, "bytes"))] == [
+        "50ms", "50GB/s", "95%", "8GB",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("section", CONCEPTS)
+def test_every_default_is_what_its_own_kind_reads_back(section: str) -> None:
+    for field in fields(section):
+        if field.default not in (None, "", (), {}):
+            assert field.kind.read(field.kind.write(field.default), FILE) == field.default, field.path
+
+
+@pytest.mark.parametrize("section", CONCEPTS)
+def test_every_input_says_what_it_is_and_what_stands_for_it(section: str) -> None:
+    for field in fields(section):
+        assert len(field.kind.help) > 4, field.path
+        assert field.kind.help.endswith((".", ")", "…")), field.path
+        assert field.placeholder.strip(), field.path
+        assert field.kind.schema(), field.path
+
+
+def test_a_rule_names_inputs_of_its_own_section() -> None:
+    for section in CONCEPTS:
+        names = {field.name for field in fields(section)}
+        for field in fields(section):
+            assert set(field.kind.needs) <= names, field.path
+            assert set(field.kind.against) <= names, field.path
+
+
+def input_of(section: str, name: str) -> Field:
+    return next(field for field in fields(section) if field.name == name)
+
+
+WRONG: list[tuple[Kind, object, str]] = [
+    (Count(""), 0, "too small; it must be at least 1"),
+    (Count("", most=8), "9", "too large; it must be at most 8"),
+    (Count(""), 1.5, "not a whole number"),
+    (Count(""), True, "cannot be read"),
+    (Count(""), [3], "cannot be read"),
+    (Count(""), "many", "is not a quantity"),
+    (Count(""), "2^9999", "too large"),
+    (Quantity("", unit="s"), 5, "5 has no unit"),
+    (Quantity("", unit="s"), "5", "has no unit"),
+    (Quantity("", unit="s"), "5 GB", "GB"),
+    (Quantity("", unit="bytes"), 1e9, "has no unit"),
+    (Quantity("", unit="s", above=True), "0 s", "must be above 0"),
+    (Quantity("", unit="s"), "-1 s", "must be at least 0"),
+    (Quantity("", unit="s"), None, "cannot be read"),
+    (Rate(""), 0, "must be above 0"),
+    (Rate(""), "fast", "is not a quantity"),
+    (Share(""), "150 %", "150 % is out of bounds"),
+    (Share(""), 1.5, "out of bounds"),
+    (Share(""), -0.1, "out of bounds"),
+    (Share("", below=True), 1, "out of bounds"),
+    (Share("", above=True), 0, "out of bounds"),
+    (Percentile(""), 100, "100 is out of bounds"),
+    (Percentile(""), "0", "0 is out of bounds"),
+    (Percentile(""), "P", "is not a quantity"),
+    (Choice("", options=("ring", "tree")), "rign", "is not one of them"),
+    (Choice("", options=("ring", "tree")), "", "is not one of them"),
+    (Choice("", options=("ring", "tree")), 4, "is not one of them"),
+    (Text(""), ["x"], "cannot be read"),
+    (Flag(""), "yes", "cannot be read"),
+    (Flag(""), 1, "cannot be read"),
+    (Listed("", of=Count("")), "", "nothing is named"),
+    (Listed("", of=Count("")), {"a": 1}, "is not a list"),
+    (Numbers(""), "3-1", "is not a rising range"),
+    (Numbers(""), "1,1", "twice"),
+    (Numbers(""), "a-b", "cannot be read"),
+    (Numbers(""), 1.5, "cannot be read"),
+    (Numbers(""), "0-99999999999", "is not a rising range"),
+    (File(""), "gone.csv", "gone.csv is not a file"),
+    (File(""), "/tmp", "is a folder"),
+    (Regions(""), {"eu": 0.5, "us": 0.4}, "add up to 0.9"),
+    (LengthsKind(""), {"shape": "uniform", "low": 5}, "without high"),
+    (LengthsKind(""), {"shape": "fixed", "tokens": 5, "high": 6}, 'no "high"'),
+    (LengthsKind(""), {"tokens": 5}, "without a shape"),
+    (LengthsKind(""), {"shape": "uniform", "low": 9, "high": 5}, "lengths of 9 to 5"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"), WRONG, ids=[f"{type(row[0]).__name__} {row[1]!r}" for row in WRONG]
+)
+def test_what_cannot_be_is_refused_in_words(kind: Kind, raw: object, said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        kind.read(raw, FILE)  # type: ignore[arg-type]
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "guess"),
+    [
+        (Name("", of="chip"), "h100-sx", "h100-sxm"),
+        (Name("", of="model"), "lama-3.1-8b", "llama-3.1-8b"),
+        (PrecisionName(""), "fp7", "fp8"),
+        (PresetName(""), "shargpt", "sharegpt"),
+        (LengthsKind(""), {"shape": "lognorml"}, "lognormal"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(kind: Kind, raw: object, guess: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        kind.read(raw, FILE)  # type: ignore[arg-type]
+    assert caught.value.nearest[0] == guess
+
+
+def test_a_choice_that_is_nearly_right_gets_its_name() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Choice("", options=("round-robin", "session")).read("round", FILE)
+    assert "did you mean round-robin?" in caught.value.hint
+
+
+def test_a_share_that_is_a_percentage_is_asked_for_as_one() -> None:
+    with pytest.raises(ScenarioError, match="out of bounds") as caught:
+        Share("").read("95", FILE)
+    assert 'did you mean "95 %"?' in caught.value.hint
+    with pytest.raises(ScenarioError) as caught:  # as a percentage it would not do either
+        Share("", below=True).read("100", FILE)
+    assert "did you mean" not in caught.value.hint
+
+
+@pytest.mark.parametrize("raw", [95, "95", "P95", "p95", "95 %", 0.95, "0.95"])
+def test_a_percentile_is_read_as_people_write_it(raw: object) -> None:
+    assert Percentile("").read(raw, FILE) == 0.95  # type: ignore[arg-type]
+
+
+def test_python_may_give_numbers_in_si_and_everyone_text_with_a_unit() -> None:
+    kind = Quantity("", unit="s")
+    assert kind.read(0.5, BARE) == kind.read("500 ms", BARE) == kind.read("500 ms", FILE) == 0.5
+    assert Quantity("", unit="ratio").read(2, FILE) == 2.0  # a ratio has no unit to forget
+    assert kind.read(0, FILE) == 0.0  # nothing is nothing in every unit
+
+
+@pytest.mark.parametrize(
+    ("raw", "numbers"),
+    [("0-3,7", (0, 1, 2, 3, 7)), ("0-16:8", (0, 8, 16)), ([1, "3-4"], (1, 3, 4)), (5, (5,)), ("", ())],
+)
+def test_numbers_have_ranges_and_strides(raw: object, numbers: tuple[int, ...]) -> None:
+    assert Numbers("").read(raw, FILE) == numbers  # type: ignore[arg-type]
+
+
+def test_ranks_given_as_one_number_are_the_first_so_many() -> None:
+    assert Numbers("", ranks=True).read("4", FILE) == Numbers("", ranks=True).read(4, FILE) == (0, 1, 2, 3)
+    assert Numbers("", ranks=True).read([4], FILE) == (4,)
+
+
+def test_lists_take_names_once_and_factors_as_often_as_they_come() -> None:
+    assert Listed("", of=Name("", of="chip")).read("l40s, l40s,h100-sxm", FILE) == ("l40s", "h100-sxm")
+    hourly = input_of("traffic", "hourly").kind
+    assert hourly.read([1] * 23 + [3], FILE) == (1.0,) * 23 + (3.0,)
+
+
+def test_names_are_the_catalogues_own() -> None:
+    assert Name("", of="chip").read("H200", FILE) == "h200-sxm"
+
+
+def test_a_section_in_plain_types_has_its_keys_and_no_more_than_was_asked() -> None:
+    from datahall.scenario.promise import Promise
+
+    promise = Promise(ttft_s=2.0, percentile=0.9)
+    assert plain(promise) == {"ttft": "2s", "tpot": "50ms", "percentile": 90}
+    assert plain(promise, frozenset({"ttft"})) == {"ttft": "2s"}
+
+
+def test_errors_of_reading_are_those_a_user_can_put_right() -> None:
+    for kind, raw, _ in WRONG:
+        with pytest.raises(DatahallError) as caught:
+            kind.read(raw, FILE)  # type: ignore[arg-type]
+        assert caught.value.exit_code == 2
