@@ -104,7 +104,7 @@ def test_sides_say_how_many_chips() -> None:
     [
         ({"topologies": "fat-tree"}, "chips", "how many chips"),
         ({"topologies": "fat-tree", "chips": 10**7}, "chips", "at most"),
-        ({"topologies": "fat-tre", "chips": 64}, "on", "not a topology"),
+        ({"topologies": "fat-tre", "chips": 64}, "topologies", "not a topology"),
         (
             {"topologies": "torus", "chips": 64, "oversubscription": "2:1"},
             "oversubscription",

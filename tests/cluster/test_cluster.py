@@ -18,6 +18,9 @@ from datahall.fabric.collectives.system import system_of
 from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.failure import Failure
 from datahall.scenario.words import Collective
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
 
 CATALOG = Catalog(user=False)
 
@@ -180,3 +183,14 @@ def test_a_replica_on_a_narrow_fabric_sends_slower() -> None:
     # 63 chips of a leaf share one uplink for what goes to the 65 others; 120 others are outside their own server
     assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 / (63 * 65 / 120))
     assert leaving_bytes_per_s(narrow, 16) == 50e9  # inside one leaf
+
+
+def test_training_feels_the_fabric_it_stands_on() -> None:
+    job = Job(model=CATALOG.model("llama-3.1-70b"), seq=8192, global_batch=512)
+    layout = Layout(tp=8, pp=4, dp=32, micro_batch=1, recompute="full")
+    step_s = {}
+    for on, ratio in (("", "1:1"), ("fat-tree", "1:1"), ("fat-tree", "4:1"), ("tree", "1:1")):
+        asked = FabricDesign(topology=on, chips=1024, oversubscription=ratio)
+        times = step_times(job, cluster_from(asked, CATALOG), Space.of(layout), framework("megatron-2022"))
+        step_s[on, ratio] = float(times.step_s[0])
+    assert step_s["", "1:1"] == step_s["fat-tree", "1:1"] < step_s["fat-tree", "4:1"] < step_s["tree", "1:1"]

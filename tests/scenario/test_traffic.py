@@ -13,7 +13,8 @@ from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
-from datahall.scenario.traffic import Traffic, requests_of
+from datahall.scenario.requests import requests_of
+from datahall.scenario.traffic import Traffic
 from datahall.workload.traffic import Arrivals, Fixed, Lognormal, Think, Users, describe, preset
 from datahall.workload.traffic.traffic import Traffic as Requests
 

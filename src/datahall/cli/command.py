@@ -60,7 +60,7 @@ class Question(click.Command):
 
     def _options(self) -> list[click.Parameter]:
         fields = [field for name, field in self.form.fields.items() if name not in self.form.arguments]
-        tables = [_table_option(concept) for concept in self.form.tables]
+        tables = [_table_option(concept, self.form.sections[concept.name]) for concept in self.form.tables]
         usual = [_option(field) for field in fields if not field.kind.rare]
         rare = [_option(field) for field in fields if field.kind.rare]
         return [*usual, *tables, *rare]
@@ -161,20 +161,13 @@ def _option(field: Field) -> click.Option:
     )  # fmt: skip
 
 
-def _table_option(concept: Concept) -> click.Option:
+def _table_option(concept: Concept, taken: Sequence[Field]) -> click.Option:
     about = (concept.struct().__doc__ or "").strip().split("\n")[0]
-    keys = ", ".join(field.key for field in form_fields(concept))
+    keys = ", ".join(field.key for field in taken)
     return click.Option(
         [concept.name, f"--{concept.name.replace('_', '-')}"], multiple=True, metavar="KEY=VALUE,…",
         help=f"{about} Keys: {keys}.",
     )  # fmt: skip
-
-
-def form_fields(concept: Concept) -> Sequence[Field]:
-    """The inputs of a section."""
-    from datahall.scenario.field import fields
-
-    return fields(concept.name)
 
 
 def _common(traced: bool) -> list[click.Parameter]:

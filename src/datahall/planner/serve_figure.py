@@ -83,12 +83,7 @@ def _held(best: Candidate) -> Breakdown:
     reaches = modelled(f"{name} at {at}", reached_s, "s", by, best.mean_step())
     limit = given(f"{name} limit", limit_s, "s")
     each = solved(
-<<<<<<< HEAD
         "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, limit,
-=======
-        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches,
-        given(f"{name} limit", limit_s, "s"),
->>>>>>> 86ccb2a8af1488224b3dc29dd264e28a1c4da5c8
         "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
     )  # fmt: skip
     low, high = most.price.band

@@ -96,7 +96,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     bandwidth_bytes_per_s: Annotated[
         float | None,
         Quantity(
-            "Of every link, one way, instead of the catalogue's parts.",
+            "Bandwidth of every link, one way, instead of the catalogue's parts.",
             above=True,
             rare=True,
             against=("chip", "server", "switch", "nic"),

@@ -8,7 +8,7 @@ from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import many, sentence, with_article
 from datahall.answers.follow import follow
-from datahall.errors import ScenarioError, option
+from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.asked import design_of, fitting, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
@@ -28,7 +28,7 @@ def show_fabric(scenario: Scenario) -> Answer:
     asked, shelf = scenario.one(FabricDesign), scenario.catalog
     names = list(asked.topologies)
     if len(names) == 1:
-        made = design_of(msgspec.structs.replace(asked, topology=names[0]), shelf)
+        made = _made(scenario, names[0], alone=True)
         if asked.chips not in (None, made.counts.num_hosts):
             raise ScenarioError(
                 f"{names[0]} has {made.counts.num_hosts:,} chips, not {asked.chips:,}",
@@ -36,8 +36,19 @@ def show_fabric(scenario: Scenario) -> Answer:
                 hint=f"leave {option('chips')} out",
             )
         return _one(scenario, names[0], made, bill(made, shelf))
-    designs = [design_of(fitting(asked, name, shelf), shelf) for name in names]
+    designs = [_made(scenario, name) for name in names]
     return _several(scenario, names, designs, [bill(one, shelf) for one in designs])
+
+
+def _made(scenario: Scenario, name: str, *, alone: bool = False) -> Design:
+    """A design; what is wrong with its topology is wrong with one of those that were listed."""
+    asked, shelf = scenario.one(FabricDesign), scenario.catalog
+    try:
+        named = msgspec.structs.replace(asked, topology=name) if alone else fitting(asked, name, shelf)
+        return design_of(named, shelf)
+    except DatahallError as error:
+        error.field = "topologies" if error.field == "on" else error.field
+        raise
 
 
 def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:

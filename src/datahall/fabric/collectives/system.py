@@ -77,6 +77,21 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             cuts=tuple(cut.apart(stride) for cut in self.cuts),
         )
 
+    def with_network(self, factor: float) -> System:
+        """The same machine with a network `factor` times as fast: its ports and every narrow place."""
+        return msgspec.structs.replace(
+            self,
+            nic_bytes_per_s=factor * self.nic_bytes_per_s,
+            cuts=tuple(
+                msgspec.structs.replace(
+                    cut,
+                    bytes_per_s=factor * cut.bytes_per_s,
+                    link_bytes_per_s=factor * cut.link_bytes_per_s,
+                )
+                for cut in self.cuts
+            ),
+        )
+
     def level(self, num_ranks: int) -> Basis:
         """What an answer for so many ranks rests on: the weaker of the domain's and the network's constants."""
         _, domains = self.shape(num_ranks)

@@ -95,11 +95,7 @@ def _keeps(state: State, slo: Promise) -> bool:
 def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
-<<<<<<< HEAD
         fix = f"more chips a replica ({option('tp')}), a narrower {option('precision')} or {option('draft', 'ngram')}"
-=======
-        fix = f"more chips to a replica ({option('tp')}), a narrower {option('precision')}, {option('draft', 'ngram')}"
->>>>>>> 86ccb2a8af1488224b3dc29dd264e28a1c4da5c8
     else:
         name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
         fix = f"more chips to a replica ({option('tp')}), shorter prompts or a prefix cache"

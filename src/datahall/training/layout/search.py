@@ -256,9 +256,7 @@ def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[
     space, system = found.space.keep(np.array(rows)), found.cluster.system
     replace = msgspec.structs.replace
     machines = {
-        f"network {100.0 * (factor - 1.0):+.0f} %": replace(
-            system, nic_bytes_per_s=factor * system.nic_bytes_per_s
-        )
+        f"network {100.0 * (factor - 1.0):+.0f} %": system.with_network(factor)
         for factor in (1.0 - CHANGE, 1.0 + CHANGE)
     }
     if system.num_domain > 1 and not system.torus:
