@@ -15,8 +15,13 @@ from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.requests import requests_of
 from datahall.scenario.traffic import Traffic
-from datahall.workload.traffic import Arrivals, Fixed, Lognormal, Think, Users, describe, preset
+from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.conversation import Think
+from datahall.workload.traffic.presets import preset
+from datahall.workload.traffic.shapes import Fixed, Lognormal
 from datahall.workload.traffic.traffic import Traffic as Requests
+from datahall.workload.traffic.traffic import describe
+from datahall.workload.traffic.users import Users
 
 Asked = Callable[..., Requests]
 

@@ -40,7 +40,7 @@ def show_techniques(scenario: Scenario) -> Answer:
     check_continuous(deployment)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE)
-    speculation = speculation_of(drafting, scenario.catalog)
+    speculation = speculation_of(drafting, model, scenario.catalog)
     assert speculation is not None
     assert said.rate_per_s is not None
     steps = ladder(

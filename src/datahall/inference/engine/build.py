@@ -42,7 +42,7 @@ def replica_of(
         pp=deployment.pp,
         dp=deployment.dp,
         ep=deployment.ep,
-        speculation=speculation_of(deployment, catalog),
+        speculation=speculation_of(deployment, model, catalog),
         adapters=adapters_of(deployment),
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
@@ -79,7 +79,7 @@ def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     return made
 
 
-def speculation_of(deployment: Deployment, catalog: Catalog) -> Speculation | None:
+def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Speculation | None:
     """What drafts tokens: the prompt, a layer of the model, or another model of the catalogue."""
     if not deployment.draft:
         return None
