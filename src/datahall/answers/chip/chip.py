@@ -40,7 +40,8 @@ def show_chip(scenario: Scenario) -> Answer:
     asked = scenario.one(Claim)
     if asked.claim:
         return _judged(scenario, asked)
-    chip = scenario.catalog.chip(asked.chip)
+    with scenario.at(field="chip"):
+        chip = scenario.catalog.chip(asked.chip)
     cited = Citations()
     balance = _balance(chip)
     return Answer(
@@ -171,8 +172,10 @@ def _judged(scenario: Scenario, asked: Claim) -> Answer:
             field="claim",
             hint=f"write quantity=value, e.g. {option('claim', 'peak.fp8=1979 TFLOP/s')}",
         )
-    entry = catalog.find(asked.chip)
-    verdict = judge(catalog, asked.chip, quantity_name.strip(), value.strip())
+    with scenario.at(field="chip"):
+        entry = catalog.find(asked.chip)
+    with scenario.at(field="claim"):
+        verdict = judge(catalog, asked.chip, quantity_name.strip(), value.strip())
     right = verdict.right
     named = {"both-ways": "Both ways", "unknown": "Not settled"}.get(
         verdict.outcome, verdict.outcome.capitalize()
