@@ -5,13 +5,13 @@ from __future__ import annotations
 from datahall.breakdown import Breakdown, assumed, difference, fact, product
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.engine import engine
-from datahall.inference.memory.fit import ENGINE
 from datahall.inference.memory.kv_pool import DRIVER_BYTES
+from datahall.scenario.deployment import Deployment
 
 
 def usable_figure(chip: Chip) -> Breakdown:
     """Memory of a chip that an engine takes, activations included [B]; the value is `usable_bytes`."""
-    known = engine(ENGINE)
+    known = engine(Deployment().engine)
     share = fact("share that the engine takes", known.memory_fraction, "fraction", known.source)
     return product("usable memory", (share, _seen(chip)), "bytes")
 
