@@ -387,7 +387,8 @@ def show_roofline(
 ) -> Answer:
     """A pass on one chip: time, bound and efficiency by operator.
 
-    Prefill runs prompts of the context; decode adds a token to sequences that hold it.
+    Prefill runs prompts of the context; decode adds a token to sequences that hold it. On one chip,
+    unless several share each layer. Exit code 1 where it does not fit.
 
     Parameters
     ----------

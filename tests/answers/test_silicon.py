@@ -1,5 +1,7 @@
 """What `show roofline` and `show hierarchy` say; whether it is true is the ledger's business."""
 
+from pathlib import Path
+
 import pytest
 
 from datahall import show_hierarchy, show_roofline
@@ -170,3 +172,20 @@ def test_an_operator_of_two_kinds_of_layer_is_one_row(shelf: Catalog) -> None:
     assert len(rows) == len(set(rows))
     runs = {record["operator"]: record["num_runs"] for record in answer.tables[0].records()}
     assert runs["attention"] == 61
+
+
+def test_a_config_gives_one_answer_whatever_its_folder_is_called(shelf: Catalog, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "catalog" / "configs" / "deepseek-v3.json").read_text()
+    answers = []
+    for name in ("deepseek-v3", "dsv3"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+        path = str(tmp_path / name / "config.json")
+        answers.append(show_roofline("h200", model=path, precision="fp8", tp=8, batch=8, catalog=shelf))
+    one, other = answers
+    assert (one.headline, one.results, one.tables, one.figure) == (
+        other.headline, other.results, other.tables, other.figure,
+    )  # fmt: skip
+    named = show_roofline("h200", model="deepseek-v3", precision="fp8", tp=8, batch=8, catalog=shelf)
+    assert named.results == one.results
+    assert str(tmp_path / "dsv3" / "config.json") in " ".join(other.next_commands)

@@ -14,7 +14,7 @@ from datahall.catalog import document
 from datahall.catalog.document import Value
 from datahall.catalog.entries import layer_pattern
 from datahall.catalog.entries.layer_pattern import LayerKeys
-from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.model import Model, Quantisation
 from datahall.catalog.entries.model_entry import read_model
 from datahall.catalog.fact import Entry
 from datahall.catalog.shelf import folded
@@ -221,3 +221,65 @@ def test_heads_that_do_not_divide_the_width_need_a_head_width() -> None:
     model, _ = read(BASE.replace("num_heads = 4", "num_heads = 5\nhead_dim = 16"))
     assert model is not None
     assert math.prod((model.num_heads, model.head_dim)) == 80
+
+
+def checkpoint(written: str) -> tuple[Model | None, list[str]]:
+    """A small model with what is written of its checkpoint."""
+    text = f"""[model.x]
+title = "X"
+family = "x"
+year = 2026
+num_layers = 2
+hidden = 64
+num_heads = 4
+ffn = 128
+vocab = 100
+max_context = 512
+published_parameters = 100000
+{written}
+source = {{ title = "a config.json", date = "2026-01" }}
+"""
+    read = document.parse(text, "x.toml")
+    table = read.content["model"]["x"]  # type: ignore[index,call-overload]
+    entry = Entry(read, ("model", "x"), {}, {}, {}, [])
+    model = read_model(entry, "x", table)  # type: ignore[arg-type]
+    return model, [repr(problem) for problem in entry.problems]
+
+
+def test_a_checkpoint_is_a_fact_with_a_source_of_its_own_or_that_of_the_entry() -> None:
+    model, problems = checkpoint('quantisation = { format = "fp8", block = [128, 64] }')
+    assert model is not None, problems
+    assert model.quantisation == Quantisation(format="fp8", block=(128, 64))
+    assert model.facts["quantisation.rows"].value == 128
+    assert model.facts["quantisation.columns"].value == 64
+    assert model.facts["quantisation.rows"].source.title == "a config.json"
+    own = 'fp8_checkpoint = { format = "fp8", block = [128, 128], source = { title = "another", date = "2026-02" } }'
+    model, problems = checkpoint(own)
+    assert model is not None, problems
+    assert model.quantisation is None
+    assert model.facts["fp8_checkpoint.rows"].source.title == "another"
+
+
+@pytest.mark.parametrize(
+    ("block", "by_block"),
+    [((128, 128), True), ((2, 2), True), ((1, 128), False), ((128, 1), False), ((0, 0), False)],
+)
+def test_a_scale_per_row_or_tensor_is_no_block(block: tuple[int, int], by_block: bool) -> None:
+    assert Quantisation(format="fp8", block=block).block_scaled is by_block
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ('quantisation = "fp8"', '"quantisation" must be a table'),
+        ('quantisation = { format = "fp9" }', 'x.toml:12: "format" is "fp9"; one of fp8'),
+        ("quantisation = { block = [128, 128] }", '"format" is missing'),
+        ('quantisation = { format = "fp8", block = [128] }', "two whole numbers"),
+        ('quantisation = { format = "fp8", block = [128, -1] }', "two whole numbers"),
+        ('quantisation = { format = "fp8", blok = [1, 1] }', 'did you mean "block"'),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_is_a_problem(written: str, words: str) -> None:
+    model, problems = checkpoint(written)
+    assert model is None
+    assert any(words in problem for problem in problems), problems

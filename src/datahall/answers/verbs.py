@@ -178,7 +178,10 @@ VERBS = (
             "h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096",
             "h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html",
         ),
-        details="Prefill runs prompts of the context; decode adds a token to sequences that hold it.",
+        details=(
+            "Prefill runs prompts of the context; decode adds a token to sequences that hold it. On one chip, unless "
+            "several share each layer. Exit code 1 where it does not fit."
+        ),
     ),
     Verb(
         name="show hierarchy",

@@ -21,7 +21,8 @@ def catalog_prices(scenario: Scenario) -> Answer:
     asked = scenario.one(OfferListing)
     shelf, day, kind = scenario.catalog, _day(asked.as_of), asked.kind or ""
     oldest_s = asked.max_age_s if asked.max_age_s is not None else float("inf")
-    listed = _spot(shelf, asked.chip) if kind == "spot" else shelf.offers(asked.chip, kind)
+    with scenario.at(field="chip"):
+        listed = _spot(shelf, asked.chip) if kind == "spot" else shelf.offers(asked.chip, kind)
     offers = [offer for offer in listed if offer.age_days(day) * DAY_S <= oldest_s]
     cited = Citations()
     table = _table(offers, day, kind, cited)

@@ -9,7 +9,6 @@ from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.chip.citation import Citations, figure, quantity
 from datahall.answers.follow import follow
 from datahall.breakdown import Breakdown, quotient
-from datahall.catalog import Catalog
 from datahall.catalog.claim import judge
 from datahall.catalog.entries.chip import PRECISIONS, Chip, Level
 from datahall.catalog.fact import Fact
@@ -40,8 +39,9 @@ def show_chip(scenario: Scenario) -> Answer:
     """Everything the catalogue knows of a chip, or its verdict on a claim such as "peak.fp8=3958 TFLOP/s"."""
     asked = scenario.one(Claim)
     if asked.claim:
-        return _judged(scenario.catalog, asked.chip, asked.claim)
-    chip = scenario.catalog.chip(asked.chip)
+        return _judged(scenario, asked)
+    with scenario.at(field="chip"):
+        chip = scenario.catalog.chip(asked.chip)
     cited = Citations()
     balance = _balance(chip)
     return Answer(
@@ -162,8 +162,9 @@ def _notes(chip: Chip) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def _judged(catalog: Catalog, name: str, claim: str) -> Answer:
+def _judged(scenario: Scenario, asked: Claim) -> Answer:
     """Hold a claim against the catalogue; anything but right, or right as rounded, is a no."""
+    claim, catalog = asked.claim, scenario.catalog
     quantity_name, equals, value = claim.partition("=")
     if not equals or not value.strip():
         raise ScenarioError(
@@ -171,8 +172,10 @@ def _judged(catalog: Catalog, name: str, claim: str) -> Answer:
             field="claim",
             hint=f"write quantity=value, e.g. {option('claim', 'peak.fp8=1979 TFLOP/s')}",
         )
-    entry = catalog.find(name)
-    verdict = judge(catalog, name, quantity_name.strip(), value.strip())
+    with scenario.at(field="chip"):
+        entry = catalog.find(asked.chip)
+    with scenario.at(field="claim"):
+        verdict = judge(catalog, asked.chip, quantity_name.strip(), value.strip())
     right = verdict.right
     named = {"both-ways": "Both ways", "unknown": "Not settled"}.get(
         verdict.outcome, verdict.outcome.capitalize()
@@ -187,5 +190,5 @@ def _judged(catalog: Catalog, name: str, claim: str) -> Answer:
         verdict="yes" if verdict.outcome in {"correct", "rounded"} else "no",
         results=results,
         figure=figure(right) if right is not None else None,
-        next_commands=(f"datahall show chip {entry.name}",) if isinstance(entry, Chip) else (),
+        next_commands=(follow(scenario, changes={"claim": None}),) if isinstance(entry, Chip) else (),
     )

@@ -69,7 +69,7 @@ def api_price(model: str, today: date, *, provider: str = "") -> ApiPrice:
     if sellers:
         return next((price for price in sellers if price.first_party), sellers[0])
     known = {price.name for price in prices} | ({price.model for price in prices} if not provider else set())
-    raise UnknownNameError("priced model", wanted, known, hint="all of them: datahall catalog prices")
+    raise UnknownNameError("priced model", wanted, known, hint="all of them: datahall catalog api-prices")
 
 
 def _api_price(provider: Provider, model: ModelInfo, price: ModelPrice, source: Source) -> ApiPrice | None:
