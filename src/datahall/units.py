@@ -135,10 +135,10 @@ def parse(text: str | float, unit: str) -> float:
         return value
     if word not in spellings:
         raise UnitError(f"{text!r}: {word!r} is not a unit of {unit}", hint=f"e.g. {example(unit)}")
-    return _scaled(value, spellings[word])
+    return _in_si(value, spellings[word])
 
 
-def _scaled(value: float, factor: float) -> float:
+def _in_si(value: float, factor: float) -> float:
     """A number in SI.  Small units divide, which rounds once: "95 %" is 0.95, where 95 · 0.01 is 0.9500000000000001."""
     inverse = round(1.0 / factor) if factor < 1.0 else 0
     return value / inverse if inverse and 1.0 / inverse == factor else value * factor

@@ -13,7 +13,8 @@ from datahall.breakdown import Breakdown, modelled, quotient
 from datahall.inference.closed_form.ladder import Ladder, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
-from datahall.inference.engine.build import FREE, replica_of, speculation_of
+from datahall.inference.engine.build import replica_of, speculation_of
+from datahall.inference.engine.speculation import FREE
 from datahall.planner.serve import check_continuous
 from datahall.scenario.deployment import Deployment
 from datahall.scenario.promise import Promise
