@@ -16,6 +16,14 @@ from datahall.scenario.words import Batching, ExpertExchange, Preemption
 USUAL_BAND = (0.7, 1.4)  # where too few runs of an engine were measured
 
 
+class Bands(msgspec.Struct, frozen=True, kw_only=True):
+    """P10–P90 of measured over predicted figures on the marked rows, `calibration/fit_inference.py --bands`."""
+
+    tpot: tuple[float, float] = msgspec.field(default=USUAL_BAND, name="TPOT")
+    ttft: tuple[float, float] = msgspec.field(default=USUAL_BAND, name="TTFT")
+    throughput: tuple[float, float] = USUAL_BAND
+
+
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """An engine of some version with its usual options."""
 
@@ -50,12 +58,12 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     small_chips: tuple[str, ...] = ()
     small_token_budget: int = 0  # … these are the defaults
     small_max_sequences: int = 0
-    # P10–P90 of measured over predicted figures on the marked rows, `calibration/fit_inference.py --bands`
-    bands: dict[str, tuple[float, float]] = {}
+    bands: Bands = Bands()
 
     def band(self, metric: str) -> tuple[float, float]:
         """The band of a figure ("TPOT", "TTFT" or "throughput"), as factors on what is predicted."""
-        return self.bands.get(metric, USUAL_BAND)
+        band: tuple[float, float] = getattr(self.bands, metric.lower(), USUAL_BAND)
+        return band
 
 
 @cache
