@@ -1,4 +1,4 @@
-"""Serving: requests played per CPU-second, a day of a fleet, and the memory of ten million requests.
+"""Serving: requests simulated per CPU-second, a day of a fleet, and the memory of ten million requests.
 
 Rates of other simulators are as recorded on a machine of this kind with the same requests (512 tokens in, 128 out, four
 a second, one replica); they are not run here.
@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from table import Line
 
+import datahall as dh
 from datahall.catalog import load
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.answers.serving.plan import plan_serve
 from datahall.workload.traffic.requests import Requests
 
 VIDUR_PER_S, BLIS_PER_S, DYNOSIM_PER_S = 270.0, 1_400.0, 11_000.0
@@ -64,7 +64,7 @@ def replica_lines() -> list[Line]:
     """Llama 8B on one chip."""
     rate = 400_000 / cpu_s(fleet_of("llama-3.1-8b"), 400_000, 4.0, 512, 128)
     return [
-        Line("serving: requests played per CPU-second, 512 in, 128 out", rate, "/s", 50_000.0, True),
+        Line("serving: requests simulated per CPU-second, 512 in, 128 out", rate, "/s", 50_000.0, True),
         Line("  against DynoSim as recorded", rate / DYNOSIM_PER_S, "× its rate"),
         Line("  against BLIS as recorded", rate / BLIS_PER_S, "× its rate"),
         Line("  against Vidur as recorded", rate / VIDUR_PER_S, "× its rate"),
@@ -89,12 +89,12 @@ def user_lines() -> list[Line]:
 
 def plan_lines() -> list[Line]:
     """The golden scenario, tables and compiled code already there."""
-    plan_serve("llama-3.1-70b", users=10_000)
+    dh.plan_serve("llama-3.1-70b", users=10_000)
     start = time.process_time()
-    plan_serve("llama-3.1-70b", users=10_000)
+    dh.plan_serve("llama-3.1-70b", users=10_000)
     took = time.process_time() - start
     return [
-        Line("serving: plan over four chips and two precisions, the best played", took * 1e3, "ms", 1000.0),
+        Line("serving: plan over four chips and two precisions, the best simulated", took * 1e3, "ms", 1000.0),
         Line("  against AIConfigurator as recorded, two chips", AICONFIGURATOR_S / took, "× its speed"),
     ]
 

@@ -159,6 +159,16 @@ def test_a_flag_that_could_mean_several_tables_is_refused(datahall: Callable, wr
     assert dh.simulate_serve(write(PLAIN), requests=50).results["num_arrived"] == 50
 
 
+def test_follow_ups_of_a_file_keep_what_was_said_beside_it(datahall: Callable, write: Callable) -> None:
+    words = ("--ttft", "300ms", "--failure", "replicas=0,start=10s,duration=5s")
+    answer = json.loads(datahall("simulate", "serve", write(FULL), *words, "--json").out)
+    for line in answer["next_commands"]:
+        assert "scenario.toml" in line
+        assert "--ttft 300ms" in line
+        assert "--failure replicas=0,start=10s,duration=5s" in line
+        assert "--tpot" not in line  # the file says the rest
+
+
 def test_the_answer_leaves_in_every_format(datahall: Callable, write: Callable, tmp_path: Path) -> None:
     file = write(FULL)
     for name in ("run.html", "run.md", "run.csv", "run.json", "run.perfetto-trace"):

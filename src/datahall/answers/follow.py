@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from datahall.answers.ask import form_of
 from datahall.scenario.field import CONCEPTS, Field
@@ -20,10 +20,13 @@ def follow(
     """
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
+    kept = _kept(scenario, form)
     if scenario.path and form.verb == scenario.verb and _is_wide(scenario):
-        values, words = changed, [quoted(scenario.path)]
+        beside = {name: value for name, value in kept.items() if name in scenario.beside}
+        values, words = {**beside, **changed}, [quoted(scenario.path)]
+        words += _tables(scenario, form, scenario.beside)
     else:
-        values, words = {**_kept(scenario, form), **changed}, []
+        values, words = {**kept, **changed}, []
         words += [
             _word(form.fields[name], values.get(name))
             for name in form.arguments
@@ -62,9 +65,11 @@ def _kept(scenario: Scenario, form: Form) -> dict[str, Plain]:
     return found
 
 
-def _tables(scenario: Scenario, form: Form) -> list[str]:
+def _tables(scenario: Scenario, form: Form, only: Sequence[str] | None = None) -> list[str]:
     words = []
     for concept in form.tables:
+        if only is not None and concept.name not in only:
+            continue
         for table in scenario.said.get(concept.name, ()):
             inside = ",".join(f"{key}={_inline(value)}" for key, value in table.items())
             words.append(f"--{concept.name} {quoted(inside)}")

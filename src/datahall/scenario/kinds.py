@@ -178,9 +178,8 @@ class Share(Kind, frozen=True):
         raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{guess}")
 
     def _within(self, number: float) -> bool:
-        over = number >= self.most if self.below else number > self.most
-        under = number <= self.least if self.above else number < self.least
-        return not (over or under)
+        enough = number > self.least if self.above else number >= self.least
+        return enough and (number < self.most if self.below else number <= self.most)
 
     def _bounds(self) -> str:
         low = f"{'above' if self.above else 'at least'} {100 * self.least:g} %"
@@ -353,8 +352,7 @@ class Listed(Kind, frozen=True):
     repeats: bool = False  # whether one that comes again counts again
 
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
-        items: Iterable[Raw] = listed(raw)
-        read = tuple(self.of.read(one, at) for one in items)
+        read = tuple(self.of.read(one, at) for one in listed(raw))
         found = read if self.repeats else tuple(dict.fromkeys(read))
         if not found and not self.empty:
             raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")

@@ -141,7 +141,8 @@ class _Reader:
             )
         return Scenario(
             form=self.form, catalog=self.at.catalog, sections=sections, said=said,  # type: ignore[arg-type]
-            document=self.document, replaced=tuple(self.replaced),
+            document=self.document, beside=tuple(name for name, raw in (beside or {}).items() if raw is not None),
+            replaced=tuple(self.replaced),
         )  # fmt: skip
 
     def _replace(self, tables: Tables, beside: Mapping[str, Raw]) -> None:

@@ -37,6 +37,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     sections: dict[str, tuple[Section, ...]]
     said: dict[str, tuple[dict[str, Plain], ...]]  # what was given, by section and key, in plain types
     document: Document | None = None
+    beside: tuple[str, ...] = ()  # inputs and tables that were said beside the file
     replaced: tuple[str, ...] = ()  # inputs of the file in whose place something else was said
 
     @property
