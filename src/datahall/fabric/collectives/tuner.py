@@ -109,10 +109,13 @@ def allowed(version: tuple[int, int], algorithm: str) -> bool:
 def nvls_tree_allowed(num_ranks: int, num_nodes: int) -> bool:
     """Whether NVLink SHARP domains are joined by trees; more than two racks of NVL72 run plain trees and rings (e4).
 
-    >>> nvls_tree_allowed(32, 4), nvls_tree_allowed(144, 2), nvls_tree_allowed(1440, 20)
-    (True, True, False)
+    A switch adds nothing where a domain has one rank of the group.
+
+    >>> nvls_tree_allowed(32, 4), nvls_tree_allowed(144, 2), nvls_tree_allowed(1440, 20), nvls_tree_allowed(9, 5)
+    (True, True, False, False)
     """
-    return num_ranks > num_nodes > 1 and (num_nodes == 2 or num_ranks // num_nodes <= LARGEST_SWITCHED)
+    several = num_ranks // num_nodes > 1
+    return several and num_nodes > 1 and (num_nodes == 2 or num_ranks // num_nodes <= LARGEST_SWITCHED)
 
 
 def tree_most_bytes_per_s(family: str, num_nodes: int) -> float:
