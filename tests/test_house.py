@@ -43,38 +43,11 @@ MOST_MODULES = 15  # of one folder, beside its __init__
 # right is taken off the list.
 AWAITED: dict[str, set[str]] = {
     "folders": {"scenario"},
-    "numpy": {
-        "answers/fabric/collective.py", "answers/fabric/fabric_table.py", "answers/fabric/simulation.py",
-        "answers/fabric/simulation_tables.py", "answers/serving/scenario_tables.py",
-        "answers/serving/simulation_scenario.py", "answers/serving/simulation_tables.py", "answers/serving/words.py",
-        "answers/training/imbalance_option.py", "answers/training/plan_table.py", "answers/training/simulation.py",
-        "answers/training/simulation_tables.py",
-    },
-    "flags": {
-        "answers/fabric/collective.py", "answers/fabric/collective_question.py", "answers/fabric/collective_torus.py",
-        "answers/fabric/fabric.py", "answers/fabric/simulation.py", "answers/serving/fit.py", "answers/serving/plan.py",
-        "answers/serving/simulation.py", "answers/serving/simulation_run.py", "answers/serving/simulation_scenario.py",
-        "answers/serving/techniques.py", "answers/serving/words.py", "answers/training/imbalance_option.py",
-        "answers/training/layout_option.py", "answers/training/memory.py", "answers/training/plan.py",
-        "answers/training/simulation.py", "answers/training/simulation_run.py", "cluster/cluster.py",
-        "fabric/collectives/choice.py", "fabric/collectives/system.py", "fabric/design/design.py",
-        "fabric/design/parts.py", "inference/engine/disaggregation.py", "inference/engine/slo.py",
-        "inference/memory/offload.py", "inference/memory/remedy.py", "planner/no_room.py", "planner/serve.py",
-        "planner/train.py", "training/layout/space.py", "training/memory/offload.py",
-        "training/pipeline/execution.py", "training/pipeline/schedule.py", "workload/traffic/options.py",
-    },
-    "made": {
-        "answers/serving/fit.py", "answers/serving/simulation_run.py", "answers/serving/techniques.py",
-        "inference/memory/fit.py", "inference/scenario_fleet.py", "planner/serve.py",
-        "answers/training/layout_option.py", "answers/training/simulation_run.py",
-    },
-    "breakdown": {
-        "answers/fabric/collective.py", "answers/fabric/collective_torus.py", "answers/fabric/simulation.py",
-        "answers/serving/fit.py", "answers/serving/plan.py", "answers/serving/simulation.py",
-        "answers/training/memory.py", "answers/training/plan.py", "answers/training/simulation.py",
-        "fabric/design/bill.py", "inference/step/figure.py",
-    },
-}  # fmt: skip
+    "numpy": set(),
+    "flags": set(),
+    "made": set(),
+    "breakdown": set(),
+}
 
 MODULES = sorted(HOUSE.rglob("*.py"))
 ROOMS = sorted(path.parent for path in HOUSE.glob("*/__init__.py"))

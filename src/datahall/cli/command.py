@@ -101,6 +101,8 @@ class Question(click.Command):
         """The scenario file that stands in place of the first argument, if one does."""
         first = self.form.arguments[0] if self.form.arguments else "scenario"
         value = given.get(first)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
         if not self.verb.by_file or not isinstance(value, str):
             return None
         found = scenario_file(value)
