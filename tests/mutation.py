@@ -17,18 +17,20 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import os
 import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = Path("src/datahall")
@@ -41,6 +43,12 @@ NOT_COPIED = shutil.ignore_patterns("__pycache__", ".hypothesis", ".*_cache")
 MARK = "# pragma: no mutate"
 UNTOUCHED = {"__repr__", "__str__", "__rich__"}
 FIRST_WAIT_S, WAIT_RATIO = 60.0, 4.0  # a mutant may take this, and so many times what the clean tests take
+
+LIBRARIES = ("hypothesis", "msgspec", "networkx", "numba", "numpy", "pint", "scipy.optimize", "simpy")
+OPTIONS = (
+    "-x", "-q", "--no-header", "--tb=line", "--assert=plain", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+    "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutation_profile",
+)  # fmt: skip
 
 # The first failure is enough, so nothing is shrunk; compiling a mutant anew is no reason to fail.
 PROFILE = """
@@ -317,32 +325,44 @@ class Tree:
         return [self.folder / mutant.path, *tests]
 
     def _tested(self, files: list[Path], cache: Path, limit_s: float) -> Verdict:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line"]
-        command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutation_profile"]
-        env = os.environ | {
-            "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder.parent}",
-            "NUMBA_CACHE_DIR": str(cache),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        """Run pytest in a fork of this process, which has the libraries loaded and none of the project."""
         began = time.monotonic()
-        process = subprocess.Popen(
-            [*command, *(str(file.relative_to(self.folder)) for file in files)],
-            cwd=self.folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=lambda: os.nice(10),
-        )
+        said = self.folder.parent / "said"
+        child = os.fork()
+        if child == 0:
+            self._become_pytest([str(file.relative_to(self.folder)) for file in files], cache, said)
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                # 5: nothing was collected, as from a module without doctests and a room without tests
+                word = "LIVED" if os.waitstatus_to_exitcode(status) in (0, 5) else "killed"
+                break
+            if time.monotonic() - began > limit_s:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                word = "timeout"
+                break
+            time.sleep(0.05)
+        return Verdict(word, time.monotonic() - began, _first_failure(said.read_text()))
+
+    def _become_pytest(self, files: list[str], cache: Path, said: Path) -> NoReturn:
+        os.setsid()  # a group of its own, which a timeout ends as a whole
+        os.nice(10)
+        output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, sys.stdout.fileno())
+        os.dup2(output, sys.stderr.fileno())
+        os.chdir(self.folder)
+        own = [str(self.folder / "src"), str(self.folder.parent)]
+        os.environ |= {"PYTHONPATH": os.pathsep.join(own), "NUMBA_CACHE_DIR": str(cache)}
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
+        sys.path[:] = [str(self.folder), *own, *(path for path in sys.path if path != str(ROOT / "tests"))]
+        status: int = 1
         try:
-            output = process.communicate(timeout=limit_s)[0]
-            # 5: nothing was collected, as from a module without doctests and a room without tests
-            word = "LIVED" if process.returncode in (0, 5) else "killed"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, word = process.communicate()[0], "timeout"
-        return Verdict(word, time.monotonic() - began, _first_failure(output))
+            status = pytest.main([*OPTIONS, *files])
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
 
 
 def _first_failure(output: str) -> str:
@@ -366,6 +386,8 @@ def main() -> int:
         for number, mutant in mutants:
             print(f"{number:>4}  {_described(mutant)}")
         return 0
+    for name in LIBRARIES:
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         return _report(Tree(Path(folder)), mutants)
 
