@@ -218,3 +218,20 @@ def test_blocking_leaves_no_link_over_full_and_lets_nobody_pass_a_queue(seed: in
         if len(queues) == 1:
             for behind in links[: queues[0]]:
                 assert (held[use[behind] > 0] <= free[flow] * (1 + 1e-9)).all()
+
+
+def test_the_work_of_a_run_is_counted() -> None:
+    """Two flows start and end, and a link changes twice: six events.
+
+    Rates are solved when both start, when the first ends, and at the change that is felt; when the last ends
+    and when an empty link changes nobody is left to solve for.
+    """
+    flows = Flows(paths=Paths(np.zeros(2, np.int32), np.arange(3)), num_bytes=np.array([10.0, 30.0]))
+    alone = simulate(flows, np.array([10.0, 1.0]))
+    assert (alone.num_events, alone.num_solves, alone.num_solved_flows) == (4, 2, 3)
+    changes = Changes(np.array([1.0, 3.0]), np.array([1, 0], np.int32), np.array([5.0, 20.0]))
+    run = simulate(flows, np.array([10.0, 1.0]), changes=changes)
+    assert (run.num_events, run.num_solves, run.num_solved_flows) == (6, 3, 4)
+    assert run.end_s.tolist() == [2.0, 3.5]
+    nothing = Flows(paths=Paths(np.zeros(1, np.int32), np.arange(2)), num_bytes=np.zeros(1))
+    assert simulate(nothing, np.ones(1)).num_events == 1
