@@ -276,6 +276,7 @@ def line(count: int = 2, **more: object) -> Flows:
         (line(delay_s=np.array([-1.0, 0.0])), "delay of flow 0 is -1"),
         (line(after=np.array([-1], np.int32), after_offsets=np.array([0, 0, 1])), "waits for flow"),
         (line(after=np.array([2], np.int32), after_offsets=np.array([0, 0, 1])), "waits for flow 2"),
+        (line(after=np.array([0, 2], np.int32), after_offsets=np.array([0, 0, 2])), "waits for flow 2"),
         (line(after=np.array([0], np.int32), after_offsets=np.array([0, 1, 0])), "one row per flow"),
         (line(after=np.array([0], np.int32), after_offsets=np.array([0, 0, 2])), "one row per flow"),
         (line(weight=np.array([1.0, -1.0])), "weight of flow 1"),
@@ -292,7 +293,7 @@ def test_flows_that_cannot_be_played_are_refused(flows: Flows, said: str) -> Non
 @pytest.mark.parametrize(
     ("at_s", "link", "rate"),
     [([-1.0], [0], [1.0]), ([1.0], [-1], [1.0]), ([1.0], [1], [1.0]), ([1.0], [0], [np.nan]),
-     ([0.0, 1.0], [-1, 0], [1.0] * 2)],
+     ([0.0, 1.0], [-1, 0], [1.0] * 2), ([0.0, 1.0], [0, 1], [1.0] * 2)],
 )  # fmt: skip
 def test_changes_that_cannot_happen_are_refused(
     at_s: list[float], link: list[int], rate: list[float]
