@@ -10,25 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fabric.topologies import (
-    FAST,
     FORWARDING,
     ONE_GLOBAL_HOP,
     SMALL,
     TWO_NETWORKS,
-    WIRE,
     assert_legal,
+    fabrics,
     graph,
     pairs,
 )  # fmt: skip
 
 from datahall.fabric import Fabric, hops, num_paths, route
-from datahall.fabric.topology.clos import clos
-from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
-from datahall.fabric.topology.fat_tree import fat_tree
-from datahall.fabric.topology.hyperx import hyperx
-from datahall.fabric.topology.rail import rail_only, rail_optimised
-from datahall.fabric.topology.torus import torus
-from datahall.fabric.topology.tree import tree
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -112,40 +104,6 @@ def _with_failures(fabric: Fabric, *, seed: int, share: float) -> Fabric:
     random = np.random.default_rng(seed)
     left = np.where(random.random(fabric.num_links) < share, 0.0, fabric.link_bytes_per_s)
     return msgspec.structs.replace(fabric, link_bytes_per_s=left)
-
-
-@st.composite
-def fabrics(draw: st.DrawFn) -> Fabric:
-    kind = draw(
-        st.sampled_from(["fat", "clos", "tree", "torus", "dragonfly", "plus", "hyperx", "rail", "rail-only"])
-    )
-    chips = draw(st.integers(2, 60))
-    radix = draw(st.sampled_from([8, 12, 16]))
-    match kind:
-        case "fat":
-            return fat_tree(chips, WIRE)
-        case "clos":
-            ratio = draw(st.sampled_from([(1.0,), (3.0,), (1.0, 2.0), (1.5, 7.0)]))
-            return clos(
-                chips, WIRE, radix=radix, oversubscription=ratio, tiers=draw(st.sampled_from([None, 3]))
-            )
-        case "tree":
-            return tree(chips, WIRE, radix=draw(st.integers(3, 9)))
-        case "torus":
-            sides = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-            wrap = draw(st.lists(st.booleans(), min_size=len(sides), max_size=len(sides)))
-            return torus(tuple(sides), WIRE, wrap=tuple(wrap))
-        case "dragonfly":
-            return dragonfly(chips, WIRE)
-        case "plus":
-            return dragonfly_plus(chips, WIRE, radix=radix)
-        case "hyperx":
-            sides = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-            return hyperx(tuple(sides), WIRE, terminals=draw(st.integers(0, 3)))
-        case "rail":
-            return rail_optimised(4 * chips, WIRE, FAST, radix=16, rails=4)
-        case _:
-            return rail_only(4 * chips, WIRE, FAST, radix=radix, rails=4)
 
 
 @settings(deadline=None, max_examples=80)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+from hypothesis import strategies as st
 
 from datahall.fabric import Fabric, Paths, Wire
 from datahall.fabric.topology.clos import clos
@@ -87,3 +88,38 @@ def assert_legal(fabric: Fabric, source: np.ndarray, target: np.ndarray, paths: 
         assert fabric.link_source[links].tolist() == nodes[:-1]
         assert nodes[-1] == target[flow]
         assert len(set(nodes)) == len(nodes)
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> Fabric:
+    """Any topology of up to some hundred chips, full or not."""
+    kind = draw(
+        st.sampled_from(["fat", "clos", "tree", "torus", "dragonfly", "plus", "hyperx", "rail", "rail-only"])
+    )
+    chips = draw(st.integers(2, 60))
+    radix = draw(st.sampled_from([8, 12, 16]))
+    match kind:
+        case "fat":
+            return fat_tree(chips, WIRE)
+        case "clos":
+            ratio = draw(st.sampled_from([(1.0,), (3.0,), (1.0, 2.0), (1.5, 7.0)]))
+            return clos(
+                chips, WIRE, radix=radix, oversubscription=ratio, tiers=draw(st.sampled_from([None, 3]))
+            )
+        case "tree":
+            return tree(chips, WIRE, radix=draw(st.integers(3, 9)))
+        case "torus":
+            sides = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+            wrap = draw(st.lists(st.booleans(), min_size=len(sides), max_size=len(sides)))
+            return torus(tuple(sides), WIRE, wrap=tuple(wrap))
+        case "dragonfly":
+            return dragonfly(chips, WIRE)
+        case "plus":
+            return dragonfly_plus(chips, WIRE, radix=radix)
+        case "hyperx":
+            sides = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+            return hyperx(tuple(sides), WIRE, terminals=draw(st.integers(0, 3)))
+        case "rail":
+            return rail_optimised(4 * chips, WIRE, FAST, radix=16, rails=4)
+        case _:
+            return rail_only(4 * chips, WIRE, FAST, radix=radix, rails=4)
