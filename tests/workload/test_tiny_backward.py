@@ -8,13 +8,13 @@ written, and of weights among those read.
 from __future__ import annotations
 
 import pytest
+from tests.workload.tiny import FULL, MLA, MOE, RECURRENT, Row, table, tiny
 
 from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.backward import Gradients, backward_pass, training_pass
 from datahall.workload.operator import Operator, Stream
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
-from tests.workload.tiny import FULL, MLA, MOE, RECURRENT, Row, table, tiny
 
 TWO = Sharding(tp=2.0)
 FP8 = Precision.named("fp8")

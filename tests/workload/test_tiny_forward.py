@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.workload.tiny import FULL, MLA, MOE, NEAR, RECURRENT, Row, table, tiny
 
 from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.forward import forward_pass, mixed_pass
@@ -16,7 +17,6 @@ from datahall.workload.operator import Operator, Stream
 from datahall.workload.precision import BF16, Precision
 from datahall.workload.sharding import ONE_CHIP, Sharding
 from datahall.workload.step import Chunk
-from tests.workload.tiny import FULL, MLA, MOE, NEAR, RECURRENT, Row, table, tiny
 
 TWO = Sharding(tp=2.0)
 

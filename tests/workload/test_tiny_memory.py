@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.workload.tiny import FULL, MLA, MOE, RECURRENT, tiny
 
 from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.memory.activation import (
@@ -29,7 +30,6 @@ from datahall.workload.memory.state import (
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
-from tests.workload.tiny import FULL, MLA, MOE, RECURRENT, tiny
 
 EAGER = Saving(framework="huggingface-eager")
 NORMS = 2 * (2 * 8 + 2 * 8)  # input and output of two norms, 16 bits
