@@ -84,11 +84,12 @@ def test_what_is_not_played_is_taken_in_closed_form() -> None:
 
 def test_halves_and_doubles_of_the_chips_are_weighed() -> None:
     plan = closed()
-    assert [one.num_chips for one in chips_against_time(plan, halvings=1, doublings=1)] == [8, 16, 32]
-    assert [one.num_chips for one in chips_against_time(plan, halvings=0, doublings=2)] == [16, 32, 64]
-    alone = closed(2, Options())
-    assert [one.num_chips for one in chips_against_time(alone, halvings=2, doublings=0)] in ([1, 2], [2])
-    assert all(one.num_tokens == 1e9 for one in chips_against_time(plan, halvings=1))
+    weighed = chips_against_time(plan, halvings=1, doublings=1)
+    assert [one.num_chips for one in weighed] == [8, 16, 32]
+    assert weighed[1] is plan
+    assert all(one.num_tokens == 1e9 for one in weighed)
+    few = closed(2, Options())  # half a chip is none, and one does not hold the model
+    assert [one.num_chips for one in chips_against_time(few, halvings=2, doublings=0)] == [2]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def best(traffic: Traffic, users: int, slo: Slo) -> Choice:
 
 def test_what_is_added_is_the_least_that_keeps_the_promise() -> None:
     slo = Slo(ttft_s=1.0, tpot_s=0.05)
-    traffic = traffic_from(users=2000, preset_name="lmsys-chat")
-    choice = best(traffic, 2000, slo)
+    traffic = traffic_from(users=500, preset_name="lmsys-chat")
+    choice = best(traffic, 500, slo)
     few = msgspec.structs.replace(choice, num_replicas=choice.num_replicas * 3 // 4)
     found = confirm(few, traffic)
     assert found.keeps

@@ -256,6 +256,11 @@ def test_a_cluster_takes_the_chips_network_unless_told_otherwise() -> None:
     assert cluster_of(H100, 16).system.nic_bytes_per_s == H100.nic_bytes_per_s
     assert cluster_of(H100, 16, nic_bytes_per_s=1e9).system.nic_bytes_per_s == 1e9
     assert cluster_of(H100, 1).num_chips == 1
+    silent = msgspec.structs.replace(H100, nic_bytes_per_s=nan)
+    assert cluster_of(silent, 16).system.nic_bytes_per_s in {
+        0.0,
+        H100.nic_bytes_per_s,
+    }  # none, or its fabric's own
     with pytest.raises(ScenarioError, match="0 chips"):
         cluster_of(H100, 0)
 
@@ -296,6 +301,8 @@ def test_changes_that_cannot_be_made_are_not_offered() -> None:
     bare = Layout(tp=8, recompute="full", zero=3)
     assert set(changes(bare)) == {"optimizer on the host", "parameters on the host"}
     assert changes(bare, host=False) == {}
+    some = Layout(tp=8, recompute="selective", zero=3)
+    assert set(changes(some, host=False)) == {"recompute full"}  # what needs no host is still offered
     moved = msgspec.structs.replace(bare, offload=("optimizer:nvme",))
     assert set(changes(moved)) == {"parameters on the host"}
     selective = Layout(tp=8, dp=3, zero=3, recompute="selective", modules=("layernorm",))

@@ -321,3 +321,16 @@ def test_a_slow_stage_is_played_as_slow() -> None:
     every_slow = simulate(found.plan, found.stages.work, np.full(4, 1.3)).makespan_s
     assert found.played.makespan_s < found.slowest.makespan_s <= every_slow
     assert found.steps_s.size == 1
+
+
+def test_a_collective_beside_the_kernels_takes_some_of_the_chip() -> None:
+    """Two per cent of the arithmetic, so kernels take 1/0.98 as long while it runs."""
+    assert run().stages.work.beside_ratio == pytest.approx(1 / 0.98)
+
+
+def test_adapters_run_everything_but_gradients_of_the_weights() -> None:
+    adapters = run(job=msgspec.structs.replace(JOB, adapters_only=True)).stages
+    whole = run().stages
+    assert adapters.layer.kernels_s[2] == 0
+    assert adapters.layer.kernels_s[:2] == pytest.approx(whole.layer.kernels_s[:2])
+    assert adapters.last.kernels_s[:2] == pytest.approx(whole.last.kernels_s[:2])

@@ -15,14 +15,26 @@ from datahall.catalog import Catalog
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import torus_times
 from datahall.fabric.collectives.choice import collective_times
+from datahall.silicon.kernel import time_operators
 from datahall.training.cluster import Cluster, cluster_of
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.step.attention import score_traffic
 from datahall.training.step.communication import group_times
-from datahall.training.step.experts import bias_traffic, busiest_load, expert_exchange, moe_share
+from datahall.training.step.experts import (
+    bias_traffic,
+    busiest_load,
+    expert_exchange,
+    moe_share,
+    permuted_time,
+)
 from datahall.training.step.framework import Framework, attention_factor, band_of, framework
 from datahall.training.step.launch import launch_times, sync_time
-from datahall.training.step.micro_batch import ExpertSharding, lacking_module
+from datahall.training.step.micro_batch import (
+    ExpertSharding,
+    lacking_module,
+    micro_batch_operators,
+    sharding_of,
+)
 from datahall.training.step.stage import stage_depths
 from datahall.training.step.step import (
     CONTEXT_EXPOSED,
@@ -32,6 +44,7 @@ from datahall.training.step.step import (
     data_exchange,
     head_exchange,
     kernel_times,
+    operator_times,
     optimizer_time,
     parameter_exchange,
     pipeline_exchange,
@@ -39,6 +52,7 @@ from datahall.training.step.step import (
     step_times,
     tensor_exchange,
 )
+from datahall.workload.operator import Operator, Stream
 from datahall.workload.parameters import count_parameters
 
 SHELF = Catalog(user=False)
@@ -529,3 +543,47 @@ def test_a_module_that_a_model_lacks_is_named() -> None:
     assert lacking_module(LLAMA, ("mla_up_proj",)) == ("mla_up_proj", "latent attention")
     assert lacking_module(gpt_oss, ("moe", "shared_experts")) == ("shared_experts", "shared experts")
     assert lacking_module(gpt_oss, ("mlp",)) == ("mlp", "layers with a dense MLP")
+
+
+@pytest.mark.parametrize(
+    ("name", "slower"), [("dispatch", True), ("combine_backward", True), ("down", False)]
+)
+def test_rows_put_into_another_order_move_at_half_the_memorys_rate(name: str, slower: bool) -> None:
+    operator = Operator(
+        name=name, shape=Stream(1.0), precision="bf16", weight_precision="bf16", flop=0.0, read_bytes=3e9,
+        write_bytes=1e9,
+    )  # fmt: skip
+    (kernel,) = time_operators(H100, [operator]).kernels
+    found = float(permuted_time(kernel, RATE))
+    assert found == (pytest.approx(4e9 / (0.5 * RATE)) if slower else float(kernel.time_s))
+    tiny = msgspec.structs.replace(operator, read_bytes=3.0, write_bytes=1.0)
+    (launch,) = time_operators(H100, [tiny]).kernels
+    assert float(permuted_time(launch, RATE)) == float(launch.time_s)
+
+
+def test_only_routed_operators_wait_for_the_busiest_rank() -> None:
+    job = msgspec.structs.replace(ROUTED, imbalance=1.0)
+    uneven = msgspec.structs.replace(ROUTED, imbalance=1.5)
+    space = Space.of(Layout(dp=8, ep=8))
+    even_s, uneven_s = (one(kernel_times(each, CLUSTER, space, KIT)[0]) for each in (job, uneven))
+    operators = micro_batch_operators(job, KIT, sharding_of(Layout(dp=8, ep=8)), 1.0, "none")
+    routed_s = sum(
+        float(np.ravel(total)[0])
+        for operator, total in operator_times(job, CLUSTER, operators, KIT)
+        if operator.name.startswith(("dispatch", "combine", "expert_"))
+    )
+    assert uneven_s - even_s == pytest.approx(0.5 * routed_s / 48)
+
+
+def test_predicting_ahead_runs_head_and_loss_again() -> None:
+    space = Space.of(Layout(tp=8))
+    plain, ahead = (
+        kernel_times(msgspec.structs.replace(JOB, num_ahead=num), CLUSTER, space, KIT)[1] for num in (0, 2)
+    )
+    operators = micro_batch_operators(JOB, KIT, sharding_of(Layout(tp=8)), 1.0, "none")
+    embedding_s = sum(
+        float(np.ravel(total)[0])
+        for operator, total in operator_times(JOB, CLUSTER, operators, KIT)
+        if operator.name.startswith("embedding")
+    )
+    assert one(ahead) - embedding_s == pytest.approx(3 * (one(plain) - embedding_s))
