@@ -179,7 +179,7 @@ def test_without_zero_nothing_is_shared() -> None:
 @pytest.mark.parametrize(
     ("mixer", "sharded", "replicated"),
     [
-        # q, k 10 each, v and gate 12 each, two gates for each of four heads; back 12 · 8; 32 · 4 taps; two decays a head
+        # q, k 10 each, v and gate 12 each, two gates for each head; back 12 · 8; 32 · 4 taps; two decays a head
         ("linear", 8 * (20 + 24 + 8) + 96 + 128 + 8, 16 + 3),
         # gate 12, x 12, B and C 20, a step for each head; back 96; 32 · (4 + 1) taps; three a head; a norm of 12
         ("mamba", 8 * (12 + 32 + 4) + 96 + 160 + 12 + 12, 16),
@@ -192,7 +192,7 @@ def test_parameters_of_a_recurrence_by_hand(mixer: str, sharded: int, replicated
 
 
 def test_parameters_of_experts_by_hand() -> None:
-    """Four experts of 3 · 8 · 6 with biases of 12 and 8; a router of 4 · 8 with four offsets, a gate of 8; shared 240."""
+    """Four experts of 3 · 8 · 6 with biases of 12 and 8; a router of 4 · 8 with offsets, a gate of 8; shared 240."""
     moe = msgspec.structs.replace(MOE, expert_bias=True, router_bias=True)
     found = layer_parameters(tiny(ROUTED, moe=moe), ROUTED)
     assert found.expert == 4 * (144 + 12 + 8)
