@@ -1,5 +1,8 @@
 """The search: its winner is the minimum of a loop over every layout, and it says why the others lost."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.training.cluster import cluster_of
-from datahall.training.layout.layout import Space
+from datahall.training.layout.layout import Layout, Space
 from datahall.training.layout.search import (
     Search,
     front,
@@ -163,3 +166,28 @@ def test_nothing_fits_is_an_empty_ranking() -> None:
     assert nothing.num_fitting == 0
     assert front(nothing).size == 0
     assert nothing.best(3) == []
+
+
+def ranked(memory: list[float], cuts: list[tuple[int, int]]) -> Search:
+    """A ranking of layouts of a second more each, with their memory and their cuts (tp, pp)."""
+    space = Space.of([Layout(tp=tp, pp=pp, dp=16 // (tp * pp)) for tp, pp in cuts])
+    bare: Any = SimpleNamespace(total_bytes=np.array(memory))
+    none: Any = None
+    return Search(
+        job=JOB, cluster=none, framework=KIT, books=BOOKS["nemo"], space=space, memory=bare,
+        step_s=np.arange(1.0, len(cuts) + 1), order=np.arange(len(cuts)), times=none,
+    )  # fmt: skip
+
+
+def test_a_front_by_hand() -> None:
+    """Slower layouts stay in it only with less memory than all before them; as much is not less."""
+    found = ranked([9.0, 9.0, 7.0, 8.0, 7.0, 3.0], [(1, 1)] * 6)
+    assert front(found).tolist() == [0, 2, 5]
+
+
+def test_the_best_of_each_cut_by_hand() -> None:
+    found = ranked([1.0] * 5, [(2, 1), (2, 1), (1, 2), (2, 1), (4, 1)])
+    assert found.best(1) == [0]
+    assert found.best(2) == [0, 2]
+    assert found.best(9) == [0, 2, 4]
+    assert found.layout(2) == Layout(tp=1, pp=2, dp=8)
