@@ -191,3 +191,30 @@ def test_the_best_of_each_cut_by_hand() -> None:
     assert found.best(2) == [0, 2]
     assert found.best(9) == [0, 2, 4]
     assert found.layout(2) == Layout(tp=1, pp=2, dp=8)
+
+
+def test_sensitivity_goes_to_the_nearest_value_on_either_side(found: Search) -> None:
+    """Of all layouts that differ from one in a single degree, the next below and the next above, found by a loop."""
+    degrees = ("tp", "pp", "vpp", "cp", "ep", "zero", "micro_batch")
+    rows = [found.space.row(row) for row in range(len(found.space))]
+    for place in (0, found.num_fitting // 2):
+        here = found.layout(place)
+        reached = {
+            (name, getattr(lost.layout, name))
+            for _, lost in sensitivity(found, place)
+            for name in degrees
+            if getattr(lost.layout, name) != getattr(here, name)
+        }
+        expected = set()
+        for name in degrees:
+            others = {
+                getattr(row, name)
+                for row in rows
+                if row.recompute == here.recompute
+                and all(getattr(row, other) == getattr(here, other) for other in degrees if other != name)
+            }
+            below = [value for value in others if value < getattr(here, name)]
+            above = [value for value in others if value > getattr(here, name)]
+            expected |= {(name, value) for value in (*sorted(below)[-1:], *sorted(above)[:1])}
+        assert expected
+        assert reached == expected
