@@ -198,6 +198,8 @@ BAD = [
     ),
     ("a.json", "{", ["the file is cut off here"]),
     ("a.toml", "x = ", ["a.toml:1"]),
+    ("a.toml", "[parallelism]\ndata_parallel_shard_degree = -2\n", ["a.toml:2:", "at least -1"]),
+    ("a.toml", "[training]\nglobal_batch_size = -2\n", ["a.toml:2:", "at least -1"]),
     ("notes.txt", "nothing here", ["holds nothing that lays out"]),
     (
         "run.sh",
