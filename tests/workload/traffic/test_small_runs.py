@@ -51,6 +51,7 @@ from datahall.workload.traffic.lengths import (
     sampler,
 )
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
+from datahall.workload.traffic.requests import COLUMNS
 
 TOP = int(LONGEST_TOKENS)
 
@@ -484,3 +485,15 @@ def test_laps_of_a_trace_end_at_a_number_or_a_time(tmp_path: Path) -> None:
     assert join(replay(trace, num=4, duration_s=3.0)).arrival_s.tolist() == [0, 2]
     assert join(replay(trace, speed_ratio=4.0, num=3)).arrival_s.tolist() == [0, 0.5, 1]
     assert join(replay(trace, num=5)).session.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_nothing_joined_has_empty_columns() -> None:
+    assert {getattr(join([]), name).size for name in COLUMNS} == {0}
+
+
+def test_links_that_a_file_of_ours_leaves_out_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text("arrival_s,prompt,output\n0,10,2\n1,20,3\n")
+    run = read_trace(file).requests
+    assert (run.after.tolist(), run.group.tolist()) == ([-1, -1], [-1, -1])
+    assert (run.session.tolist(), run.shared.tolist(), run.priority.tolist()) == ([0, 1], [0, 0], [0, 0])
