@@ -173,7 +173,7 @@ def test_the_search_ends_where_the_batch_feeds_no_more(monkeypatch: pytest.Monke
 def test_the_nearest_chips_that_divide_are_named() -> None:
     with pytest.raises(ScenarioError, match="no layout") as caught:
         plan_on_chips(JOB, H100, 97, 1e9, KIT)
-    assert "nearest chips that divide: 64" in caught.value.hint
+    assert "nearest chips that divide: 64;" in caught.value.hint
 
 
 CHAT = Load(prompt=500.0, output=250.0)
