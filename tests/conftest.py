@@ -1,6 +1,11 @@
 """Options and fixtures of the whole suite."""
 
 import pytest
+from hypothesis import settings
+
+# An example may take as long as a busy machine makes it: speed is measured in benchmarks, not asserted here.
+settings.register_profile("any speed", deadline=None)
+settings.load_profile("any speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

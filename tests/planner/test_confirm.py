@@ -28,7 +28,7 @@ def first_way(headroom: float = 0.1, **given: Raw) -> Candidate:
 
 
 def test_what_is_added_is_the_least_that_keeps_the_limits() -> None:
-    way = first_way(users=2000, traffic="lmsys-chat")
+    way = first_way(users=500, traffic="lmsys-chat")
     few = msgspec.structs.replace(way, num_replicas=way.num_replicas * 3 // 4)
     found = confirm(few)
     assert found.keeps

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import DocumentError, ScenarioError
-from datahall.training.layout.file import read_layout
+from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 
 SHELF = Catalog(user=False)
@@ -197,6 +198,8 @@ BAD = [
     ),
     ("a.json", "{", ["the file is cut off here"]),
     ("a.toml", "x = ", ["a.toml:1"]),
+    ("a.toml", "[parallelism]\ndata_parallel_shard_degree = -2\n", ["a.toml:2:", "at least -1"]),
+    ("a.toml", "[training]\nglobal_batch_size = -2\n", ["a.toml:2:", "at least -1"]),
     ("notes.txt", "nothing here", ["holds nothing that lays out"]),
     (
         "run.sh",
@@ -232,3 +235,189 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "binary.sh").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DocumentError, match="not UTF-8"):
         read_layout(tmp_path / "binary.sh")
+
+
+def megatron(folder: Path, text: str) -> Layout:
+    return read_layout(written(folder, "one.sh", f"--seq-length 512 {text}")).layout
+
+
+BARE = Layout(zero=0, sequence_parallel=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("", {}),
+        ("--tensor-model-parallel-size 2", {"tp": 2}),
+        ("--pipeline-model-parallel-size 3", {"pp": 3}),
+        ("--context-parallel-size 4", {"cp": 4}),
+        ("--expert-model-parallel-size 4", {"ep": 4, "etp": 1}),
+        ("--num-experts 8 --tensor-model-parallel-size 2", {"tp": 2, "etp": 2}),
+        ("--micro-batch-size 5", {"micro_batch": 5}),
+        ("--sequence-parallel", {"sequence_parallel": True}),
+        ("--use-distributed-optimizer", {"zero": 1}),
+        ("--use-megatron-fsdp", {"zero": 3}),
+        ("--use-torch-fsdp2", {"zero": 3}),
+        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", {"zero": 2}),
+        ("--use-distributed-optimizer --data-parallel-sharding-strategy no_shard", {"zero": 0}),
+        ("--recompute-activations", {"recompute": "selective"}),
+        ("--recompute-granularity full", {"recompute": "full"}),
+        ("--recompute-activations --recompute-granularity full", {"recompute": "full"}),
+        ("--recompute-granularity selective --recompute-modules core_attn",
+         {"recompute": "selective", "modules": ("core_attn",)}),
+        ("--recompute-granularity full --recompute-modules core_attn", {"recompute": "full"}),
+        ("--cp-comm-type a2a", {"context": "all-to-all"}),
+        ("--cp-comm-type p2p", {"context": "ring"}),
+        ("--optimizer-cpu-offload", {"offload": ("optimizer",)}),
+        ("--optimizer-offload-fraction 1.0", {}),
+        ("--num-virtual-stages-per-pipeline-rank 3 --num-layers 40", {"vpp": 3}),
+        ("--num-layers 48 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3",
+         {"pp": 4, "vpp": 4}),
+        ("--num-layers 48", {}),
+    ],
+)  # fmt: skip
+def test_each_argument_of_megatron_alone(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
+    assert megatron(tmp_path, text) == msgspec.structs.replace(BARE, **fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("", {}),
+        ("--global-batch-size 7", {"global_batch": 7}),
+        ("--bf16", {"precision": "bf16"}),
+        ("--bf16 --fp8-format hybrid", {"precision": "fp8"}),
+        ("--num-distributed-optimizer-instances 3", {"num_copies": 3}),
+        ("--num-layers-in-first-pipeline-stage 3", {"first_layers": 3}),
+        ("--decoder-last-pipeline-num-layers 2", {"last_layers": 2}),
+        ("--account-for-embedding-in-pipeline-split", {"counts_embedding": True}),
+        ("--account-for-loss-in-pipeline-split", {"counts_loss": True}),
+    ],
+)
+def test_what_goes_with_a_megatron_layout(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
+    path = written(tmp_path, "one.sh", f"--seq-length 512 {text}")
+    plain = LayoutFile(path=str(path), kind="megatron", layout=BARE, seq=512)
+    assert read_layout(path) == msgspec.structs.replace(plain, **fields)
+
+
+def test_data_parallelism_takes_the_chips_left() -> None:
+    found = LayoutFile(path="", kind="megatron", layout=Layout(tp=2, pp=3, cp=2))
+    assert found.on(48).dp == 4
+    assert found.on(50).dp == 4
+    assert found.on(5).dp == 1
+    stated = msgspec.structs.replace(found, layout=Layout(tp=2, dp=7), states_dp=True)
+    assert stated.on(48).dp == 7
+
+
+def test_a_layout_is_finished_once() -> None:
+    model = SHELF.model("llama-3.1-70b")
+    plain = LayoutFile(path="", kind="megatron", layout=Layout())
+    on_chips = Layout(pp=4, dp=8)
+    assert plain.finished(on_chips, model) == on_chips
+    copies = msgspec.structs.replace(plain, num_copies=4)
+    assert copies.finished(on_chips, model).shard == 2
+    assert copies.finished(Layout(dp=2), model).shard == 1
+    assert copies.finished(Layout(dp=8, shard=4), model).shard == 4
+    for fields, split in (
+        ({"first_layers": 17}, (17, 21, 21, 21)),
+        ({"last_layers": 17}, (21, 21, 21, 17)),
+        ({"counts_embedding": True, "counts_loss": True}, None),
+    ):
+        file = msgspec.structs.replace(plain, **fields)
+        if split is None:
+            with pytest.raises(ScenarioError, match="do not divide"):
+                file.finished(on_chips, model)
+        else:
+            assert file.finished(on_chips, model).split == split
+            assert file.finished(Layout(pp=4, dp=8, split=(20,) * 4), model).split == (20,) * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "goes_with"),
+    [
+        ("", {}, {}),
+        ("tensor_parallel_degree = 2", {"tp": 2}, {}),
+        ("context_parallel_degree = 2", {"cp": 2}, {}),
+        ("expert_parallel_degree = 2", {"ep": 2}, {}),
+        ("expert_tensor_parallel_degree = 2", {"etp": 2}, {}),
+        ("data_parallel_shard_degree = 4", {"dp": 4}, {"states_dp": True}),
+        ("data_parallel_shard_degree = 1", {"zero": 0}, {"states_dp": True}),
+        ("data_parallel_shard_degree = 4\ndata_parallel_replicate_degree = 3", {"dp": 12},
+         {"states_dp": True, "num_copies": 3}),
+        ("data_parallel_shard_degree = -1\ndata_parallel_replicate_degree = 3", {"dp": 3}, {"num_copies": 3}),
+        ("pipeline_parallel_degree = 2", {"pp": 2, "zero": 2}, {"accumulation": 1}),
+        ("pipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 2\n[training]\nlocal_batch_size = 8",
+         {"pp": 2, "zero": 2, "micro_batch": 2}, {"accumulation": 4}),
+        ("pipeline_parallel_degree = 2\nfsdp_reshard_after_forward = 'always'", {"pp": 2}, {"accumulation": 1}),
+        ("fsdp_reshard_after_forward = 'never'", {"zero": 2}, {}),
+        ("pipeline_parallel_schedule = 'Interleaved1F1B'", {"vpp": 2}, {}),
+        ("[training]\nlocal_batch_size = 3", {"micro_batch": 3}, {}),
+        ("[training]\nbatch_size = 3", {"micro_batch": 3}, {}),
+        ("[training]\nglobal_batch_size = 30", {}, {"global_batch": 30}),
+        ("[training]\nglobal_batch_size = -1", {}, {"global_batch": 0}),
+        ("[training]\nenable_cpu_offload = true", {"offload": ("optimizer", "parameters")}, {}),
+        ("[activation_checkpoint]\nmode = 'none'", {"recompute": "none"}, {}),
+        ("[activation_checkpoint]\nmode = 'memory_budget'", {}, {}),
+        ("[model]\nconverters = ['mx']", {}, {"precision": "mxfp8"}),
+        ("[model]\nconverters = ['float8']", {}, {"precision": "fp8"}),
+    ],
+)  # fmt: skip
+def test_each_field_of_torchtitan_alone(
+    tmp_path: Path, text: str, fields: dict[str, object], goes_with: dict[str, object]
+) -> None:
+    path = written(
+        tmp_path, "one.toml", f"[extra]\nx = 1\n[parallelism]\npipeline_parallel_split_points = []\n{text}\n"
+    )
+    if not text:
+        path = written(tmp_path, "one.toml", "[training]\nseq_len = 512\n")
+    plain = LayoutFile(
+        path=str(path), kind="torchtitan", layout=Layout(zero=3, recompute="selective"), precision="bf16",
+        seq=0 if text else 512,
+    )  # fmt: skip
+    found = msgspec.structs.replace(read_layout(path), ignored=())
+    layout = msgspec.structs.replace(plain.layout, **fields)
+    assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "goes_with"),
+    [
+        ('"zero_optimization": {"stage": 0}', {}, {}),
+        ('"zero_optimization": {"stage": 2}', {"zero": 2}, {}),
+        ('"tensor_parallel": {"autotp_size": 2}', {"tp": 2}, {}),
+        ('"pipeline": {"stages": 2}', {"pp": 2}, {}),
+        ('"sequence_parallel_size": 2', {"cp": 2, "context": "all-to-all"}, {}),
+        ('"sequence_parallel_size": 1', {}, {}),
+        ('"train_micro_batch_size_per_gpu": 3', {"micro_batch": 3}, {}),
+        ('"gradient_accumulation_steps": 3', {}, {"accumulation": 3}),
+        ('"train_batch_size": 12', {}, {"global_batch": 12}),
+        ('"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3', {"micro_batch": 3}, {"global_batch": 12}),
+        ('"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2',
+         {"micro_batch": 3, "dp": 2}, {"global_batch": 12, "accumulation": 2, "states_dp": True}),
+        ('"train_batch_size": 6, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2',
+         {"micro_batch": 3}, {"global_batch": 6, "accumulation": 2}),
+        ('"activation_checkpointing": {"partition_activations": true}', {"recompute": "full"}, {}),
+        ('"zero_optimization": {"mics_shard_size": 4}', {"shard": 4}, {}),
+        ('"zero_optimization": {"mics_shard_size": -1}', {}, {}),
+        ('"zero_optimization": {"cpu_offload": true}', {"offload": ("optimizer",)}, {}),
+        ('"zero_optimization": {"cpu_offload_params": true}', {"offload": ("parameters",)}, {}),
+        ('"zero_optimization": {"cpu_offload": true, "offload_optimizer": {"device": "nvme"}}',
+         {"offload": ("optimizer:nvme",)}, {}),
+        ('"zero_optimization": {"offload_optimizer": {"device": "none"}}', {}, {}),
+        ('"bf16": {"enabled": true}', {}, {"precision": "bf16"}),
+        ('"fp16": {"enabled": true}', {}, {"precision": "fp16"}),
+        ('"fp16": {"enabled": false}', {}, {}),
+        ('"optimizer": {"type": "ZeroOneAdam"}', {"compression": "1-bit"}, {}),
+        ('"optimizer": {"type": "Adam"}', {}, {}),
+        ('"communication_data_type": "fp32"', {}, {}),
+        ('"communication_data_type": "bf16"', {"compression": "bf16"}, {}),
+    ],
+)  # fmt: skip
+def test_each_field_of_deepspeed_alone(
+    tmp_path: Path, text: str, fields: dict[str, object], goes_with: dict[str, object]
+) -> None:
+    path = written(tmp_path, "one.json", "{" + text + "}")
+    plain = LayoutFile(path=str(path), kind="deepspeed", layout=BARE, precision="fp32")
+    found = read_layout(path)
+    layout = msgspec.structs.replace(BARE, **fields)
+    assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)

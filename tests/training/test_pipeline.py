@@ -216,3 +216,24 @@ def test_an_order_that_waits_for_ever_is_an_error() -> None:
     lost = msgspec.structs.replace(plan, micro=np.array([[0, 0], [1, 1]], np.int32))
     with pytest.raises(ValueError, match="wait for each other"):
         simulate(lost, even(lost))
+
+
+def test_messages_of_one_way_fill_a_link_one_after_another() -> None:
+    """Two stages, three micro-batches, forwards of 1 s and messages of 5 s: the second stage gets one at 6, 11, 16 s
+    and half a second of latency later starts on it; its backwards of 2 s come back by the other way."""
+    plan = schedule("gpipe", num_stages=2, num_micro=3)
+    played = simulate(plan, even(plan, 1.0, 1.0, 1.0, transfer_s=5.0, latency_s=0.5))
+    forwards = played.start_s[1][plan.kind[1] == F]
+    assert forwards.tolist() == [6.5, 11.5, 16.5]
+    backwards = played.start_s[0][plan.kind[0] != F][: plan.num_micro]
+    done = played.end_s[1][plan.kind[1] != F]
+    sent = [float(done[0])]
+    for end in done[1:]:
+        sent.append(max(float(end), sent[-1] + 5.0))
+    assert sorted(backwards.tolist()) == pytest.approx([one + 5.5 for one in sent])
+
+
+def test_a_sender_that_is_blocked_starts_its_next_work_later() -> None:
+    plan = schedule("gpipe", num_stages=2, num_micro=3)
+    played = simulate(plan, even(plan, 1.0, 1.0, 1.0, blocked_s=0.25))
+    assert played.start_s[0][plan.kind[0] == F].tolist() == [0.0, 1.25, 2.5]

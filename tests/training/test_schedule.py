@@ -118,6 +118,9 @@ def test_stages_that_wait_for_each_other_are_found() -> None:
         ("interleaved", 4, 6, 2, "4 or 8 micro-batches would do"),
         ("dualpipe", 3, 8, 1, "even stages"),
         ("dualpipe", 4, 6, 1, "at least two for each stage"),
+        ("dualpipe", 4, 9, 1, "an even number of micro-batches"),
+        ("interleaved", 2, 2, 0, "0 chunks"),
+        ("interleaved", 4, 2, 2, "4 or 4 micro-batches would do"),
     ],
 )
 def test_what_a_schedule_cannot_do_says_which_rule(
@@ -130,3 +133,22 @@ def test_what_a_schedule_cannot_do_says_which_rule(
 def test_an_unknown_schedule_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean: dualpipe"):
         schedule("dual-pipe", num_stages=2, num_micro=4)
+
+
+def test_a_micro_batch_that_misses_a_part_is_found() -> None:
+    plan = schedule("1f1b", num_stages=2, num_micro=2)
+    kind = plan.kind.copy()
+    kind[1][plan.micro[1] == 1] = EMPTY  # the second stage never sees it
+    found = problems(msgspec.structs.replace(plan, kind=kind))
+    assert any("micro-batch 1 passes parts [0]" in one for one in found)
+    longer = msgspec.structs.replace(plan, num_micro=3)
+    assert any("micro-batch 2 passes parts []" in one for one in problems(longer))
+    shorter = msgspec.structs.replace(plan, num_micro=1)
+    assert any("micro-batch 1 passes" in one for one in problems(shorter))
+
+
+def test_as_few_micro_batches_as_a_schedule_takes() -> None:
+    for name, stages, micro, chunks in (("dualpipe", 4, 8, 1), ("interleaved", 3, 3, 2), ("1f1b", 1, 1, 1)):
+        assert problems(schedule(name, num_stages=stages, num_micro=micro, num_chunks=chunks)) == []
+    assert schedule("zb", num_stages=2, num_micro=2).splits_weights
+    assert not schedule("1f1b", num_stages=2, num_micro=2).splits_weights

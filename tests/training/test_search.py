@@ -1,5 +1,8 @@
 """The search: its winner is the minimum of a loop over every layout, and it says why the others lost."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
-from datahall.training.layout.layout import Space
+from datahall.training.layout.layout import Layout, Space
 from datahall.training.layout.search import (
     Search,
     front,
@@ -28,7 +31,7 @@ SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
 KIT = framework("nemo")
 JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=8192, global_batch=64)
-FEW = Options(micro_batch=(1, 2), zero=(0, 3), vpp=(1, 2), recompute=("none", "full"))
+FEW = Options(micro_batch=(1, 2), zero=(0, 3), vpp=(1,), recompute=("none", "full"))
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +54,13 @@ def test_the_winner_of_the_wide_space_is_the_minimum_of_a_loop() -> None:
     job = Job(model=SHELF.model("qwen3-30b-a3b"), seq=4096, global_batch=32)
     cluster = cluster_of(H100, 16, servers=SHELF.servers())
     wide = Options(
-        micro_batch=(1,), zero=(1, 3), vpp=(1,), recompute=("none", "selective"), tp=(1, 4), ep=(1, 4, 8),
-        etp=(0, 1, 2), shard=(0, 2, 8), context=("ring", "all-to-all"), offload=((), ("optimizer",)),
+        micro_batch=(1,), zero=(1, 3), vpp=(1,), recompute=("selective",), tp=(2,), ep=(1, 8),
+        etp=(0, 1, 2), shard=(0, 2, 4), context=("ring", "all-to-all"), offload=((), ("optimizer",)),
     )  # fmt: skip
     found = search(job, cluster, KIT, options=wide)
     rows = [found.space.row(row) for row in range(len(found.space))]
     assert {row.etp for row in rows} == {0, 1, 2}
-    assert {row.shard for row in rows} == {0, 2, 8}
+    assert {row.shard for row in rows} == {0, 2, 4}
     fastest = np.inf
     for row in rows:
         row.check(job.model, 16, 32)
@@ -163,3 +166,55 @@ def test_nothing_fits_is_an_empty_ranking() -> None:
     assert nothing.num_fitting == 0
     assert front(nothing).size == 0
     assert nothing.best(3) == []
+
+
+def ranked(memory: list[float], cuts: list[tuple[int, int]]) -> Search:
+    """A ranking of layouts of a second more each, with their memory and their cuts (tp, pp)."""
+    space = Space.of([Layout(tp=tp, pp=pp, dp=16 // (tp * pp)) for tp, pp in cuts])
+    bare: Any = SimpleNamespace(total_bytes=np.array(memory))
+    none: Any = None
+    return Search(
+        job=JOB, cluster=none, framework=KIT, books=BOOKS["nemo"], space=space, memory=bare,
+        step_s=np.arange(1.0, len(cuts) + 1), order=np.arange(len(cuts)), times=none,
+    )  # fmt: skip
+
+
+def test_a_front_by_hand() -> None:
+    """Slower layouts stay in it only with less memory than all before them; as much is not less."""
+    found = ranked([9.0, 9.0, 7.0, 8.0, 7.0, 3.0], [(1, 1)] * 6)
+    assert front(found).tolist() == [0, 2, 5]
+
+
+def test_the_best_of_each_cut_by_hand() -> None:
+    found = ranked([1.0] * 5, [(2, 1), (2, 1), (1, 2), (2, 1), (4, 1)])
+    assert found.best(1) == [0]
+    assert found.best(2) == [0, 2]
+    assert found.best(9) == [0, 2, 4]
+    assert found.layout(2) == Layout(tp=1, pp=2, dp=8)
+
+
+def test_sensitivity_goes_to_the_nearest_value_on_either_side(found: Search) -> None:
+    """Of all layouts that differ from one in a single degree, the next below and the next above, found by a loop."""
+    degrees = ("tp", "pp", "vpp", "cp", "ep", "zero", "micro_batch")
+    rows = [found.space.row(row) for row in range(len(found.space))]
+    for place in (0, found.num_fitting // 2):
+        here = found.layout(place)
+        reached = {
+            (name, getattr(lost.layout, name))
+            for _, lost in sensitivity(found, place)
+            for name in degrees
+            if getattr(lost.layout, name) != getattr(here, name)
+        }
+        expected = set()
+        for name in degrees:
+            others = {
+                getattr(row, name)
+                for row in rows
+                if row.recompute == here.recompute
+                and all(getattr(row, other) == getattr(here, other) for other in degrees if other != name)
+            }
+            below = [value for value in others if value < getattr(here, name)]
+            above = [value for value in others if value > getattr(here, name)]
+            expected |= {(name, value) for value in (*sorted(below)[-1:], *sorted(above)[:1])}
+        assert expected
+        assert reached == expected

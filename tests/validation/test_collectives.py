@@ -59,14 +59,14 @@ def test_datasheets_alone() -> None:
     found = [one for one in predict(rows, "datasheet") if isinstance(one, Prediction) and not one.fitted]
     plain = at_least_a_kilobyte([one for one in found if "datasheet only" in one.hardware])
     assert len(plain) > 120
-    assert score(plain).mean_ape <= 20.0
+    assert score(plain).mean_ape <= 18.5
 
 
 def test_four_times_the_ranks_that_were_fitted_on(judged: list[Prediction]) -> None:
     """ctran was fitted on 4 and 8 ranks: 32 is four times the largest."""
     beyond = [row for row in judged if row.model == "ctran" and " on 32," in row.label]
     assert len(beyond) > 60
-    assert score(beyond).mean_ape <= 10.0
+    assert score(beyond).mean_ape <= 6.6
 
 
 def test_bands_hold_eight_of_ten(card: Scorecard) -> None:
@@ -76,9 +76,10 @@ def test_bands_hold_eight_of_ten(card: Scorecard) -> None:
 @pytest.mark.parametrize(
     ("source", "mean"),
     [
-        ("meta-pytorch/torchcomms", 6), ("NVIDIA/nccl (contrib)", 6), ("aws-samples/awsome-distributed-training", 7),
-        ("GoogleCloudPlatform/cluster-toolkit", 6), ("deepseek-ai/DeepEP", 7), ("stas00/ml-engineering", 14),
-        ("uccl-project/uccl", 15), ("oracle-quickstart/oci-hpc", 5),
+        ("meta-pytorch/torchcomms", 5.6), ("NVIDIA/nccl (contrib)", 5.3),
+        ("aws-samples/awsome-distributed-training", 7), ("GoogleCloudPlatform/cluster-toolkit", 4.1),
+        ("deepseek-ai/DeepEP", 6.2), ("stas00/ml-engineering", 14), ("uccl-project/uccl", 15),
+        ("oracle-quickstart/oci-hpc", 1.6), ("NVIDIA/nccl#1469", 12),
     ],
 )  # fmt: skip
 def test_each_source_holds_its_floor(card: Scorecard, source: str, mean: float) -> None:

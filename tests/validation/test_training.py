@@ -15,27 +15,64 @@ def card() -> Scorecard:
     return validate("training")
 
 
-@pytest.mark.parametrize(
-    ("source", "limit"),
-    [
-        ("Korthikanti et al. 2022 (selective recompute) Table 5", 5.0),
-        ("vTrain ground truth (multi-node)", 10.0),
-        ("MLPerf Training v5.0 (llama31_405b)", 10.0),
-        ("BigScience BLOOM-176B topology study", 15.0),
-        ("MosaicML llm-foundry benchmarks", 10.0),
-        ("NVIDIA dgxc-benchmarking v24.11.1", 8.0),
-        ("MaxText published performance", 12.0),
-        ("Google tpu-recipes run logs", 12.0),
-        ("Megatron-LM SC'21 Table 1 (README)", 8.0),
-        ("Datahall, one H200, PyTorch eager", 7.0),
-        ("SimuMax v1.2 B200 real runs, peak memory", 0.5),
-        ("MLPerf Training v5.0 (llama2_70b_lora), peak memory", 6.0),
-        ("Datahall, one H200, PyTorch eager, peak memory", 5.0),
-    ],
-)
+# Mean error in percent on rows that no constant was fitted on, a quarter above what it was in 2026-11; every source of
+# five rows and more has one.
+FLOORS = {
+    "NVIDIA Megatron-Bridge performance summary": 14.0,
+    "MosaicML llm-foundry benchmarks": 7.5,
+    "BigScience BLOOM-176B topology study": 14.0,
+    "vTrain ground truth (multi-node)": 9.0,
+    "BigScience BLOOM-176B topology study, peak memory": 12.0,
+    "NVIDIA dgxc-benchmarking v24.11.1": 6.0,
+    "NVIDIA dgxc-benchmarking v25.04.02": 9.0,
+    "NVIDIA dgxc-benchmarking v25.05.05": 11.5,
+    "MLPerf Training v5.1 (llama2_70b_lora)": 23.5,
+    "MLPerf Training v5.1 (llama31_8b)": 20.5,
+    "MLPerf Training v5.0 (llama2_70b_lora)": 15.0,
+    "MLPerf Training v5.0 (llama2_70b_lora), peak memory": 4.8,
+    "MLPerf Training v5.0 (llama31_405b)": 8.0,
+    "MLPerf Training v5.0 (llama31_405b), peak memory": 9.2,
+    "MLPerf Training v4.1 (llama2_70b_lora)": 10.0,
+    "MLPerf Training v4.0 (llama2_70b_lora)": 23.0,
+    "MLPerf Training v3.1 (gpt3)": 4.3,
+    "MaxText published performance": 11.5,
+    "SimuMax v1.2 B200 real runs": 5.4,
+    "SimuMax v1.2 B200 real runs, peak memory": 0.09,
+    "torchtitan benchmarks": 18.0,
+    "torchtitan benchmarks, peak memory": 13.0,
+    "Google tpu-recipes run logs": 7.1,
+    "Google tpu-recipes Ironwood table": 20.0,
+    "NVIDIA NeMo 24.07 performance doc": 8.8,
+    "MegaScale (NSDI 24) Table 2": 7.5,
+    "Megatron-LM README H100 weak scaling": 8.2,
+    "Megatron-LM SC'21 Table 1 (README)": 3.2,
+    "Megatron-LM SC'21 Table 2 (PTD vs ZeRO-3)": 18.0,
+    "Megatron-LM v1/v2 README (2020)": 14.5,
+    "Korthikanti et al. 2022 (selective recompute) Table 5": 3.0,
+    "Datahall, one H200, PyTorch eager": 3.2,
+    "Datahall, one H200, PyTorch eager, peak memory": 0.33,
+    "Datahall, a second H200, PyTorch 2.11 in fresh processes": 3.4,
+    "Datahall, a second H200, PyTorch 2.11 in fresh processes, peak memory": 0.5,
+}
+
+
+@pytest.mark.parametrize(("source", "limit"), FLOORS.items())
 def test_mean_error_on_rows_nothing_was_fitted_on(card: Scorecard, source: str, limit: float) -> None:
     found = card.by_source[source]
-    assert found.mean_ape <= limit, f"{source}: {found.mean_ape:.1f} %"
+    assert found.mean_ape <= limit, f"{source}: {found.mean_ape:.2f} %"
+
+
+def test_every_source_of_five_rows_has_a_floor(card: Scorecard) -> None:
+    assert {source for source, found in card.by_source.items() if found.rows >= 5} == set(FLOORS)
+
+
+@pytest.mark.parametrize(("metric", "mean", "median"), [("step time", 11.6, 8.3), ("peak memory", 7.8, 5.3)])
+def test_all_rows_together(card: Scorecard, metric: str, mean: float, median: float) -> None:
+    found = card.by_metric[metric]
+    assert found.mean_ape <= mean
+    assert found.median_ape <= median
+    assert abs(found.bias) <= 1.0
+    assert 75.0 <= found.band_coverage <= 85.0
 
 
 def test_time_and_memory_are_scored_apart(card: Scorecard) -> None:
@@ -47,7 +84,22 @@ def test_choosing_among_vtrain_s_layouts_by_prediction_costs_little(card: Scorec
     """Four models on their clusters, 74 measured layouts: the one predicted fastest, by its measured time."""
     regret = card.regret["vTrain ground truth (multi-node)"]
     assert (regret.jobs, regret.ways) == (4, 74)
-    assert regret.mean_percent <= 3.0
+    assert regret.mean_percent <= 2.1
+    assert regret.worst_percent <= 5.8
+
+
+@pytest.mark.parametrize(
+    ("source", "jobs", "most"),
+    [
+        ("NVIDIA Megatron-Bridge performance summary", 8, 0.25),
+        ("BigScience BLOOM-176B topology study", 16, 15.0),
+    ],
+)
+def test_choosing_by_prediction_among_what_others_measured(
+    card: Scorecard, source: str, jobs: int, most: float
+) -> None:
+    assert card.regret[source].jobs == jobs
+    assert card.regret[source].mean_percent <= most
 
 
 def test_no_row_is_lost(card: Scorecard) -> None:
@@ -55,7 +107,7 @@ def test_no_row_is_lost(card: Scorecard) -> None:
 
 
 def test_most_rows_can_be_expressed(card: Scorecard) -> None:
-    assert sum(reason.rows for reason in card.unsupported) < 0.1 * card.rows
+    assert sum(reason.rows for reason in card.unsupported) < 0.08 * card.rows
 
 
 def test_at_most_a_quarter_of_each_source_is_fitted() -> None:

@@ -13,7 +13,7 @@ from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
 from datahall.fabric.collectives.nccl import times
 from datahall.fabric.collectives.system import System, family_of, generic, inside_of, scaled, system_of
-from datahall.fabric.collectives.testbed import CHIPS, Rig, chip_named, network_rate, read_testbed
+from datahall.validation.collectives.testbed import CHIPS, Rig, chip_named, network_rate, read_testbed
 
 
 def bed(hardware: str = "H100", network: str = "NVLink4 + 8x400G NDR InfiniBand", **more: object) -> Rig:

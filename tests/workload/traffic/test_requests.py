@@ -39,6 +39,9 @@ def test_sessions_that_interleave_stay_together() -> None:
 def test_a_cut_within_a_session_is_refused() -> None:
     with pytest.raises(ScenarioError, match="begin within a session"):
         waiting([-1, 0, 1]).rows(1, 3)
+    with pytest.raises(ScenarioError, match="begin within a session"):
+        waiting([-1, 0]).rows(1, 2)
+    assert waiting([-1, -1, 1]).rows(1, 3).after.tolist() == [-1, 0]
 
 
 def test_nothing_joined_is_nothing() -> None:
