@@ -187,7 +187,7 @@ def test_a_cache_that_is_swapped_out_moves_twice() -> None:
 
 @each_leap
 def test_a_lost_replica_keeps_no_step_that_had_not_ended(max_leap: int) -> None:
-    """Lost at 5.2 with five tokens out: ten tokens of prompt and five more are computed on the other, which gives six."""
+    """Lost at 5.2 with five tokens out: the prompt of ten and these five are computed on the other, which gives six."""
     run = played(
         one_pool(2), requests=rows((0.0, 10, 8)), max_leap=max_leap,
         outages=(Outage(replica=0, start_s=5.2, duration_s=2.0),),
