@@ -341,6 +341,30 @@ def test_steps_that_do_not_grow_serve_in_proportion() -> None:
     assert later + 1.645 * math.sqrt(later) > 16.0
 
 
+@pytest.mark.parametrize("percentile", [0.7, 0.95])
+def test_steps_that_grow_with_the_sequences_by_analysis(percentile: float) -> None:
+    """Steps of 1 + n/10 s and answers of 1,000 steps, so that prompts hardly count.
+
+    X = n / (1000 (1 + n/10)), so σ² = X / X′ = n (1 + n/10), and n forgets itself in 1 + n/10 of the 1,000 steps.
+    """
+    load = Load(prompt=1.0, output=1001.0)
+    found = curved(linear(token_s=0.1), load, percentile=percentile, max_sequences=64)
+    inner = (found.decoding > 2.0) & (found.decoding < 12.0)
+    n = found.decoding[inner]
+    step_s = 1 + 0.1 * n
+    np.testing.assert_allclose(found.step_s[inner], step_s, rtol=0.01)
+    sigma = np.sqrt(n * step_s)
+    # the mean over a stay of a process that forgets itself in m stays: 2 m (1 − m (1 − e^(−1/m)))
+    seen = np.sqrt(2 * step_s * (1 - step_s * (1 - np.exp(-1 / step_s))))
+    above = 0.1 * sigma * seen * math.log(percentile / (1 - percentile)) / 1.702
+    np.testing.assert_allclose(found.tpot_high_s[inner], step_s + above, rtol=0.02)
+    quantile = stats.norm.ppf(percentile)
+    every = found.decoding >= 1.0
+    reach = found.decoding + quantile * np.sqrt(found.decoding * (1 + 0.1 * found.decoding))
+    clear = every & (np.abs(reach - 64.0) > 1.5)
+    assert np.array_equal(found.within[clear], reach[clear] <= 64.0)
+
+
 def test_two_tokens_a_step_halve_the_time_of_each() -> None:
     one, two = (
         curved(linear(), Load(prompt=5.0, output=21.0, tokens_per_step=kept, verified=3.0))

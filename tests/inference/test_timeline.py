@@ -395,7 +395,7 @@ def test_only_requests_after_the_warm_up_are_measured() -> None:
 
 @pytest.mark.parametrize(
     ("ttft_s", "tpot_s", "good"),
-    [(1.0, 1.0, 2), (1.79, 1.0, 2), (1.81, 1.0, 3), (1.81, 0.99, 1), (0.99, 9.0, 0)],
+    [(1.0, 1.0, 2), (1.79, 1.0, 2), (1.81, 1.0, 3), (1.81, 0.99, 1), (1.81, 0.1, 1), (0.99, 9.0, 0)],
 )
 def test_a_promise_is_kept_up_to_its_limit(ttft_s: float, tpot_s: float, good: int) -> None:
     """First tokens after 1, 1.8 and 1 s; a second each for the others, and none after the last's only one."""
