@@ -24,6 +24,7 @@ from datahall.inference.closed_form.steady_state import (
     State,
     _carried,
     _excess,
+    _first_tokens,
     _inverse,
     _place_wait,
     _poisson,
@@ -405,6 +406,64 @@ def test_a_budget_that_is_nearly_full_makes_prompts_queue() -> None:
         curved(linear(), Load(prompt=50.0, output=21.0), token_budget=budget) for budget in (70, 1000)
     )
     assert near.ttft_s[-1] > 1.5 * far.ttft_s[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "computed", "started", "queue_s"),
+    [
+        # 20 decodes leave 80 of 100 tokens, of which two prompts of 20 take half: half of a full step of five prompts,
+        # a quarter of which is a prompt's
+        ({}, 20.0, 2.0, 0.5 / 0.5 / 2 * 0.25 * 6.0),
+        ({}, 20.0, 3.0, 0.75 / 0.25 / 2 * 0.25 * 6.0),
+        (
+            {"mixed_steps": False},
+            20.0,
+            2.0,
+            0.4 / 0.6 / 2 * 0.2 * 6.0,
+        ),  # prompts have the budget to themselves
+        ({}, 8.0, 5.0, 0.5 / 0.5 / 2 * 0.1 * 9.0),  # no more than eight prompts are told apart
+        ({}, 160.0, 0.25, 0.5 / 0.5 / 2 * 2.0 * 2.0),  # longer than the budget: one at a time
+    ],
+)
+def test_the_queue_of_prompts_is_pollaczeks(
+    options: dict[str, object], computed: float, started: float, queue_s: float
+) -> None:
+    """Lengths that vary as much as their mean double the wait; steps take a second, and one more for each prompt."""
+    step_s = np.array([1.0 + np.arange(9.0)])
+    steps, n, begun = _Steps(step_s, step_s), np.array([20.0]), np.array([started])
+    even, uneven = (
+        _first_tokens(
+            small(**options), Load(prompt=computed, output=11.0, spread=spread), n, begun, steps, 0.9
+        )
+        for spread in (0.0, 1.0)
+    )
+    assert uneven[0] - even[0] == pytest.approx(queue_s)
+    assert uneven[1] - even[1] == pytest.approx(math.log(10.0) * queue_s)
+    two = _first_tokens(
+        replace(small(**options), dp=2), Load(prompt=computed, output=11.0), n, 2 * begun, steps, 0.9
+    )
+    alone = _first_tokens(small(**options), Load(prompt=computed, output=11.0), n, 2 * begun, steps, 0.9)
+    assert two[0] < alone[0]  # half of the prompts on each rank
+
+
+def test_a_first_token_by_hand() -> None:
+    """Steps of 1 s without and 3 s with prompts, half of all steps; none is idle.
+
+    A step with prompts is met three times out of four: half of 3 s or of 1 s is left, then 3 s of one's own.
+    """
+    step_s = np.array([[1.0, 3.0, 3.0, 3.0]])
+    started = np.array([math.log(2.0)])
+    load = Load(prompt=1.0, output=11.0)
+    big = small(token_budget=10**9)
+    mean_s, high_s = _first_tokens(big, load, np.array([1e3]), started, _Steps(step_s, step_s), 0.9)
+    assert mean_s[0] == pytest.approx(0.75 * 1.5 + 0.25 * 0.5 + 3.0, rel=1e-3)
+    assert high_s[0] == pytest.approx(3.0 + 3.0 * 11 / 12, rel=1e-3)  # the latest sixth of a long step
+    idle_s, _ = _first_tokens(big, load, np.array([1e-9]), started, _Steps(step_s, 2 * step_s), 0.9)
+    assert idle_s[0] == pytest.approx(6.0, rel=1e-3)  # all the steps of a prompt alone
+    delayed = replace(big, engine=replace(big.engine, first_token_s=0.5))
+    later = _first_tokens(delayed, load, np.array([1e3]), started, _Steps(step_s, step_s), 0.9)
+    assert later[0] - mean_s == pytest.approx(0.5)
+    assert later[1] - high_s == pytest.approx(0.5)
 
 
 def flat(most: float = 4.0, rate: float = 2.0) -> Curve:

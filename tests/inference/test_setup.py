@@ -286,6 +286,18 @@ def test_replicas_that_are_not_needed_drain_the_emptiest_first() -> None:
     assert run.num_rerouted == 0
 
 
+def test_requests_that_were_refused_are_not_waited_for() -> None:
+    """Two that pass the context and one that passes the cache ask for no replica; the run ends with the others."""
+    one = replace(replica(token_budget=64, max_sequences=8), max_context=2000)
+    rule = Autoscaling(target=1.0, interval_s=5.0, cold_start_s=5.0, patience_s=0.0, least=1, most=4)
+    requests = rows((0.0, 10, 8), (0.0, 3000, 5), (0.0, 3000, 5), (0.0, 1500, 5), (0.0, 10, 3))
+    run = played(one_pool(of=one, num_blocks=50), requests=requests, autoscaling=rule, until_s=60.0)
+    assert run.scaling is not None
+    assert run.scaling.num_requests.tolist() == [1, 0]
+    assert run.scaling.num_active.tolist() == [1, 1]
+    assert (run.num_too_long, run.num_too_large, run.num_finished) == (2, 1, 2)
+
+
 def test_the_result_knows_no_latencies_of_nobody() -> None:
     run = simulate_serving(fleet(), poisson(5, 1.0), warmup_s=1e9, compiled=False)
     assert (run.num_measured, run.measured_s) == (0, 0.0)

@@ -436,3 +436,39 @@ def test_a_pass_is_the_forward_pass_of_the_model(serve: Serve) -> None:
     names = [kernel.operator.name for kernel in passes.token_kernels(np.array([8.0]))]
     every = [op.name for op in forward_pass(one.model, batch=1.0, query=8.0, past=0.0, fusion="fused")]
     assert sorted([*names, "attention", "head"]) == sorted(every)
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "options"),
+    [
+        ("llama-3.1-8b", "h100-sxm", {"adapters": Adapters(num=200, rank=64, zipf_factor=0.0)}),
+        ("llama-3.1-8b", "rtx-pro-6000", {}),
+        ("qwen3-30b-a3b", "h200-sxm", {"dp": 2, "ep": 2}),
+    ],
+)
+def test_five_layers_in_four_stages_take_a_round_of_eight(
+    serve: Serve, model: str, chip: str, options: dict[str, object]
+) -> None:
+    """The fullest stage has two layers either way: products, attention, adapters and experts wait for it."""
+    one = serve(model, chip, pp=4, **options)
+
+    def cut(layers: int) -> Replica:
+        kept = replace(one.model, num_layers=layers, layers=one.model.layers[:1] * layers)
+        return replace(one, model=kept)
+
+    five, eight = (price_steps(cut(layers), max_context=8192).table for layers in (5, 8))
+    sent = [exchange(cut(layers), np.array([64.0])).expert_s[0] for layers in (5, 8)]
+    assert tokens_time(five, 256) - sent[0] == pytest.approx(tokens_time(eight, 256) - sent[1], rel=0.03)
+    assert decode_time(five, 64, 1023.0) == pytest.approx(decode_time(eight, 64, 1023.0), rel=1e-6)
+    assert prefill_time(five, 1023.0, 1023.0) == pytest.approx(prefill_time(eight, 1023.0, 1023.0), rel=1e-6)
+    assert np.allclose(five.joined_s, eight.joined_s)
+    assert np.allclose(five.empty_s, eight.empty_s)
+    assert np.allclose(five.head_s, eight.head_s)
+    if one.dp > 1:
+        assert five.met_s[256] - sent[0] == pytest.approx(eight.met_s[256] - sent[1], rel=1e-4)
+    figures = [
+        step_breakdown(cut(layers), num_decodes=64, mean_context=1023, chunks=[(256, 0)]) for layers in (5, 8)
+    ]
+    for name in ("matrix products", "attention", "adapters", "head"):
+        values = [sum(part.value for part in figure.parts if part.name == name) for figure in figures]
+        assert values[0] == pytest.approx(values[1], rel=1e-6), name
