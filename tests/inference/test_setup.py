@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.inference.serving_case import fleet, poisson, replica, table
-from tests.inference.test_timeline import one_pool, played, records, rows, ticking
+from tests.inference.ticking_case import one_pool, played, records, rows, ticking
 
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
