@@ -388,3 +388,9 @@ def test_steps_are_told_apart_in_a_trace(mixed: bool, kinds: list[int]) -> None:
     short = played(one_pool(mixed_steps=mixed), requests=requests, trace_s=2.5, max_leap=1)
     assert short.trace is not None
     assert int(short.trace.num_recorded[0]) == 2
+
+
+def test_two_choices_are_drawn_for_each_request() -> None:
+    """Forty requests that never meet: each goes to the first of its two, so all of four replicas get some."""
+    run = played(one_pool(4), requests=rows(*[(10.0 * i, 4, 1) for i in range(40)]), routing="two-choices")
+    assert set(records(run).replica.tolist()) == {0, 1, 2, 3}
