@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import UnitError
-from datahall.units import SPELLINGS, fmt, parse, unit_of
+from datahall.units import SPELLINGS, example, fmt, parse, unit_of
 
 SHOWN = sorted(set(SPELLINGS) - {"year"})
 
@@ -79,3 +79,113 @@ def test_the_name_of_an_attribute_says_its_unit() -> None:
 
 def test_unknown_is_shown_as_a_dash() -> None:
     assert fmt(float("nan"), "bytes") == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.0, "bytes", "0 B"),
+        (999.0, "bytes", "999 B"),
+        (1000.0, "bytes", "1 kB"),
+        (1e18, "bytes", "1 EB"),
+        (1e21, "bytes", "1,000 EB"),  # past the last prefix digits grow
+        (0.25, "bytes", "0.25 B"),
+        (9.99e14, "flop_per_s", "999 TFLOP/s"),
+        (1.979e15, "flop_per_s", "1,979 TFLOP/s"),  # as the field says it
+        (1e15, "flop_per_s", "1,000 TFLOP/s"),
+        (1e16, "flop_per_s", "10 PFLOP/s"),
+        (1.979e15, "flop", "1.979 PFLOP"),
+        (2.5e6, "w", "2.5 MW"),
+        (2.5e10, "w", "25 GW"),
+        (1.5e12, "tokens", "1.5T tokens"),
+        (70.6e9, "parameters", "70.6B"),
+        (4460.0, "tokens_per_s", "4,460 tok/s"),
+        (1234.5678, "tokens_per_s", "1,235 tok/s"),
+        (0.0, "s", "0 s"),
+        (9.99e-7, "s", "999 ns"),
+        (1e-6, "s", "1 µs"),
+        (1e-3, "s", "1 ms"),
+        (1.0, "s", "1 s"),
+        (-1.0, "s", "-1 s"),
+        (119.0, "s", "119 s"),
+        (120.0, "s", "2 min"),
+        (7199.0, "s", "120 min"),
+        (7200.0, "s", "2 h"),
+        (172_799.0, "s", "48 h"),
+        (172_800.0, "s", "2 days"),
+        (0.12345, "fraction", "12.3 %"),
+        (999.0, "usd", "$999.00"),
+        (1000.4, "usd", "$1,000"),
+        (1.0, "usd", "$1.00"),
+        (0.0123456, "usd", "$0.0123"),
+        (2.5, "usd_per_hour", "$2.50 /h"),
+        (0.15, "usd_per_mtok", "$0.15 /Mtok"),
+        (206.12, "flop_per_byte", "206 FLOP/B"),
+        (2026.0, "year", "2026"),
+        (2.5, "ratio", "2.5×"),
+        (12345.678, "count", "12,346"),
+        (1.23456, "", "1.235"),
+        (100.0, "count", "100"),
+        (float("inf"), "s", "∞"),
+        (float("-inf"), "bytes", "−∞"),
+    ],
+)
+def test_a_quantity_is_shown_as_the_field_writes_it(value: float, unit: str, shown: str) -> None:
+    assert fmt(value, unit) == shown
+
+
+@pytest.mark.parametrize(("significant", "shown"), [(2, "1.2 GB"), (3, "1.23 GB"), (6, "1.23457 GB")])
+def test_as_many_digits_as_asked_for(significant: int, shown: str) -> None:
+    assert fmt(1.2345678e9, "bytes", significant) == shown
+    assert fmt(1.2345678e-3, "s", significant) == shown.replace("GB", "ms")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("0", "bytes", 0.0),  # nothing needs no unit
+        ("1.5e3 B", "bytes", 1500.0),
+        ("1_000 B", "bytes", 1000.0),
+        (" .5 s ", "s", 0.5),
+        ("+2 min", "s", 120.0),
+        ("-3 h", "s", -10_800.0),
+        ("2 d", "s", 172_800.0),
+        ("1 kWh", "j", 3.6e6),
+        ("2^3 s", "s", 8.0),
+        ("8 bps", "bytes_per_s", 1.0),
+        ("3 OPS", "flop_per_s", 3.0),
+        ("5 µs", "s", 5e-6),
+        ("1 Mi" + "b", "bytes", 2**17),
+        (0.5, "fraction", 0.5),
+        (80e9, "bytes", 80e9),  # a number is taken to be in the unit
+    ],
+)
+def test_numbers_and_units_by_hand(text: str | float, unit: str, value: float) -> None:
+    assert parse(text, unit) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_number_that_is_not_finite_is_refused(value: float) -> None:
+    with pytest.raises(UnitError, match="not a finite number"):
+        parse(value, "s")
+
+
+def test_a_dollar_sign_stands_before_money_only() -> None:
+    assert parse("$3", "usd_per_mtok") == 3.0
+    with pytest.raises(UnitError, match="not a quantity"):
+        parse("$3", "s")
+
+
+def test_the_longest_unit_that_a_name_ends_in_is_its_unit() -> None:
+    assert unit_of("usd_per_hour") == "usd_per_hour"
+    assert unit_of("step_s") == "s"
+    assert unit_of("s") == "s"
+    assert unit_of("tokens_per_s") == "tokens_per_s"
+    assert unit_of("news") == ""
+    assert unit_of("num_tokens") == "count"
+
+
+def test_every_unit_has_an_example_that_can_be_read() -> None:
+    for unit in set(SPELLINGS) - {"m"}:
+        first = example(unit).split('"')[1]
+        assert parse(first, unit) > 0

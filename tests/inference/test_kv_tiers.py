@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,6 +22,10 @@ from datahall.inference.fleet.service import Service
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.memory.tiers import count_lifted, shown_time
+from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.simulation.state import ENTRY, FLEET, POOL, REPLICA, SLOT, TIER
 from datahall.workload.traffic.requests import Requests
 
 BLOCK = 16
@@ -233,3 +239,60 @@ def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service], shel
     assert (first.host_cache_bytes, first.drive_cache_bytes) == (64e9, 1e12)
     assert first.drive_bytes_per_s == host_of(first.chip, shelf.servers()).nvme_bytes_per_s
     assert lower_tiers(second)[0].block_s == pytest.approx(BLOCK_BYTES / 20e9)
+
+
+def lifted(lanes: int, layer_share: float = 0.25) -> Any:
+    """A replica between two others whose prompts have lifted 4 s and 2 s of blocks."""
+    state: Any = SimpleNamespace(
+        replicas=np.zeros(3, REPLICA), pools=np.zeros(1, POOL), tiers=np.zeros(6, TIER), slots=np.zeros(3, SLOT),
+        entries=np.zeros(4, ENTRY), fleet=np.zeros(1, FLEET),
+    )  # fmt: skip
+    state.pools["lanes"], state.pools["layer_share"], state.pools["block_tokens"] = lanes, layer_share, 16
+    state.tiers["lifting"] = -1
+    state.tiers["block_s"] = [99.0, 99.0, 1.0, 2.0, 99.0, 99.0]
+    state.fleet["warmup_s"] = 5.0
+    state.slots["arrival_s"] = 5.0
+    state.entries["users"] = -1  # in the host's memory
+    for slot, num in ((0, 4), (1, 2)):
+        for _ in range(num):
+            count_lifted(state, 1, slot, 0)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("lanes", "step_s", "shown_s"),
+    [
+        (1, 1.0, 5.0),  # of 6 s, one is hidden behind the step
+        (1, 9.0, 1.5),  # but never the first layer's
+        (2, 1.0, 3.0),  # each rank lifts its own: the longest prompt's 4 s
+        (2, 9.0, 1.0),
+    ],
+)
+def test_what_the_step_does_not_hide_shows(lanes: int, step_s: float, shown_s: float) -> None:
+    state = lifted(lanes)
+    assert shown_time(state, 1, step_s) == pytest.approx(shown_s)
+    assert shown_time(state, 1, step_s) == 0.0  # once
+    count_lifted(state, 1, 1, 0)
+    assert shown_time(state, 1, 0.0) == pytest.approx(1.0)
+
+
+def test_many_ranks_wait_for_their_mean_at_least() -> None:
+    state = lifted(2)
+    for slot in (0, 1, 2):
+        for _ in range(3):
+            count_lifted(state, 1, slot, 0)
+    assert shown_time(state, 1, 0.0) == pytest.approx(7.5)  # 15 s on two ranks, none longer than 4
+
+
+def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
+    state = lifted(1)
+    assert state.tiers["hit_tokens"].tolist() == [0, 0, 6 * 16, 0, 0, 0]
+    state.entries["users"] = -2  # on drives
+    count_lifted(state, 1, 2, 0)
+    assert state.tiers["hit_tokens"].tolist() == [0, 0, 96, 16, 0, 0]
+    state.slots[2]["preempted"] = 1
+    count_lifted(state, 1, 2, 0)
+    state.slots[2]["preempted"], state.slots[2]["arrival_s"] = 0, 4.9
+    count_lifted(state, 1, 2, 0)
+    assert state.tiers["hit_tokens"].tolist() == [0, 0, 96, 16, 0, 0]
+    assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 3 * 2.0)

@@ -267,3 +267,70 @@ def test_savings_of_nothing_are_refused(fields: dict[str, float]) -> None:
 def test_caches_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ScenarioError, match="response cache"):
         ResponseCache(**fields)  # type: ignore[arg-type]
+
+
+def test_savings_by_hand() -> None:
+    """100 tokens in and 25 out at four times the price cost 200; half of the prompt at a fifth saves 40 of them."""
+    saved = savings(
+        response_hit_fraction=0.25,
+        prefix_hit_fraction=0.5,
+        prompt_tokens=100.0,
+        output_tokens=25.0,
+        output_price_ratio=4.0,
+        cached_price_ratio=0.2,
+    )
+    assert (saved.response_fraction, saved.prefix_fraction, saved.both_fraction) == pytest.approx(
+        (0.25, 0.2, 0.4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("process", "shared", "semantic", "expected"),
+    [
+        (1, 1, 0.5, [0.7, 0.1, 0.3, 0.7]),
+        (0, 1, 0.5, [0.6, 0.0, 0.2, 0.6]),  # a tier that is not there is not asked
+        (1, 0, 0.5, [0.5, 0.1, 0.1, 0.5]),
+        (1, 1, 0.0, [0.3, 0.1, 0.3, 0.3]),
+    ],
+)
+def test_tiers_are_asked_one_after_the_other(
+    process: int, shared: int, semantic: float, expected: list[float]
+) -> None:
+    cache = ResponseCache(
+        questions=questions(),
+        process=ExactTier(num_entries=process, lookup_s=0.1),
+        shared=ExactTier(num_entries=shared, lookup_s=0.2),
+        semantic=SemanticTier(hit_fraction=semantic, lookup_s=0.4),
+    )
+    assert cache.tier_s.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"questions": Questions(rate_per_s=1.0, num=0)},
+        {"questions": Questions(rate_per_s=1.0, zipf_factor=-0.1)},
+        {"questions": Questions(rate_per_s=float("nan"))},
+        {"questions": Questions(rate_per_s=1.0, unique_fraction=-0.1)},
+        {"questions": Questions(rate_per_s=1.0), "process": ExactTier(num_entries=1, ttl_s=-1.0)},
+        {"questions": Questions(rate_per_s=1.0), "shared": ExactTier(num_entries=1, lookup_s=-1.0)},
+        {"questions": Questions(rate_per_s=1.0), "semantic": SemanticTier(hit_fraction=-0.5)},
+    ],
+)
+def test_numbers_below_their_ranges_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ScenarioError, match="response cache"):
+        ResponseCache(**fields)  # type: ignore[arg-type]
+
+
+def test_the_ends_of_the_ranges_are_allowed() -> None:
+    for unique in (0.0, 1.0):
+        asked = Questions(rate_per_s=1e-3, num=1, zipf_factor=0.0, unique_fraction=unique)
+        none = ExactTier(num_entries=0)
+        ResponseCache(questions=asked, process=none, shared=none, semantic=SemanticTier(hit_fraction=unique))
+    whole = {"response_hit_fraction": 1.0, "prefix_hit_fraction": 1.0, "cached_price_ratio": 0.0}
+    saved = savings(**whole, prompt_tokens=1.0, output_tokens=0.0, output_price_ratio=0.0)
+    assert (saved.prefix_fraction, saved.both_fraction) == (1.0, 1.0)
+    with pytest.raises(ScenarioError, match="savings"):
+        savings(**{**whole, "cached_price_ratio": 1.1}, prompt_tokens=1.0, output_tokens=1.0)
+    with pytest.raises(ScenarioError, match="times the price"):
+        savings(**whole, prompt_tokens=1.0, output_tokens=1.0, output_price_ratio=-1.0)

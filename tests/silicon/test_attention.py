@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.silicon.attention import decode_times, prefill_times, smooth_max
+from datahall.silicon.attention import (
+    DecodeConstants,
+    PrefillConstants,
+    decode_times,
+    prefill_times,
+    smooth_max,
+)
 from datahall.silicon.calibration import calibrate, num_sms
 from datahall.silicon.kernel import KernelTime, time_operators
 from datahall.silicon.roofline import BoundTimes
@@ -262,3 +270,203 @@ def test_the_rounded_corner_lies_between_the_larger_and_the_sum(a: float, b: flo
     rounded = smooth_max(a, b, sharpness)
     assert max(a, b) <= rounded <= (a + b) * (1 + 1e-12)
     assert rounded == pytest.approx(smooth_max(b, a, sharpness), rel=1e-12)
+
+
+# A chip whose blocks of scores take whole seconds: 2 multiprocessors, heads of 64 values.  A block is
+# 4·128·128·64 = 2^22 FLOP at 2^24 · ½ / 2 FLOP/s of one multiprocessor: 1 s, and ½ s of exponentials.
+PREFILL = PrefillConstants(
+    launch_s=10.0, softmax_s=0.5, tile_s=0.25, tensor_efficiency=0.5, power_efficiency=0.5, imbalance=0.5,
+)  # fmt: skip
+
+
+def prompt_by_hand(
+    shape: Attention, *, bandwidth: float = 2.0**17, kv_bytes: float = 2.0, **constants: float
+) -> BoundTimes:
+    return prefill_times(
+        shape, msgspec.structs.replace(PREFILL, **constants), num_sms=2.0, peak_flop_per_s=2.0**24,
+        memory_bytes_per_s=bandwidth, kv_bytes=kv_bytes,
+    )  # fmt: skip
+
+
+def square(
+    q: float = 256.0,
+    kv: float = 256.0,
+    heads: float = 1.0,
+    *,
+    batch: float = 1.0,
+    value: float = 64.0,
+    window: float = 0.0,
+    causal: bool = False,
+) -> Attention:
+    return Attention(batch, q, kv, heads, 1.0, 64.0, value, window, causal)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "compute_s", "memory_s"),
+    [
+        # 2 × 2 blocks and half a block on each of 2 diagonals: 5 · 1.5 + 2 · 0.25 = 8 s over 2 multiprocessors;
+        # the last queries walk 2 blocks: 3.25 s, half of which overlaps with nothing
+        (square(), {}, 4.0 + 1.625, 1.0),
+        (square(batch=3.0), {}, 12.0 + 1.625, 3.0),
+        (square(heads=3.0), {}, 12.0 + 1.625, 2.0),  # heads share keys and values
+        (square(q=128.0), {}, 2.0 + 1.625, 0.75),  # 2.5 · 1.5 + 0.25 = 4 s of work over two
+        (square(q=128.0), {"imbalance": 0.0}, 3.25, 0.75),  # the chain is longer
+        (square(q=129.0, kv=129.0), {"imbalance": 0.0}, 3.25, 129 / 256),
+        (
+            square(kv=257.0, q=1.0),
+            {"imbalance": 0.0},
+            3 * 1.5 + 0.25,
+            (1 + 257) / 512,
+        ),  # a part of a block is a block
+        (square(), {"power_efficiency": 1 / 64}, 64.0, 1.0),  # 2^24 FLOP at a 64th of the peak
+        (square(), {"bandwidth": 2.0**14}, 5.625, 8.0),
+        (square(), {"kv_bytes": 1.0}, 5.625, 0.75),
+        (square(), {"kv_bytes": 4.0}, 5.625, 1.5),
+        # values of 192 make 128 on average: a block is 2 s and the exponentials
+        (square(value=192.0), {}, (5 * 2.5 + 0.5) / 2 + 0.5 * 5.25, 2.0),
+        # blocks of 64 queries take ¾ s: 8 and 4 halves of them, 4 starts, a chain of 1.75 s
+        (square(), {"num_query_rows": 64.0}, (10 * 0.75 + 1.0) / 2 + 0.875, 1.0),
+        # 24,640 of the scores are seen: 1.504 blocks, and the diagonal's half
+        (square(q=128.0, causal=True), {"imbalance": 1.0}, 1.6279296875 + 3.25, 0.75),
+        # a window of one block: 24,640 scores again over two blocks of queries, a chain of one block
+        (square(causal=True, window=128.0), {}, 2.1279296875 + 0.875, 1.0),
+        (square(q=128.0, kv=512.0, causal=True, window=128.0), {}, 1.25 + 0.875, (128 + 255) / 512),
+    ],
+)
+def test_a_prompt_by_hand(
+    shape: Attention, options: dict[str, float], compute_s: float, memory_s: float
+) -> None:
+    found = prompt_by_hand(shape, **options)
+    assert found.compute_s == pytest.approx(compute_s)
+    assert found.memory_s == pytest.approx(memory_s)
+    assert found.time_s == pytest.approx(10.0 + max(compute_s, memory_s))
+
+
+def test_a_narrow_cache_is_cast_before_a_prompt_reads_it() -> None:
+    """One more launch, and a time for each of 256 · 64 · 3 values of the queries."""
+    casts = {"narrow_launch_s": 5.0, "narrow_element_s": 2.0**-12}
+    for kv_bytes, more_s in ((2.0, 0.0), (1.0, 5.0 + 12.0)):
+        plain = prompt_by_hand(square(heads=3.0), kv_bytes=kv_bytes).time_s
+        assert prompt_by_hand(square(heads=3.0), kv_bytes=kv_bytes, **casts).time_s == pytest.approx(
+            plain + more_s
+        )
+
+
+# Decode on 10 multiprocessors: a token of a KV head is 64 bytes, a block of 128 tokens streams in 1 s.  At a sharpness
+# of 1 the chain of blocks and memory add up.
+DECODE = DecodeConstants(
+    launch_s=100.0, tile_s=1.0, sm_stream_bytes_per_s=8192.0, memory_efficiency=0.5, tail_s=3.0, combine_s=20.0,
+    combine_part_s=2.0, sharpness=1.0, split_above_blocks=2.0,
+)  # fmt: skip
+
+
+def decode_by_hand(
+    batch: float,
+    cache: float,
+    *,
+    heads: float = 4.0,
+    kv: float = 2.0,
+    dims: tuple[float, float] = (16.0, 16.0),
+    window: float = 0.0,
+    bandwidth: float = 2.0**20,
+    kv_bytes: float = 2.0,
+    peak: float = math.inf,
+    warm_bytes: float = 0.0,
+    **constants: float,
+) -> BoundTimes:
+    return decode_times(
+        Attention(batch, 1.0, cache, heads, kv, *dims, window), msgspec.structs.replace(DECODE, **constants),
+        num_sms=10.0, memory_bytes_per_s=bandwidth, kv_bytes=kv_bytes, peak_flop_per_s=peak, warm_bytes=warm_bytes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("batch", "cache", "chain_s", "join_s"),
+    [
+        (4.0, 512.0, 1 + 4, 0.0),  # 8 of 10 multiprocessors are busy: nothing is split
+        (6.0, 512.0, 2 * (1 + 4), 0.0),  # 12 pieces are two waves
+        (3.5, 512.0, 1 + 4, 0.0),  # 7 pieces: no multiprocessor is free for a second part
+        (1.0, 256.0, 1 + 2, 0.0),  # two blocks are too short to be split
+        (1.0, 257.0, 1 + 1, 20 + 3 * 2),  # 3 blocks on 3 multiprocessors for each of 2 KV heads
+        (1.0, 512.0, 1 + 1, 20 + 4 * 2),  # no more parts than blocks
+        (1.0, 1024.0, 1 + 2, 20 + 5 * 2),  # 8 blocks in 5 parts: two of them in the longest
+        (1.5, 1024.0, 1 + 3, 20 + 3 * 2),  # 3 pieces in 3 parts
+        (2.0, 64.0, 1 + 0.5, 0.0),  # half a block
+    ],
+)
+def test_a_cache_by_hand(batch: float, cache: float, chain_s: float, join_s: float) -> None:
+    found = decode_by_hand(batch, cache)
+    block_s, dram_s = min(cache, 128.0) / 128.0, (batch * 2 * cache * 64 + batch * 256) / 2.0**19
+    assert found.compute_s == pytest.approx(chain_s)
+    assert found.memory_s == pytest.approx(dram_s)
+    assert found.time_s == pytest.approx(100 + chain_s + (1 + block_s + dram_s + 3.0) + join_s)
+
+
+def test_the_tail_grows_until_memory_is_busy_for_ten_microseconds() -> None:
+    moved = 4 * 2 * 512 * 64 + 4 * 256
+    for dram_s, tail_s in ((2e-5, 3.0), (5e-6, 1.5)):
+        found = decode_by_hand(4.0, 512.0, bandwidth=2 * moved / dram_s)
+        assert found.memory_s == pytest.approx(dram_s)
+        assert found.time_s == pytest.approx(100 + 5 + 2 + tail_s + dram_s)
+
+
+def test_many_heads_on_one_cache_are_held_back_by_their_arithmetic() -> None:
+    """2 FLOP for each of 4 · 4 · 32 values of queries and answers and each of 512 tokens, at 2^14 FLOP/s: 32 s."""
+    assert decode_by_hand(4.0, 512.0, peak=2.0**14).compute_s == pytest.approx(32.0)
+    assert decode_by_hand(4.0, 512.0, peak=2.0**17).compute_s == pytest.approx(5.0)
+
+
+def test_a_narrow_cache_is_widened_by_the_kernel_that_reads_it() -> None:
+    """Half the bytes at a quarter of the rates, and a launch of 7 s more."""
+    widened = {"narrow_launch_s": 7.0, "narrow_rate_factor": 0.25}
+    wide, narrow = (decode_by_hand(4.0, 512.0, kv_bytes=size, **widened) for size in (2.0, 1.0))
+    assert wide.time_s == decode_by_hand(4.0, 512.0).time_s
+    assert narrow.compute_s == pytest.approx(1 + 4 * 2)
+    dram_s = (4 * 2 * 512 * 32 + 1024) / (2.0**20 * 0.125)
+    assert narrow.memory_s == pytest.approx(dram_s)
+    assert narrow.time_s == pytest.approx(107 + 9 + (1 + 2 + dram_s + 3))
+    boosted = decode_by_hand(4.0, 512.0, kv_bytes=1.0, narrow_rate_factor=10.0)
+    assert boosted.memory_s == pytest.approx((4 * 2 * 512 * 32 + 1024) / 2.0**20)  # never above the datasheet
+
+
+def test_a_cache_that_a_run_before_left_in_l2_is_read_there() -> None:
+    moved = 4 * 2 * 512 * 64 + 1024
+    for warm_bytes, l2, rate in (
+        (moved, 2.0**22, 2.0**22),
+        (moved - 1, 2.0**22, 2.0**19),
+        (moved, 2.0**10, 2.0**19),  # no cache is slower than what it caches
+    ):
+        found = decode_by_hand(4.0, 512.0, warm_bytes=warm_bytes, l2_bytes_per_s=l2)
+        assert found.memory_s == pytest.approx(moved / rate)
+
+
+@pytest.mark.parametrize(
+    ("dims", "kv", "stored"),
+    [
+        ((24.0, 16.0), 1.0, 24.0),
+        ((24.0, 16.0), 2.0, 40.0),
+        ((24.0, 24.0), 1.0, 48.0),
+        ((16.0, 24.0), 1.0, 40.0),
+    ],
+)
+def test_only_one_shared_head_whose_keys_are_wider_is_latent(
+    dims: tuple[float, float], kv: float, stored: float
+) -> None:
+    moved = 4 * kv * 512 * stored * 2 + 2 * 4 * 4 * sum(dims)
+    assert decode_by_hand(4.0, 512.0, kv=kv, dims=dims).memory_s == pytest.approx(moved / 2.0**19)
+
+
+def test_a_window_bounds_what_decode_reads() -> None:
+    assert decode_by_hand(4.0, 512.0, window=128.0).time_s == decode_by_hand(4.0, 128.0).time_s
+    assert decode_by_hand(4.0, 100.0, window=128.0).time_s == decode_by_hand(4.0, 100.0).time_s
+
+
+def test_layers_of_one_kind_have_one_window() -> None:
+    alone = prompt_by_hand(square(causal=True, window=128.0)).time_s
+    column = prompt_by_hand(square(causal=True, window=np.full(3, 128.0))).time_s  # type: ignore[arg-type]
+    assert np.asarray(column).tolist() == [alone] * 3
+
+
+@pytest.mark.parametrize(("sharpness", "rounded"), [(1.0, 7.0), (2.0, 5.0)])
+def test_the_corner_by_hand(sharpness: float, rounded: float) -> None:
+    assert smooth_max(3.0, 4.0, sharpness) == pytest.approx(rounded)

@@ -13,7 +13,15 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import FAMILIES, Chip
 from datahall.errors import ScenarioError
-from datahall.silicon.calibration import LEVELS, calibrate, constant_sets, num_sms
+from datahall.silicon.calibration import (
+    LEVELS,
+    Constants,
+    Path,
+    calibrate,
+    constant_sets,
+    kernel_format,
+    num_sms,
+)
 
 CATALOG = Catalog(user=False)
 SETS = constant_sets()
@@ -228,3 +236,190 @@ def test_an_engines_streams_leave_a_measured_cast_and_product_their_sum() -> Non
         sums = [one.gemm_for(form).launch_s + one.stream.kernel_s for one in (plain, served)]
         assert sums[0] == pytest.approx(sums[1])
     assert plain.gemm_for("bf16") == served.gemm_for("bf16")
+
+
+def with_paths(*names: str) -> Constants:
+    """A set in which each precision is told apart by its tensor efficiency."""
+    paths = {
+        name: Path(tensor_efficiency=float(place), power_efficiency=1.0) for place, name in enumerate(names)
+    }
+    return msgspec.structs.replace(SETS["generic"], paths=paths)
+
+
+@pytest.mark.parametrize(
+    ("measured", "wanted", "taken"),
+    [
+        (("bf16", "fp8", "fp4", "int8", "int4", "fp16"), "fp6", "fp4"),
+        (("bf16", "fp8", "fp4", "int8", "int4", "fp16"), "int8", "int8"),
+        (("bf16", "fp8", "fp4", "int8", "int4", "fp16"), "int4", "int4"),
+        (("bf16", "fp8", "fp4", "int8", "int4", "fp16"), "nvfp4", "fp4"),
+        (("bf16", "fp8"), "fp6", "fp8"),
+        (("bf16", "fp8"), "nvfp4", "fp8"),
+        (("bf16", "fp8"), "int4", "fp8"),
+        (("bf16",), "fp8", "bf16"),
+        (("bf16", "fp8"), "tf32", "bf16"),
+        (("bf16", "tf32"), "tf32", "tf32"),
+        (("bf16", "fp8"), "fp8-block", "fp8"),
+        (("bf16", "fp8", "fp8-block"), "fp8-block", "fp8-block"),
+        (("bf16", "fp8", "fp4"), "mxfp4-fp8", "fp8"),
+        (("bf16", "fp8", "fp4"), "mxfp4-bf16", "bf16"),
+        (("bf16", "int4", "int8"), "int4-bf16", "bf16"),  # weights alone are narrow: the arithmetic is not
+        (("bf16", "int4", "int8"), "int8-bf16", "bf16"),
+    ],
+)
+def test_a_precision_takes_the_nearest_path_that_was_measured(
+    measured: tuple[str, ...], wanted: str, taken: str
+) -> None:
+    constants = with_paths(*measured)
+    assert constants.path(wanted) == constants.paths[taken]
+
+
+@pytest.mark.parametrize(
+    ("measured", "wanted", "taken"),
+    [
+        (("bf16", "fp8"), "bf16", "bf16"),
+        (("bf16", "fp8", "fp8-block"), "int8", "fp8"),
+        (("bf16", "fp8-block"), "int8", "fp8-block"),
+        (("bf16", "fp8-block"), "fp8", "fp8-block"),
+        (("bf16", "fp8", "mxfp4-fp8"), "fp4", "mxfp4-fp8"),
+        (("bf16", "fp8"), "fp8-block", "fp8"),
+        (("bf16", "fp8", "mxfp4-bf16"), "int4-bf16", "mxfp4-bf16"),
+        (("bf16", "fp8", "int4-bf16"), "mxfp4-bf16", "int4-bf16"),
+        (("bf16", "fp8"), "mxfp4-bf16", "bf16"),
+        (("bf16", "int4-bf16"), "int8-bf16", "int4-bf16"),
+        (("bf16", "fp8", "fp8-block"), "mxfp4-fp8", "fp8-block"),
+        (("fp8",), "bf16", "fp8"),
+        (("bf16",), "tf32", "bf16"),
+    ],
+)
+def test_experts_take_the_nearest_kernel_that_was_measured(
+    measured: tuple[str, ...], wanted: str, taken: str
+) -> None:
+    some = next(one.experts["bf16"] for one in SETS.values() if "bf16" in one.experts)
+    experts = {
+        name: msgspec.structs.replace(some, launch_s=float(place)) for place, name in enumerate(measured)
+    }
+    constants = msgspec.structs.replace(SETS["generic"], experts=experts)
+    assert constants.expert(wanted) == experts[taken]
+    assert SETS["generic"].expert(wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("precision", "weights", "block_scaled", "kernel"),
+    [
+        ("bf16", "fp8", False, "int8-bf16"),
+        ("fp16", "nvfp4", False, "mxfp4-bf16"),
+        ("fp16", "int8", True, "int8-bf16"),
+        ("fp8", "int4", True, "mxfp4-fp8"),
+        ("fp8", "int8", False, "fp8"),
+        ("fp8", "fp8", False, "fp8"),
+        ("int8", "int8", True, "int8"),
+        ("fp16", "fp16", False, "fp16"),
+    ],
+)
+def test_narrow_weights_name_the_kernel_of_wide_arithmetic(
+    precision: str, weights: str, block_scaled: bool, kernel: str
+) -> None:
+    assert kernel_format(precision, weights, block_scaled=block_scaled) == kernel
+
+
+def test_a_precision_changes_its_own_shares_of_a_product_and_nothing_else() -> None:
+    path = Path(tensor_efficiency=0.7, power_efficiency=0.6, memory_factor=0.5, launch_factor=3.0)
+    constants = msgspec.structs.replace(with_paths("bf16"), sustained=0.5)
+    constants = msgspec.structs.replace(constants, paths=constants.paths | {"fp8": path})
+    found, base = constants.gemm_for("fp8"), constants.gemm
+    assert (found.tensor_efficiency, found.power_efficiency) == (0.7, 0.6)
+    assert found.launch_s == pytest.approx(3 * base.launch_s)
+    assert found.memory_efficiency == pytest.approx(0.5 * base.memory_efficiency)
+    assert found.feed_bytes_per_s == base.feed_bytes_per_s
+    assert constants.gemm_for("fp8", sustained=True).power_efficiency == pytest.approx(0.3)
+
+
+FED = {
+    "gemm": {"feed_bytes_per_s", "epilogue_bytes_per_s", "sm_stream_bytes_per_s", "choose_stream_bytes_per_s"},
+    "decode": {"sm_stream_bytes_per_s"},
+    "experts": {"feed_bytes_per_s"},
+}  # fmt: skip
+
+
+def test_twice_the_arithmetic_of_a_multiprocessor_is_fed_at_twice_the_rates() -> None:
+    """A relative of a measured chip: what feeds a multiprocessor scales with it, all else stays."""
+    own = SETS["h200-vllm"] if "h200-vllm" in SETS else next(one for one in MEASURED if one.experts)
+    base = CATALOG.chip(own.chip)
+    peak = 2 * own.reference_sm_flop_per_s * num_sms(base)
+    kin = msgspec.structs.replace(base, name="kin", peak_flop_per_s={"bf16": peak})
+    every = calibrate(base, stack=own.stack).constants
+    found = calibrate(kin, stack=own.stack)
+    assert found.level == "family-calibrated"
+    if found.constants.name != own.name:
+        every = next(one for one in MEASURED if one.name == found.constants.name)
+        every = calibrate(CATALOG.chip(every.chip), stack=own.stack).constants
+    for part, fields in FED.items():
+        pairs = [(getattr(every, part), getattr(found.constants, part))]
+        if part == "experts":
+            pairs = [(one, found.constants.experts[name]) for name, one in every.experts.items()]
+        for before, after in pairs:
+            for field in before.__struct_fields__:
+                ratio = 2.0 if field in fields else 1.0
+                if isinstance(getattr(before, field), float):
+                    assert getattr(after, field) == pytest.approx(ratio * getattr(before, field), rel=2e-3), (
+                        field
+                    )
+    assert found.constants.prefill.softmax_s == pytest.approx(every.prefill.softmax_s / 2, rel=2e-3)
+    for kind, (low, high) in every.bands.items():
+        assert found.constants.bands[kind] == pytest.approx((0.9 * low, 1.12 * high))
+
+
+@pytest.mark.parametrize(
+    ("peaks", "taken"),
+    [
+        ({"bf16": 1.0, "fp16": 3.0, "fp8": 9.0}, 1.0),
+        ({"fp16": 3.0, "fp8": 9.0}, 3.0),
+        ({"fp8": 9.0, "int8": 4.0}, 9.0),
+    ],
+)
+def test_a_chip_is_scaled_by_its_half_width_peak_or_the_best_it_has(
+    peaks: dict[str, float], taken: float
+) -> None:
+    generic = SETS["generic"]
+    chip = Chip(
+        name="x", title="X", vendor="", family="x", peak_flop_per_s={k: v * 1e14 for k, v in peaks.items()}
+    )
+    factor = taken * 1e14 / 100 / generic.reference_sm_flop_per_s
+    found = calibrate(chip).constants
+    assert found.gemm.feed_bytes_per_s == pytest.approx(generic.gemm.feed_bytes_per_s * factor)
+    assert found.bands == generic.bands  # nothing is nearer to it than the generic set is to any chip
+
+
+@pytest.mark.parametrize(("cores", "counted"), [(15, 100), (16, 16), (512, 512), (513, 100)])
+def test_multiprocessors_that_hold_a_tile_are_counted(cores: int, counted: float) -> None:
+    assert num_sms(msgspec.structs.replace(CATALOG.chip("h200-sxm"), num_sms=cores)) == counted
+
+
+def test_the_best_published_product_counts_only_where_the_peak_is_known_too() -> None:
+    chip = Chip(
+        name="x", title="X", vendor="", family="x", peak_flop_per_s={"bf16": 4e14},
+        measured_peak_flop_per_s={"bf16": 3e14, "fp8": 5e14},
+    )  # fmt: skip
+    found, generic = calibrate(chip).constants, SETS["generic"]
+    assert found.paths["bf16"].power_efficiency == pytest.approx(0.75)
+    assert found.paths["bf16"].tensor_efficiency == generic.paths["bf16"].tensor_efficiency
+    assert found.paths["fp8"] == generic.paths["fp8"]
+
+
+def test_a_stack_is_served_and_a_chip_without_one_is_not() -> None:
+    assert calibrate(CATALOG.chip("h200-sxm"), stack="vllm").serving
+    assert calibrate(CATALOG.chip("h100-pcie"), stack="vllm").serving
+    assert not calibrate(CATALOG.chip("h200-sxm")).serving
+    assert not calibrate(CATALOG.chip("h100-pcie")).serving
+    assert not calibrate(CATALOG.chip("h200-sxm"), "datasheet", "vllm").serving
+
+
+def test_what_a_compiled_cast_saves_stays_with_products_whose_input_is_cast() -> None:
+    plain, served = (calibrate(CATALOG.chip("h100-sxm"), stack=stack).constants for stack in (None, "vllm"))
+    saved_s = plain.stream.kernel_s - served.stream.kernel_s
+    for name, path in plain.paths.items():
+        launch_s = served.gemm.launch_s * served.paths[name].launch_factor
+        more_s = launch_s - plain.gemm.launch_s * path.launch_factor
+        cast = name in {"fp8", "fp8-block", "fp4", "int8"}
+        assert more_s == pytest.approx(saved_s if cast else 0.0, abs=1e-12), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.silicon.calibration import Constants, constant_sets, kernel_format
-from datahall.silicon.experts import expert_times
+from datahall.silicon.experts import ExpertConstants, expert_times
 from datahall.silicon.kernel import time_operators
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
@@ -109,3 +110,75 @@ def test_a_format_that_was_not_measured_takes_the_nearest() -> None:
     constants = next(one for one in SERVING if "int4-bf16" not in one.experts)
     assert constants.expert("int4-bf16") is not None
     assert constants.expert("fp16") == constants.experts["bf16"]
+
+
+# On 4 multiprocessors a block of h rows × 128 columns takes h/64 s of arithmetic for each step of k, or the feed of
+# 2·(h + 128) bytes at 1,024 B/s; each tile starts in 1 s.  At a sharpness of 1 compute and memory add up.
+TOY = ExpertConstants(
+    launch_s=100.0, memory_efficiency=0.5, small_memory_efficiency=0.25, tile_rows=32.0, power_efficiency=0.5,
+    feed_bytes_per_s=1024.0, tile_s=1.0, ridge_sharpness=1.0,
+)  # fmt: skip
+
+
+def by_hand(
+    num_rows: float, hit: float, n: float, widths: tuple[float, float] = (2.0, 2.0), **changed: float
+) -> BoundTimes:
+    return expert_times(
+        GroupedGemm(num_rows, 8.0, n, 10.0), hit, msgspec.structs.replace(TOY, **changed), num_sms=4.0,
+        peak_flop_per_s=2.0**17, memory_bytes_per_s=1000.0, weight_bytes=widths[0], activation_bytes=widths[1],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "hit", "n", "widths", "compute_s"),
+    [
+        # blocks of 32 for 32 rows each: 1½ for each of 2 experts, 2 tiles across: 6 tiles are 1½ waves of 10 · ½ + 1 s
+        # (of 16 they would be 2½ waves of 3.8125 s, of 64 one wave of 11 s)
+        (64.0, 2.0, 256.0, (2.0, 2.0), 9.0),
+        (64.0, 2.0, 129.0, (2.0, 2.0), 9.0),  # a column more is a tile more
+        (64.0, 2.0, 128.0, (2.0, 2.0), 1.25 * 3.8125),  # 5 tiles of 16 rows
+        (2.0, 2.0, 256.0, (2.0, 2.0), 3.8125),  # one row costs a block of 16, fed for 0.28125 s a step
+        (2.0, 0.5, 256.0, (2.0, 2.0), 3.8125),  # no less than one expert
+        (2.0, 2.0, 256.0, (1.0, 1.0), 2.5 + 1),  # half the feed: arithmetic binds
+        (2.0, 2.0, 256.0, (0.5, 2.0), 3.8125),  # narrow weights are widened before they are fed
+        (2.0, 2.0, 256.0, (2.0, 0.5), 10 * (16 * 0.5 + 256) / 1024 + 1),
+        (2.0, 2.0, 64.0, (2.0, 2.0), 3.8125),  # less than a wave is a wave
+        (16.0, 2.0, 1024.0, (2.0, 2.0), 4 * 3.8125),  # 8 rows each are half a block: one each is enough
+        (17.0, 2.0, 1024.0, (2.0, 2.0), 2 * (17 / 2 / 16 + 0.5) * 8 / 4 * 3.8125),
+    ],
+)
+def test_blocks_and_waves_by_hand(
+    num_rows: float, hit: float, n: float, widths: tuple[float, float], compute_s: float
+) -> None:
+    assert by_hand(num_rows, hit, n, widths).compute_s == pytest.approx(compute_s)
+
+
+def test_tall_blocks_serve_many_rows() -> None:
+    """4,096 rows of one expert: 16½ blocks of 256 are never more than one and a half times the arithmetic at peak."""
+    found = by_hand(4096.0, 1.0, 128.0, tile_s=0.0, feed_bytes_per_s=1e12)
+    exact_s = 2 * 4096 * 128 * 10 / 2.0**16
+    assert exact_s < found.compute_s < 1.01 * exact_s  # half a block of 16 rows more
+    start_s = by_hand(4096.0, 1.0, 128.0, tile_s=100.0, feed_bytes_per_s=1e12).compute_s
+    assert start_s == pytest.approx(16.5 / 4 * (10 * 4 + 100))
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "hit", "widths", "moved", "share"),
+    [
+        (64.0, 2.0, (2.0, 2.0), 2 * 2560 * 2 + 64 * (20 + 512), 0.5),  # 32 rows each are a full tile
+        (62.0, 2.0, (2.0, 2.0), 2 * 2560 * 2 + 62 * (20 + 512), 0.25),
+        (
+            64.0,
+            2.0,
+            (0.5, 1.0),
+            2 * 2560 * 0.5 + 64 * (10 + 512),
+            0.5,
+        ),  # results are 16 bits whatever goes in
+    ],
+)
+def test_weights_of_the_experts_hit_rows_in_and_rows_out_are_moved(
+    num_rows: float, hit: float, widths: tuple[float, float], moved: float, share: float
+) -> None:
+    found = by_hand(num_rows, hit, 256.0, widths)
+    assert found.memory_s == pytest.approx(moved / (1000.0 * share))
+    assert found.time_s == pytest.approx(100.0 + found.memory_s + found.compute_s)

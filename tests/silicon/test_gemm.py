@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.silicon import gemm
 from datahall.silicon.calibration import calibrate, num_sms
-from datahall.silicon.gemm import GemmTimes, fine_tiles, gemm_times, search_tiles
+from datahall.silicon.gemm import GemmConstants, GemmTimes, fine_tiles, gemm_times, search_tiles
 
 CATALOG = Catalog(user=False)
 CHIPS = ("h200-sxm", "h100-pcie", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x", "tpu-v5p", "v100-sxm2-32gb")
@@ -37,6 +38,7 @@ def timed(
     peak_ratio: float = 1.0,
     bandwidth_ratio: float = 1.0,
     weight_bytes: float = 2.0,
+    activation_bytes: float = 2.0,
     **constants: object,
 ) -> GemmTimes:
     """Products in the chip's half-width format, on a chip that may be faster than it is."""
@@ -51,6 +53,7 @@ def timed(
         memory_bytes_per_s=machine.memory_bytes_per_s * bandwidth_ratio,
         constants=msgspec.structs.replace(calibrate(machine).constants.gemm_for(precision), **constants),
         weight_bytes=weight_bytes,
+        activation_bytes=activation_bytes,
     )
 
 
@@ -140,65 +143,201 @@ def test_the_compiled_search_equals_the_interpreted_one_bit_for_bit(
         assert getattr(compiled, name).tobytes() == getattr(interpreted, name).tobytes(), name
 
 
-def test_the_search_finds_the_cheapest_tile_of_its_own_estimate() -> None:
-    """Brute force over the menu, with the library's estimate written out once more."""
-    machine = CATALOG.chip("h200-sxm")
-    constants = calibrate(machine).constants.gemm_for("bf16")
-    peak, sms, bandwidth = machine.peak("bf16"), num_sms(machine), machine.memory_bytes_per_s
+WIDTHS = ((2.0, 2.0), (1.0, 1.0), (0.5, 2.0), (1.0, 2.0))  # bytes of a weight and of an activation
 
-    def estimate(tile_n: float, tile_m: float, split: float, m: float, n: float, k: float) -> float:
-        waves = math.ceil(math.ceil(n / tile_n) * math.ceil(m / tile_m) * split / sms)
-        per_k = max(
-            2 * tile_n * tile_m * sms / (peak * constants.power_efficiency),
-            (tile_n + tile_m) * 2 / constants.feed_bytes_per_s,
-            tile_n * 2 / constants.choose_stream_bytes_per_s,
-        )
-        tile_s = (
-            k / split * per_k + constants.choose_tile_s + tile_n * tile_m * 2 / constants.epilogue_bytes_per_s
-        )
-        join_s = constants.choose_split_s + 8 * split * m * n / bandwidth if split > 1 else 0.0
-        return waves * tile_s + join_s
-
-    for m, n, k in zip(*column(40, seed=3), strict=True):
-        candidates = []
-        for tile_n, tile_m in fine_tiles():
-            if tile_m > 8 and tile_m >= 2 * m:
-                continue
-            tiles = math.ceil(n / tile_n) * math.ceil(m / tile_m)
-            candidates.append(estimate(tile_n, tile_m, 1.0, m, n, k))
-            if 2 * tiles <= sms and k >= 1024:
-                candidates.append(estimate(tile_n, tile_m, min(16.0, sms // tiles), m, n, k))
-        found = timed("h200-sxm", m, n, k)
-        chosen = estimate(found.tile_n[0], found.tile_m[0], found.split[0], m, n, k)
-        assert chosen == pytest.approx(min(candidates), rel=1e-12)
+# A chip whose numbers can be worked out by hand: 2 multiprocessors, 64 FLOP/s, 32 B/s, a tile of 4 columns × 2 rows.
+# At a sharpness of 1 compute and memory simply add up.
+TOY = GemmConstants(
+    launch_s=1.0, memory_efficiency=0.5, tensor_efficiency=0.5, power_efficiency=0.25, feed_bytes_per_s=8.0,
+    epilogue_bytes_per_s=16.0, sm_stream_bytes_per_s=64.0, split_s=5.0, l2_keep_bytes=48.0, ridge_sharpness=1.0,
+    choose_stream_bytes_per_s=math.inf, choose_split_s=0.0, choose_tile_s=0.0, tiles="coarse",
+)  # fmt: skip
+Menu = Callable[..., GemmTimes]
 
 
-def test_the_time_follows_from_the_tile_as_the_module_says() -> None:
-    """The equations of the docstring, written out once more."""
-    machine = CATALOG.chip("h200-sxm")
-    c = calibrate(machine).constants.gemm_for("bf16")
-    peak, sms, bandwidth = machine.peak("bf16"), num_sms(machine), machine.memory_bytes_per_s
-    for m, n, k in zip(*column(60, seed=4), strict=True):
-        found = timed("h200-sxm", m, n, k)
-        tile_n, tile_m, split, waves = (
-            float(getattr(found, name)[0]) for name in ("tile_n", "tile_m", "split", "waves")
-        )
-        per_k = max(
-            2 * tile_n * tile_m * sms / (peak * c.tensor_efficiency),
-            (tile_n + tile_m) * 2 / c.feed_bytes_per_s,
-        )
-        compute_s = waves * (k / split * per_k + tile_n * tile_m * 2 / c.epilogue_bytes_per_s)
-        spilled = max(0.0, 2 * m * (k + n) - c.l2_keep_bytes)
-        memory_s = max(
-            (2 * n * k + spilled) / (bandwidth * c.memory_efficiency),
-            waves * (tile_n + tile_m) * 2 * k / split / c.sm_stream_bytes_per_s,
-        )
-        p = c.ridge_sharpness
-        join_s = c.split_s + 8 * split * m * n / bandwidth if split > 1 else 0.0
-        power_s = 2 * m * n * k / (peak * c.power_efficiency)
-        time_s = max(c.launch_s + (compute_s**p + memory_s**p) ** (1 / p) + join_s, power_s)
-        written = (compute_s, memory_s, power_s, time_s)
-        assert (found.compute_s, found.memory_s, found.power_s, found.time_s) == pytest.approx(written)
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Menu:
+    """Products on the toy chip with a menu of some tiles and some constants of its own."""
+
+    def made(
+        m: float,
+        n: float,
+        k: float,
+        *tiles: tuple[float, float],
+        num_sms: float = 2.0,
+        bandwidth: float = 32.0,
+        widths: tuple[float, float] = (2.0, 2.0),
+        **constants: float,
+    ) -> GemmTimes:
+        monkeypatch.setattr(gemm, "coarse_tiles", lambda: np.array(tiles or ((4.0, 2.0),)))
+        return gemm_times(
+            m, n, k, num_sms=num_sms, peak_flop_per_s=64.0, memory_bytes_per_s=bandwidth,
+            constants=msgspec.structs.replace(TOY, **constants), weight_bytes=widths[0], activation_bytes=widths[1],
+        )  # fmt: skip
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("widths", "compute_s", "memory_s"),
+    [
+        # a step of k: 2·8·2/(64·½) = 1 s of arithmetic, or 6 values fed at 8 B/s; 8 steps, and 16 B drained in 1 s;
+        # memory: 32 weights at 32·½ B/s
+        ((2.0, 2.0), 8 * 1.5 + 1, 4.0),
+        ((1.0, 1.0), 8 * 1.0 + 1, 2.0),
+        ((0.5, 2.0), 8 * 1.5 + 1, 1.0),  # weights are widened on the way: the feed is that of activations
+        ((1.0, 2.0), 8 * 1.5 + 1, 2.0),
+        ((4.0, 2.0), 8 * 3.0 + 1, 8.0),
+    ],
+)
+def test_one_tile_by_hand_at_every_width(
+    toy: Menu, widths: tuple[float, float], compute_s: float, memory_s: float
+) -> None:
+    found = toy(2, 4, 8, widths=widths)
+    assert (found.compute_s[0], found.memory_s[0], found.power_s[0]) == (compute_s, memory_s, 8.0)
+    assert found.time_s[0] == 1.0 + compute_s + memory_s
+
+
+@pytest.mark.parametrize(
+    ("shape", "constants", "expected"),
+    [
+        # compute, memory, time; one tile takes 13 s and its weights 4 s
+        ((2, 4, 8), {}, (13.0, 4.0, 18.0)),
+        (
+            (2, 4, 8),
+            {"l2_keep_bytes": 16.0},
+            (13.0, 6.0, 20.0),
+        ),  # 48 B in and out, of which 32 come from memory
+        ((2, 4, 8), {"ridge_sharpness": 2.0}, (13.0, 4.0, 1 + math.sqrt(13**2 + 4**2))),
+        ((2, 4, 8), {"power_efficiency": 1 / 64}, (13.0, 4.0, 128.0)),  # 128 FLOP at 1 FLOP/s, launch inside
+        (
+            (2, 4, 8),
+            {"sm_stream_bytes_per_s": 8.0},
+            (13.0, 12.0, 26.0),
+        ),  # 12 B a step into one multiprocessor
+        ((2, 5, 8), {}, (13.0, 5.25, 19.25)),  # a fifth column is another tile, on the idle multiprocessor
+        ((3, 4, 8), {"l2_keep_bytes": 72.0}, (13.0, 4.0, 18.0)),
+        ((2, 9, 8), {}, (26.0, 9.0 + (2 * (16 + 18) - 48) / 16, 37.25)),  # three tiles are two waves
+        ((2, 9, 8), {"sm_stream_bytes_per_s": 8.0}, (26.0, 24.0, 51.0)),  # and stream twice
+        ((2, 4, 16), {}, (25.0, 8.0 + 32 / 16, 36.0)),
+    ],
+)
+def test_a_product_by_hand(
+    toy: Menu, shape: tuple[int, int, int], constants: dict[str, float], expected: tuple[float, float, float]
+) -> None:
+    found = toy(*shape, **constants)
+    assert (found.compute_s[0], found.memory_s[0], found.time_s[0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "num_sms", "split"),
+    [
+        (2, 4, 1024, 8.0, 8.0),  # one tile for eight multiprocessors
+        (2, 4, 1024, 40.0, 16.0),  # no more than sixteen parts
+        (2, 4, 1023, 8.0, 1.0),  # too shallow
+        (2, 16, 1024, 8.0, 2.0),
+        (2, 12, 1024, 8.0, 2.0),  # three tiles: two parts each, two multiprocessors stay idle
+        (2, 17, 1024, 8.0, 1.0),  # five tiles: no two parts for each
+        (4, 8, 2048, 8.0, 2.0),
+    ],
+)
+def test_k_is_split_into_as_many_parts_as_idle_multiprocessors_take(
+    toy: Menu, m: int, n: int, k: int, num_sms: float, split: float
+) -> None:
+    found = toy(m, n, k, num_sms=num_sms, bandwidth=1e9, l2_keep_bytes=1e9, power_efficiency=0.5)
+    assert (found.split[0], found.waves[0]) == (split, 1.0)
+    # a step of k is 2·8·num_sms/32 s of arithmetic or 1.5 s of feed, whichever is longer; 1 s to drain
+    assert found.compute_s[0] == pytest.approx(k / split * max(num_sms / 2, 1.5) + 1)
+    assert found.time_s[0] == pytest.approx(
+        1 + found.compute_s[0] + found.memory_s[0] + 5 * (split > 1), rel=1e-6
+    )
+
+
+def test_the_parts_of_a_split_product_are_written_and_read_again(toy: Menu) -> None:
+    """Eight parts of 8 sums in 4 bytes, there and back at 32 B/s: 16 s."""
+    found = toy(2, 4, 1024, num_sms=8.0, l2_keep_bytes=1e9)
+    core_s = found.compute_s[0] + found.memory_s[0]
+    assert found.split[0] == 8
+    assert found.memory_s[0] == 4 * 1024 * 2 / 16
+    assert found.time_s[0] == 1.0 + core_s + 5.0 + 16.0
+
+
+def test_a_split_that_costs_more_than_it_saves_is_not_made(toy: Menu) -> None:
+    """Halves save 512 steps of 4 s and more; the library believes in what joining them takes."""
+    for believed_s, split in ((2000.0, 2.0), (2100.0, 1.0)):
+        found = toy(2, 16, 1024, num_sms=8.0, bandwidth=1e9, choose_split_s=believed_s, power_efficiency=0.5)
+        assert found.split[0] == split
+    slow = toy(2, 16, 1024, num_sms=8.0, bandwidth=0.2, power_efficiency=0.5)  # 512 B at 0.2 B/s
+    assert slow.split[0] == 1.0
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+def test_a_library_that_knew_everything_would_choose_the_fastest_tile(
+    toy: Menu, widths: tuple[float, float]
+) -> None:
+    """Its estimate made equal to the truth: no tile of the menu, tried alone, beats the one it takes."""
+    menu = ((64.0, 16.0), (64.0, 64.0), (96.0, 8.0), (128.0, 32.0), (256.0, 128.0))
+    truth = {
+        "launch_s": 0.0, "power_efficiency": 0.5, "split_s": 3.0, "choose_split_s": 3.0, "memory_efficiency": 1e9,
+        "sm_stream_bytes_per_s": math.inf, "feed_bytes_per_s": 100.0, "epilogue_bytes_per_s": 40.0,
+    }  # fmt: skip
+    splits = set()
+    for m, n, k in zip(*column(60, seed=3, largest=12.0), strict=True):
+        args = {"num_sms": 12.0, "bandwidth": 1e4, "widths": widths, **truth}
+        found = toy(m, n, k, *menu, **args)
+        allowed = [tile for tile in menu if tile[1] <= 16 or tile[1] < 2 * m]
+        alone = [toy(m, n, k, tile, **args).time_s[0] for tile in allowed]
+        assert found.time_s[0] == pytest.approx(min(alone), rel=1e-9)
+        splits.add(found.split[0] > 1)
+    assert splits == {True, False}
+
+
+def test_a_tile_of_twice_the_rows_is_not_on_offer(toy: Menu) -> None:
+    """Though one tall tile would save a wave; the lowest of the menu is always there."""
+    menu = ((64.0, 8.0), (64.0, 32.0))
+    for rows, chosen in ((16, 8.0), (17, 32.0)):
+        found = toy(rows, 64, 512, *menu, num_sms=1.0, choose_tile_s=1e6)
+        assert found.tile_m[0] == chosen
+    assert toy(1, 64, 512, (64.0, 32.0)).tile_m[0] == 32.0
+    assert toy(3, 64, 512, (64.0, 2.0), (64.0, 8.0), num_sms=1.0, choose_tile_s=1e6).tile_m[0] == 8.0
+
+
+@pytest.mark.parametrize(
+    ("constants", "chosen"),
+    [
+        # 20 columns on one multiprocessor: 3 tiles of 8 or 5 of 4; a wide tile feeds 12 values a step, a narrow one 8
+        ({}, 8.0),  # 3 · 64 · 24 s or 5 · 64 · 16 s of feed
+        ({"choose_stream_bytes_per_s": 0.1}, 4.0),  # 3 · 64 · 160 s or 5 · 64 · 80 s of weights
+        ({"choose_stream_bytes_per_s": 0.1, "choose_tile_s": 1e4}, 8.0),  # and 3 or 5 starts
+        (
+            {"power_efficiency": 1e-3},
+            4.0,
+        ),  # 3 · 64 · 1000 s or 5 · 64 · 500 s of arithmetic at the power limit
+        ({"tensor_efficiency": 1e-3}, 8.0),  # of the rate inside a tile the library knows nothing
+        ({"epilogue_bytes_per_s": 1e-4}, 4.0),  # 3 · 64 or 5 · 32 bytes to drain
+    ],
+)
+def test_the_library_weighs_feeds_streams_starts_and_drains(
+    toy: Menu, constants: dict[str, float], chosen: float
+) -> None:
+    given = {"feed_bytes_per_s": 1.0, **constants}
+    assert toy(4, 20, 64, (8.0, 4.0), (4.0, 4.0), num_sms=1.0, **given).tile_n[0] == chosen
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@few
+@given(chips, sizes, sizes, sizes)
+def test_bounds_hold_at_every_width(
+    widths: tuple[float, float], chip: str, m: float, n: float, k: float
+) -> None:
+    machine = CATALOG.chip(chip)
+    weights, values = widths
+    found = timed(chip, m, n, k, weight_bytes=weights, activation_bytes=values)
+    assert found.time_s >= weights * n * k / machine.memory_bytes_per_s
+    assert found.time_s >= found.power_s
+    wider = timed(chip, m, n, k, weight_bytes=2 * weights, activation_bytes=2 * values)
+    if same_tile(found, wider):
+        assert found.time_s <= wider.time_s
 
 
 def test_a_single_question_loads_no_compiler() -> None:
@@ -277,3 +416,22 @@ def test_the_menu_holds_tiles_that_fit_the_registers() -> None:
     assert np.all(tiles[:, 0] * tiles[:, 1] <= gemm.MAX_ACCUMULATORS)
     assert len({tuple(tile) for tile in tiles}) == len(tiles)
     assert search_tiles.interpreted is gemm._search_tiles
+
+
+@pytest.mark.parametrize(
+    ("tile", "there"),
+    [
+        ((320, 128), True),  # as many accumulators as registers hold
+        ((512, 64), True),
+        ((384, 96), False),  # wide tiles are low
+        ((512, 80), False),
+        ((160, 256), True),
+        ((192, 192), True),
+        ((64, 256), True),
+        ((168, 192), False),  # tall ones come in four widths
+        ((176, 128), True),
+        ((192, 256), False),  # too many accumulators
+    ],
+)
+def test_wide_tiles_are_low_and_tall_ones_narrow(tile: tuple[int, int], there: bool) -> None:
+    assert (tile in {tuple(one) for one in fine_tiles().astype(int).tolist()}) == there

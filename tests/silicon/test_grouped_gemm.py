@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.silicon.calibration import calibrate
-from datahall.silicon.grouped_gemm import grouped_times
+from datahall.silicon.grouped_gemm import GroupedConstants, grouped_times
 from datahall.silicon.kernel import time_operators
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
@@ -136,3 +136,40 @@ def test_a_column_holds_what_each_shape_alone_gives() -> None:
         for row in zip(counts, n, hit, strict=True)
     ]
     assert together == pytest.approx(alone, rel=1e-12)
+
+
+TOY = GroupedConstants(
+    launch_s=100.0, memory_efficiency=0.5, small_memory_efficiency=0.25, power_efficiency=0.5, tile_rows=8.0,
+    pad_rows=4.0, ridge_sharpness=1.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "hit", "widths", "padded", "moved", "share"),
+    [
+        # 2 experts of 10 × 16 weights; a row is 10 values in and 16 of two bytes out
+        (16.0, 2.0, (2.0, 2.0), 16, 2 * 320 + 16 * (20 + 32), 0.5),
+        (
+            14.0,
+            2.0,
+            (2.0, 2.0),
+            16,
+            2 * 320 + 14 * (20 + 32),
+            0.25,
+        ),  # 7 rows each: padded to 8, and no full tile
+        (18.0, 2.0, (2.0, 2.0), 24, 2 * 320 + 18 * (20 + 32), 0.5),
+        (16.0, 2.0, (1.0, 1.0), 16, 2 * 160 + 16 * (10 + 32), 0.5),
+        (16.0, 2.0, (0.5, 2.0), 16, 2 * 80 + 16 * (20 + 32), 0.5),
+        (3.0, 0.5, (2.0, 2.0), 4, 320 + 3 * (20 + 32), 0.25),  # some row reaches one expert at least
+    ],
+)
+def test_a_mixture_by_hand(
+    num_rows: float, hit: float, widths: tuple[float, float], padded: float, moved: float, share: float
+) -> None:
+    found = grouped_times(
+        GroupedGemm(num_rows, 8.0, 16.0, 10.0), hit, TOY, peak_flop_per_s=64.0, memory_bytes_per_s=1000.0,
+        weight_bytes=widths[0], activation_bytes=widths[1],
+    )  # fmt: skip
+    assert found.compute_s == pytest.approx(2 * padded * 160 / 32)
+    assert found.memory_s == pytest.approx(moved / (1000 * share))
+    assert found.time_s == pytest.approx(100 + found.compute_s + found.memory_s)

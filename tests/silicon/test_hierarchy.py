@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -165,3 +166,68 @@ def test_a_chip_without_published_bandwidths_is_refused() -> None:
     )  # fmt: skip
     with pytest.raises(UnsupportedError, match="bandwidth of X to its host"):
         steps(known, "host")
+
+
+TOY = Chip(
+    name="toy", title="Toy", vendor="", family="hopper", memory_bytes=1000.0, memory_bytes_per_s=10.0,
+    levels=(
+        Level(name="registers", capacity_bytes=10.0, bytes_per_s=1e9),
+        Level(name="l1", capacity_bytes=50.0),
+        Level(name="l2", capacity_bytes=100.0, bytes_per_s=100.0),
+        Level(name="memory", capacity_bytes=1000.0, bytes_per_s=10.0),
+        Level(name="host", bytes_per_s=1.0),
+        Level(name="nvme", bytes_per_s=0.1),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "policy", "time_s", "home"),
+    [
+        (100.0, "unmanaged", 1.0, "l2"),
+        (100.0, "prefetch", 1.0, "l2"),
+        (200.0, "unmanaged", 20.0, "memory"),
+        (200.0, "pinned", 1.0 + 10.0, "memory"),  # 100 bytes stay in the cache
+        (200.0, "prefetch", 10.0, "memory"),
+        (105.0, "prefetch", 1.05, "memory"),  # five bytes come in half a second, behind the work on all
+        (2000.0, "pinned", 100.0 + 1000.0, "host"),
+        (2000.0, "prefetch", 1000.0, "host"),
+        (2000.0, "unmanaged", 2000.0, "host"),
+    ],
+)
+def test_a_scan_by_hand(size: float, policy: str, time_s: float, home: str) -> None:
+    found = cliff(TOY, size, policy=policy, offload="host")
+    assert found.level == (home,)
+    assert found.time_s[0] == pytest.approx(time_s)
+    assert found.bytes_per_s[0] == pytest.approx(size / time_s)
+
+
+def test_levels_by_hand() -> None:
+    """Neither registers nor a cache of unknown speed; each level over the next."""
+    assert [(one.name, one.drop_ratio) for one in steps(TOY)][:1] == [("l2", 10.0)]
+    assert [one.name for one in steps(TOY)] == ["l2", "memory"]
+    l2, memory, host, nvme = steps(TOY, "nvme")
+    assert (l2.drop_ratio, memory.drop_ratio, host.drop_ratio) == pytest.approx((10.0, 10.0, 10.0))
+    assert math.isnan(nvme.drop_ratio)
+    assert host.capacity_bytes == 2e12  # of a usual server; the rest is on drives
+    assert math.isinf(steps(TOY, "host")[-1].capacity_bytes)
+    assert [one.name for one in steps(TOY, "host")] == ["l2", "memory", "host"]
+    assert memory.capacity_bytes == 1000.0
+    visible = steps(msgspec.structs.replace(TOY, visible_memory_bytes=900.0))
+    assert [one.capacity_bytes for one in visible] == [100.0, 900.0]
+
+
+def test_each_place_to_offload_to_needs_a_bandwidth() -> None:
+    no_drives = msgspec.structs.replace(TOY, levels=TOY.levels[:-1])
+    assert len(steps(no_drives, "host")) == 3
+    with pytest.raises(UnsupportedError, match="to its nvme"):
+        steps(no_drives, "nvme")
+    unknown = msgspec.structs.replace(TOY, levels=(*TOY.levels[:-2], Level(name="host")))
+    with pytest.raises(UnsupportedError, match="to its host"):
+        steps(unknown, "host")
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, math.inf])
+def test_one_size_that_is_none_spoils_all(size: float) -> None:
+    with pytest.raises(ScenarioError, match="larger than zero"):
+        cliff(TOY, np.array([size, 5.0]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
+from datahall.silicon.attention import PrefillConstants
 from datahall.silicon.calibration import calibrate, constant_sets
 from datahall.silicon.joined_attention import ROWS, empty_blocks_time, joined_decode_times
 from datahall.workload.operator import Attention
@@ -82,3 +83,58 @@ def test_the_pipes_of_the_rtx_4090_bind_before_its_power(catalog: Catalog) -> No
     assert limited > chip.peak("bf16")
     assert own.path("bf16").power_efficiency == 1.0
     assert own.gemm.feed_bytes_per_s == kin.gemm.feed_bytes_per_s  # the same die at the same clock
+
+
+# On 2 multiprocessors a block of 64 rows × 128 keys of 64 values is 4·64·128·64 = 2^21 FLOP at 2^23 · ½ / 2 FLOP/s:
+# 1 s, and half of the exponentials of 128 rows; the start is ½ s.
+TOY = PrefillConstants(
+    launch_s=99.0, softmax_s=0.5, tile_s=0.5, tensor_efficiency=0.5, power_efficiency=1.0, imbalance=9.0,
+    empty_block_s=2.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("batch", "context", "window", "l2_bytes", "kv_bytes", "walk_s", "moved_bytes"),
+    [
+        # a chain of 2 blocks is 3 s; 4 heads of one sequence over 2 multiprocessors: 6 s
+        (1, 256, 0, 1e9, 2.0, 6.0, 2 * 256 * 256),
+        (1, 257, 0, 1e9, 2.0, 2 * 4.25, 2 * 257 * 256),
+        (3, 256, 0, 1e9, 2.0, 18.0, 3 * 2 * 256 * 256),
+        (1, 256, 128, 1e9, 2.0, 2 * 1.75, 2 * 128 * 256),
+        (1, 256, 512, 1e9, 2.0, 6.0, 2 * 256 * 256),
+        (1, 256, 0, 1e9, 1.0, 6.0, 2 * 256 * 128),
+        (1, 256, 0, 0.0, 2.0, 6.0, 4 * 256 * 256),  # each of 2 heads of a group reads for itself
+        (1, 256, 0, 128 * 256, 2.0, 6.0, 3 * 256 * 256),  # half of the cache of a KV head stays
+    ],
+)
+def test_by_hand(
+    batch: float,
+    context: float,
+    window: float,
+    l2_bytes: float,
+    kv_bytes: float,
+    walk_s: float,
+    moved_bytes: float,
+) -> None:
+    one = Attention(batch, 1.0, context, 4.0, 2.0, 64.0, 64.0, window)
+    found = joined_decode_times(
+        one, TOY, num_sms=2.0, peak_flop_per_s=2.0**23, memory_bytes_per_s=2.0**15, l2_bytes=l2_bytes,
+        kv_bytes=kv_bytes, sharpness=1.0,
+    )  # fmt: skip
+    assert float(found) == pytest.approx(walk_s + moved_bytes / 2.0**15)
+
+
+def test_a_single_head_waits_for_its_own_chain() -> None:
+    """One head on two multiprocessors: its blocks come one after the other, and half of the values are wider."""
+    one = Attention(1.0, 1.0, 256.0, 1.0, 1.0, 64.0, 192.0)
+    found = joined_decode_times(
+        one, TOY, num_sms=2.0, peak_flop_per_s=2.0**23, memory_bytes_per_s=1e12, l2_bytes=0.0, kv_bytes=2.0,
+        sharpness=1.0,
+    )  # fmt: skip
+    assert float(found) == pytest.approx(2 * 2.25 + 0.5)
+
+
+def test_an_empty_block_for_each_head_and_each_64_tokens() -> None:
+    """32 heads beside a chunk of 128 tokens launch 64 blocks of 2 s over 4 multiprocessors."""
+    each_s = empty_blocks_time(shape(1, 1024), TOY, num_sms=4.0)
+    assert each_s * 128 == pytest.approx(64 * 2.0 / 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,3 +80,40 @@ def test_a_norm_waits_for_its_longest_row() -> None:
 @pytest.mark.parametrize("pattern", ["rows", "strided", "cast"])
 def test_harder_patterns_are_slower(pattern: str) -> None:
     assert timed("h200-sxm", pattern, 1e9) > timed("h200-sxm", "plain", 1e9)
+
+
+# Main memory reaches 50 B/s (40 in rows), the cache 200 B/s for up to 1,000 bytes.
+TOY = StreamConstants(
+    kernel_s=1.0, eager_kernel_s=9.0, memory_efficiency=0.5, row_efficiency=0.4, row_element_s=0.25,
+    strided_bytes_per_s=20.0, cast_bytes_per_s=25.0, l2_bytes_per_s=200.0, l2_keep_bytes=1000.0,
+    served_kernel_s=0.5, served_row_element_s=0.125,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "moved", "memory_s"),
+    [
+        (Stream(2.0), 1000.0, 5.0),
+        (Stream(2.0), 1500.0, 30.0),  # past one and a half times what the cache keeps all comes from memory
+        (Stream(2.0), 1250.0, 0.5 * 1250 / 50 + 0.5 * 1250 / 200),
+        (Stream(2.0), 3000.0, 60.0),
+        (Stream(1.0, "rows", 8.0), 3000.0, 75.0),
+        (Stream(1.0, "rows", 400.0), 1000.0, 100.0),  # one row of 400 elements
+        (Stream(1.0, "strided"), 1000.0, 50.0),
+        (Stream(1.0, "cast"), 1000.0, 40.0),
+        (Stream(1.0, "cast"), 3000.0, 120.0),
+    ],
+)
+def test_a_stream_by_hand(shape: Stream, moved: float, memory_s: float) -> None:
+    found = stream_times(shape, moved, TOY, memory_bytes_per_s=100.0)
+    assert found == pytest.approx((shape.num_kernels * 1.0 + memory_s, memory_s))
+
+
+def test_no_cache_is_slower_than_what_it_caches() -> None:
+    assert stream_times(Stream(), 1000.0, TOY, memory_bytes_per_s=1e4)[1] == pytest.approx(0.2)
+
+
+def test_an_engine_brings_its_own_small_kernels_where_they_were_measured() -> None:
+    assert (TOY.served.kernel_s, TOY.served.row_element_s) == (0.5, 0.125)
+    plain = msgspec.structs.replace(TOY, served_kernel_s=0.0, served_row_element_s=0.0)
+    assert plain.served == plain
