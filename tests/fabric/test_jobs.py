@@ -8,6 +8,7 @@ from math import exp, factorial
 import networkx as nx
 import numpy as np
 import pytest
+from datahall.fabric.scenario_traffic import Ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, SMALL, WIRE, fabrics
@@ -40,7 +41,6 @@ from datahall.fabric.routing.collisions import (
     used_fraction,
 )
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
-from datahall.fabric.scenario_traffic import Ask
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire

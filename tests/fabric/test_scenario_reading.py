@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from datahall.fabric.scenario import Scenario, play
+from datahall.fabric.scenario_file import endpoints, numbers
 from tests.fabric.test_scenario import FABRIC, JOB, problems, read
 
 from datahall.errors import ScenarioError
 from datahall.fabric import scenario as scenario_module
 from datahall.fabric.flows.simulate import Changes, Flows, followers, merged, simulate
-from datahall.fabric.scenario import Scenario, play
-from datahall.fabric.scenario_file import endpoints, numbers
 from datahall.fabric.topology.graph import LINK_KINDS, Paths
 
 BARE = "version = 1\n[fabric]\n"

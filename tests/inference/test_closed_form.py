@@ -36,7 +36,6 @@ from datahall.inference.closed_form.steady_state import (
     most_sequences,
 )
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.promise import Promise
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.step.column import decode_times, met_times, prefill_times, step_times, token_times
 from datahall.inference.step.price import StepPrice
@@ -50,6 +49,7 @@ from datahall.inference.step.table import (
     ranks_time,
     tokens_time,
 )
+from datahall.scenario.promise import Promise
 
 replace = msgspec.structs.replace
 AXIS = 2.0 ** (np.arange(60) / GRID_PER_OCTAVE) - 1.0

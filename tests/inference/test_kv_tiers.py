@@ -20,8 +20,6 @@ from datahall.errors import ScenarioError
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.fleet.service import Service
 from datahall.inference.memory.offload import lower_tiers
-from datahall.inference.simulation.run import ServingRun
-from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.memory.tiers import count_lifted, shown_time
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving

@@ -18,7 +18,6 @@ from datahall.inference.engine.adapters import first_token_s, projections, resid
 from datahall.inference.engine.disaggregation import LINK_SHARE, SETUP_S, handoff_of
 from datahall.inference.engine.engine import engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
-from datahall.scenario.promise import Promise
 from datahall.inference.engine.speculation import (
     draft_model,
     expected_tokens,
@@ -33,6 +32,7 @@ from datahall.inference.memory.offload import drive_bytes_per_s, host_bytes_per_
 from datahall.inference.memory.remedy import fits, longest_context, remedies
 from datahall.inference.step.expert_load import imbalance
 from datahall.inference.step.kernels import cache_bytes, sharding_of
+from datahall.scenario.promise import Promise
 from datahall.workload.expert_load import busiest_rank
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from datahall.workload.traffic.options import traffic_from
 
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.inference.closed_form.steady_state import Load
-from datahall.scenario.promise import Promise
 from datahall.planner import serve, train
 from datahall.planner.serve import (
     Choice,
@@ -23,13 +23,13 @@ from datahall.planner.serve import (
     plan_serving,
 )
 from datahall.planner.train import TrainingPlan, chips_against_time, plan_by_deadline, plan_on_chips
+from datahall.scenario.promise import Promise
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.workload.flops import training_flop_per_token
 from datahall.workload.precision import BF16, Precision
-from datahall.workload.traffic.options import traffic_from
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

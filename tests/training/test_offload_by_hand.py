@@ -15,9 +15,9 @@ from tests.workload.tiny import FULL, MOE, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer
-from datahall.errors import ScenarioError
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host, host_of
+from datahall.errors import ScenarioError
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.offload import (

@@ -11,8 +11,8 @@ from tests.workload.tiny import FULL, MOE, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer
-from datahall.errors import ScenarioError, UnknownNameError
 from datahall.cluster.cluster import cluster_of
+from datahall.errors import ScenarioError, UnknownNameError
 from datahall.training.layout.codes import (
     COMPRESSIONS,
     MODULES,

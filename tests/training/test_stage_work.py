@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.fabric.collectives.choice import collective_times
 from datahall.cluster.cluster import cluster_of
+from datahall.fabric.collectives.choice import collective_times
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.execution import Execution, simulate_step

@@ -10,17 +10,17 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from datahall.training.step.communication import group_times
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_of
+from datahall.cluster.host import Host
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import torus_times
 from datahall.fabric.collectives.choice import collective_times
 from datahall.silicon.kernel import time_operators
-from datahall.cluster.cluster import Cluster, cluster_of
-from datahall.cluster.host import Host
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.step.attention import score_traffic
-from datahall.training.step.communication import group_times
 from datahall.training.step.experts import (
     bias_traffic,
     busiest_load,

@@ -16,11 +16,11 @@ from datahall.fabric.collectives.algorithms.torus import torus_all_to_all_time, 
 from datahall.fabric.collectives.constants import Across, Experts, Inside, Multicast, Protocol, Rails, Wire
 from datahall.fabric.collectives.engine_all_reduce import CustomConstants, custom_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
-from datahall.validation.collectives.health import below_half_rate, has_cliff
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.multicast import multicast_time
 from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
 from datahall.fabric.collectives.system import System, network_of, system_of
+from datahall.validation.collectives.health import below_half_rate, has_cliff
 
 PAPER = {"source": Source(kind="estimate", title="paper", date="2025"), "fitted_on": "nothing"}
 SIMPLE = Protocol(base_s=5.0, hop_s=1.0, bytes_per_s=10.0, own_steps=0.5)

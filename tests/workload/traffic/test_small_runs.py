@@ -8,22 +8,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from datahall.workload.traffic.options import traffic_from
 
 from datahall.errors import DocumentError, ScenarioError
 from datahall.events import stream
 from datahall.units import DAY_S
-from datahall.workload.traffic.requests import CHUNK_ROWS, Requests, join
-from datahall.workload.traffic.arrivals import Arrivals, arrival_times
-from datahall.workload.traffic.conversation import Conversation, Think
-from datahall.workload.traffic.shapes import Fixed, Lognormal
-from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, expected_tokens, generate
-from datahall.workload.traffic.users import Users
-from datahall.workload.traffic.trace_file import read_trace
-from datahall.workload.traffic.replay import replay
-from datahall.workload.traffic.sharing import reusable_tokens
-from datahall.workload.traffic.options import traffic_from
-from datahall.workload.traffic.arrivals import read_clock
-from datahall.workload.traffic.conversation import Sessions, check_conversation
+from datahall.workload.traffic.arrivals import Arrivals, arrival_times, read_clock
+from datahall.workload.traffic.conversation import Conversation, Sessions, Think, check_conversation
 from datahall.workload.traffic.lengths import (
     LONGEST_TOKENS,
     Z95,
@@ -40,7 +31,13 @@ from datahall.workload.traffic.lengths import (
     sampler,
 )
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
-from datahall.workload.traffic.requests import COLUMNS
+from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, join
+from datahall.workload.traffic.shapes import Fixed, Lognormal
+from datahall.workload.traffic.sharing import reusable_tokens
+from datahall.workload.traffic.trace_file import read_trace
+from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, expected_tokens, generate
+from datahall.workload.traffic.users import Users
 
 TOP = int(LONGEST_TOKENS)
 
