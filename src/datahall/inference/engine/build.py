@@ -25,6 +25,7 @@ def replica_of(
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
     wires = wiring or FabricDesign()
+    _check_wiring(wires)
     return Replica(
         model=model,
         chip=chip,
@@ -94,6 +95,16 @@ def adapters_of(deployment: Deployment) -> Adapters | None:
         zipf_factor=deployment.adapter_zipf,
         mlp=not deployment.attention_adapters,
     )
+
+
+def _check_wiring(wires: FabricDesign) -> None:
+    """Refuse what a replica's exchange does not look at: its domain and its port are all that it knows of a network."""
+    field = "on" if wires.topology else "oversubscription" if wires.oversubscription != "1:1" else ""
+    if field:
+        raise ScenarioError(
+            f"{option(field)} says nothing to a replica", field=field,
+            hint=f"say what one chip gets of the network: {option('nic', '100 Gb/s')}, and {option('domain')}",
+        )  # fmt: skip
 
 
 def _check_split(model: Model, deployment: Deployment) -> None:
