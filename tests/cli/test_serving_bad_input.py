@@ -52,6 +52,7 @@ BAD = [
     ("plan serve llama-3.1-8b --rate 5 --chips ''", 2, "chips: nothing is named"),
     ("plan serve llama-3.1-8b --rate 5 --chips h10", 2, "did you mean: h100"),
     ("plan serve llama-3.1-8b --rate 5 --chips a100-sxm-80gb --precision fp8", 1, "has no FP8"),
+    ("plan serve llama-3.1-8b --rate 5 --chips epyc-9654", 1, "no load does at P95"),
     ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16", 1, "are missing"),
     ("simulate serve llama-3.1-8b", 2, "how often requests come is not said"),
     (f"{RUN} --rate 5 --users 5", 2, "--rate and --users do not go together"),
@@ -125,6 +126,11 @@ IDLE = [
     (f"{RUN} --rate 5 --engine static --wait 5ms", "--wait says nothing to static batching"),
     (f"{RUN} --rate 5 --replicas 2 --disaggregated prefill=1xh200,decode=1xh200", "do not go together"),
     (f"{RUN} --rate 5 --handoff 10GB/s", "only a prefill pool hands its cache over"),
+    (f"{RUN} --rate 5 --on fat-tree", "--on says nothing to a replica"),
+    (f"{PLAN} --rate 5 --oversubscription 4:1", "--oversubscription says nothing to a replica"),
+    (f"{RUN} --rate 5 --cache process=10 --cache process=20", "2 tables of cache"),
+    (f"{RUN} --rate 5 --host-cache '9e30 GB'", "too large"),
+    (f"{PLAN} --rate 1e308", "too large"),
     (f"{RUN} --rate 5 --domain 0", "at least 1"),
     (f"{RUN} --rate 5 --nic 0", "above 0"),
     (f"{RUN} --rate 5 --from-region eu", '"eu" is not a region'),
@@ -228,3 +234,21 @@ def test_a_chip_without_a_published_bandwidth_is_refused_by_name(datahall: Calla
         found, out, err = datahall(*line.split(), "--catalog", str(tmp_path))
         assert (found, out) == (code, "")
         assert "bandwidth of Quiet is not published" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("--failure replicas=0", "300 requests had not ended when the run did"),
+        ("--until 1s", "had not ended when the run did"),
+        ("--kv-blocks 1", "300 larger than any cache"),
+        ("--warmup 1h", "came before the end of the warm-up"),
+    ],
+)
+def test_a_run_that_serves_nobody_says_why(datahall: Callable, more: str, said: str) -> None:
+    code, out, err = datahall(*shlex.split(f"{RUN} --rate 5 {more}"))
+    assert (code, err) == (1, "")
+    words = " ".join(out.split())
+    assert "No request was served" in words
+    assert said in words
+    assert "nan" not in words

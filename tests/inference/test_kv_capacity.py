@@ -170,11 +170,11 @@ def test_what_does_not_fit_says_by_how_much_and_what_would(serve: Serve, tp: int
     with pytest.raises(InfeasibleError, match="GB are missing") as caught:
         kv_capacity(replica)
     hint = caught.value.hint
-    assert "--tp 4" in hint
+    assert "tp=4" in hint
     kv_capacity(msgspec.structs.replace(replica, tp=4))
     if tp == 2:
         longest = longest_context(divide_memory(replica))
-        assert f"--context {longest // 16 * 16}" in hint
+        assert f"max_context={longest // 16 * 16}" in hint
         assert fits(replica, longest)
         assert not fits(replica, longest + 16)
 

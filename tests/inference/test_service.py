@@ -285,6 +285,16 @@ def test_a_failure_sends_requests_elsewhere(read: Read) -> None:
     assert simulate_service(drained).run.num_rerouted == 0
 
 
+def test_what_fails_for_good_does_not_come_back(read: Read) -> None:
+    fleet = ROOT + POOL + "replicas = 2\n" + TRAFFIC
+    run = simulate_service(read(fleet + '[[failure]]\nreplicas = 0\nstart = "10 s"\n')).run
+    assert run.num_finished == 300
+    assert run.replicas.active_s[0] == pytest.approx(10.0)
+    nobody = simulate_service(read(fleet + '[[failure]]\nreplicas = "0-1"\nstart = "10 s"\n')).run
+    assert nobody.num_unfinished > 100
+    assert nobody.duration_s < 100
+
+
 def test_the_failure_of_a_region_takes_all_its_replicas(read: Read) -> None:
     pools = POOL + 'region = "eu"\n' + POOL + 'replicas = 2\nregion = "us"\n'
     text = ROOT + REGIONS + pools + TRAFFIC + 'region = "eu"\n'

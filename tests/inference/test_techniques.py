@@ -41,8 +41,8 @@ def test_batching_holds_many_times_what_one_at_a_time_does(plain: Setting) -> No
 
 def test_a_prefix_found_saves_its_share_of_the_prompts_work(plain: Setting) -> None:
     gains = [effect("", prefix_cached(share)(plain), SLO, 2.0) for share in (0.2, 0.5, 0.8)]
-    carried = [one.carried_per_s for one in gains]
-    assert carried == sorted(carried)
+    held = [one.held_per_s for one in gains]
+    assert held == sorted(held)
     assert gains[-1].ttft_s < gains[0].ttft_s
 
 
@@ -58,9 +58,9 @@ def test_nothing_accepted_is_slower_than_not_drafting(plain: Setting) -> None:
     assert speed_up(plain.replica, Speculation(num_draft=4, acceptance=0.0, draft="ngram"), 64, 1000.0) < 1.0
 
 
-def test_fewer_bits_carry_more(plain: Setting) -> None:
+def test_fewer_bits_hold_more(plain: Setting) -> None:
     wide = effect("", plain, SLO, 2.0)
-    assert effect("", quantised("fp8")(plain), SLO, 2.0).carried_per_s > wide.carried_per_s
+    assert effect("", quantised("fp8")(plain), SLO, 2.0).held_per_s > wide.held_per_s
     assert narrow_cache(msgspec.structs.replace(plain)) is not None
 
 
@@ -72,7 +72,7 @@ def test_a_format_that_is_already_used_is_no_technique(plain: Setting) -> None:
 def test_prompts_apart_keep_decodes_from_waiting(plain: Setting) -> None:
     together, apart = effect("", plain, SLO, 8.0), effect("", disaggregated(plain), SLO, 8.0)
     assert apart.ttft_s > prompt_time(plain.replica, plain.load)
-    assert apart.carried_per_s > 0.5 * together.carried_per_s
+    assert apart.held_per_s > 0.5 * together.held_per_s
 
 
 def test_a_draft_model_is_not_free(plain: Setting) -> None:

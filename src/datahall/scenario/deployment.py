@@ -11,7 +11,8 @@ from datahall.workload.precision import Precision
 
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
-MOST_ADAPTERS, MOST_RANK = 1_000_000, 4096
+MOST_ADAPTERS, MOST_RANK = 100_000, 4096
+MOST_CACHED = 1e18  # bytes
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 
 
@@ -84,7 +85,8 @@ class Deployment(Section, frozen=True, kw_only=True):
         bool, Flag("Adapters beside attention alone, not the dense MLPs.", needs=("adapters",), rare=True)
     ] = False
     host_cache_bytes: Annotated[
-        float, Quantity("Memory of a replica's hosts for blocks of cache that leave the chips.")
+        float,
+        Quantity("Memory of a replica's hosts for blocks of cache that leave the chips.", most=MOST_CACHED),
     ] = 0.0
     host_link_bytes_per_s: Annotated[
         float | None,
@@ -95,7 +97,9 @@ class Deployment(Section, frozen=True, kw_only=True):
             rare=True,
         ),
     ] = None
-    drive_cache_bytes: Annotated[float, Quantity("Drives for blocks that leave the hosts' memory.")] = 0.0
+    drive_cache_bytes: Annotated[
+        float, Quantity("Drives for blocks that leave the hosts' memory.", most=MOST_CACHED)
+    ] = 0.0
     drive_rate_bytes_per_s: Annotated[
         float | None,
         Quantity(

@@ -58,12 +58,19 @@ class _Reader:
             if raw is None:
                 continue
             if name in tables:
-                found[name] = [self._table(name, one) for one in _each(raw, tables[name])]
+                found[name] = [self._table(name, one) for one in self._each(raw, tables[name])]
             elif name in fields:
                 found.setdefault(fields[name].section, [{}])[0][fields[name].key] = raw
             else:
                 self._unknown(name, [*fields, *tables])
         return found
+
+    def _each(self, raw: Raw, concept: Concept) -> list[Raw]:
+        """The tables of a flag or keyword that may be given several times."""
+        tables = list(raw) if isinstance(raw, list | tuple) else [raw]
+        if len(tables) > 1 and not concept.many:
+            self._problem((), f"{len(tables)} tables of {concept.name}", "say it once", field=concept.name)
+        return tables
 
     def sections(self, content: Mapping[str, Value]) -> Tables:
         """The tables of a file."""
@@ -275,14 +282,6 @@ def _meant(word: str, known: Iterable[str]) -> str:
     names = list(known)
     close = nearest(word, names, 1)
     return f"did you mean {option(close[0])}?" if close else f"known: {', '.join(names)}"
-
-
-def _each(raw: Raw, concept: Concept) -> list[Raw]:
-    """The tables of a flag or keyword that may be given several times."""
-    if isinstance(raw, list | tuple):
-        return list(raw)
-    del concept
-    return [raw]
 
 
 def inline_table(raw: Raw) -> dict[str, Raw]:

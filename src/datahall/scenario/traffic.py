@@ -70,7 +70,9 @@ class Traffic(Section, frozen=True, kw_only=True):
     label: Annotated[str, Text("What to call it.", name="name", flat="traffic_name", rare=True)] = ""
     rate_per_s: Annotated[
         float | None,
-        Rate('Requests per second, or "inf": all at once.', against=("users", "trace"), example="80"),
+        Rate(
+            'Requests per second, or "inf": all at once.', against=("users", "trace"), most=1e12, example="80"
+        ),
     ] = None
     users: Annotated[
         int | None,

@@ -135,7 +135,9 @@ def _many(fleet: Fleet, pool: Pool) -> str:
 def _binding(outcome: Outcome) -> str:
     run = outcome.run
     if not run.num_measured:
-        return _refused(run) or "All of them came before the end of the warm-up: simulate more of them."
+        return (
+            _refused(run) or _unended(run) or "All came before the end of the warm-up: simulate more of them."
+        )
     busy, held, peak = mean_use(run)
     full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (
@@ -148,6 +150,12 @@ def _refused(run: ServingRun) -> str:
     if not run.num_rejected:
         return ""
     return f"{run.num_too_long:,} requests were longer than the context, {run.num_too_large:,} larger than any cache."
+
+
+def _unended(run: ServingRun) -> str:
+    if not run.num_unfinished:
+        return ""
+    return f"{counted(run.num_unfinished, 'request')} had not ended when the run did."
 
 
 def _results(outcome: Outcome) -> dict[str, Cell]:
@@ -222,8 +230,11 @@ def _group_results(outcome: Outcome) -> dict[str, Cell]:
     return found
 
 
-def _figure(outcome: Outcome) -> Breakdown:
+def _figure(outcome: Outcome) -> Breakdown | None:
+    """The mean time per output token; none where no answer has a second one."""
     service = outcome.service
+    if not isfinite(outcome.run.mean_s(TPOT)):
+        return None
     beside: tuple[Breakdown, ...] = ()
     if service.steady is not None and service.steady.stable:
         beside = (mean_step(service.replica, load_of(service.traffic), service.steady),)
@@ -257,7 +268,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if run.hit_tokens or _has_tiers(service):
         lines.append(_prefix_hits(run))
     if run.num_unfinished:
-        lines.append(f"{counted(run.num_unfinished, 'request')} had not ended when the run did")
+        lines.append(_unended(run).rstrip("."))
     return tuple(lines)
 
 

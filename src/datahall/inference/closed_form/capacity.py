@@ -65,6 +65,8 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
             low = middle
         else:
             high = middle
+    if not low:
+        raise _no_load(replica, slo)
     state, over = at_rate(found, low), at_rate(found, high)
     ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if over.within else found.limit
     return Held(
@@ -89,6 +91,14 @@ def num_replicas(most: Held, offered_per_s: float, headroom: float) -> int:
 def _keeps(state: State, slo: Promise) -> bool:
     return (
         state.stable and state.within and state.tpot_high_s <= slo.tpot_s and state.ttft_high_s <= slo.ttft_s
+    )
+
+
+def _no_load(replica: Replica, slo: Promise) -> InfeasibleError:
+    return InfeasibleError(
+        f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone keeps TTFT ≤ "
+        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at P{slo.percentile * 100:g}",
+        hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips to a replica ({option('tp')})",
     )
 
 

@@ -105,7 +105,7 @@ def curve(
     """The steady states of one of a replica's ranks."""
     most, limit = most_sequences(replica, load, capacity)
     n = np.unique(np.append(np.geomspace(0.01, 1.0, 8), np.geomspace(1.0, max(1.0, most), POINTS)))
-    n = n[n <= max(most, 0.01)]
+    n = n[n <= max(most, n[1])]
     count = np.arange((MOST_PROMPTS if replica.dp == 1 else MOST_PROMPTS_OF_RANKS) + 1.0)
     steps = _steps(table, replica, load, n, count)
     started = replica.dp * n / load.steps  # per step of all ranks

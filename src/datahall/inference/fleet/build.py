@@ -20,8 +20,6 @@ from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.traffic import Traffic
 
-FOR_GOOD_S = 1e12  # longer than any run
-
 
 def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) -> Fleet | None:
     """The fleet of a scenario; what is wrong with any part of it is kept by `attempts`."""
@@ -146,7 +144,7 @@ def outages_of(
         Outage(
             replica=replica,
             start_s=failure.start_s,
-            duration_s=failure.duration_s or FOR_GOOD_S,
+            duration_s=inf if failure.duration_s is None else failure.duration_s,
             drain=failure.drain,
         )
         for replica in _lost(failure, pools, regions, scales)

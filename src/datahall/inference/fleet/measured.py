@@ -106,6 +106,8 @@ def mean_use(run: ServingRun) -> tuple[float, float, float]:
     """Of all replicas: busy, caches full on average, caches full at most."""
     use = run.replicas
     there = use.active_s > 0
+    if not there.any():
+        return 0.0, 0.0, 0.0
     return (
         float(use.busy_fraction[there].mean()),
         float(use.cache_mean_fraction[there].mean()),
@@ -142,7 +144,8 @@ def failure_latencies(outcome: Outcome) -> list[GroupLatency]:
     rows, out = [], np.zeros(records.row.size, bool)
     for (start_s, duration_s, drain), num in spans.items():
         own = (records.arrival_s >= start_s) & (records.arrival_s < start_s + duration_s)
-        words = f"{num} {'drained' if drain else 'lost'} from {start_s:g} s to {start_s + duration_s:g} s"
+        back = f"to {start_s + duration_s:g} s" if isfinite(duration_s) else "on"
+        words = f"{num} {'drained' if drain else 'lost'} from {start_s:g} s {back}"
         rows.append(_latency(outcome, words, own))
         out |= own
     return [*rows, _latency(outcome, "at other times", ~out)]

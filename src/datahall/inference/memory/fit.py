@@ -142,7 +142,7 @@ def why_not(chip: Chip, precision: Precision) -> str:
     """Why a chip cannot multiply in a precision; nothing where it can."""
     if precision.compute in chip.peak_flop_per_s:
         return ""
-    lacks = "has no" if precision.compute in chip.lacks else "no peak published for"
+    lacks = "has no" if precision.compute in chip.lacks else "has no published peak for"
     return f"{lacks} {precision.compute.upper()}"
 
 

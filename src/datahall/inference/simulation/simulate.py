@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from math import inf
+from math import inf, isfinite
 
 import msgspec
 import numpy as np
@@ -112,7 +112,9 @@ def simulate_serving(
             DRAINING if outage.drain else OFF,
             priority=STATUS,
         )
-        push(state.queue, outage.start_s + outage.duration_s, STATUS, outage.replica, ACTIVE, priority=STATUS)
+        back_s = outage.start_s + outage.duration_s
+        if isfinite(back_s):
+            push(state.queue, back_s, STATUS, outage.replica, ACTIVE, priority=STATUS)
     return Play(fleet, state, stack(tables), feed, compiled).run(until_s)
 
 
