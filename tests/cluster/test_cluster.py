@@ -13,7 +13,7 @@ from datahall.cluster.groups import group_times, machine_times
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import collective_times
-from datahall.fabric.collectives.crossing import leaving_bytes_per_s
+from datahall.fabric.collectives.crossing import crossing_s, leaving_bytes_per_s
 from datahall.fabric.collectives.system import system_of
 from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.failure import Failure
@@ -194,3 +194,20 @@ def test_training_feels_the_fabric_it_stands_on() -> None:
         times = step_times(job, cluster_from(asked, CATALOG), Space.of(layout), framework("megatron-2022"))
         step_s[on, ratio] = float(times.step_s[0])
     assert step_s["", "1:1"] == step_s["fat-tree", "1:1"] < step_s["fat-tree", "4:1"] < step_s["tree", "1:1"]
+
+
+def test_neighbours_by_number_are_neighbours_on_the_torus() -> None:
+    made = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    assert made.system.torus == (8, 4, 4)  # the last axis runs fastest
+    mesh = cluster_from(FabricDesign(topology="mesh", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    ring, line = (time_collective(one, "all-gather", 1e9).choice.time_s for one in (made, mesh))
+    assert line > 1.5 * ring
+
+
+def test_no_algorithm_of_the_list_beats_the_cut() -> None:
+    found = time_collective(
+        cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG), "all-reduce", 1e9
+    )
+    assert found.bound.cut is not None
+    floor = crossing_s("all-reduce", 1e9, 1024, found.bound.cut)
+    assert all(one.time_s >= floor * (1 - 1e-12) for one in found.choice.candidates)

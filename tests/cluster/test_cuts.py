@@ -33,6 +33,7 @@ FABRICS = {
     "ragged": lambda: clos(50, WIRE, radix=16, tiers=2, oversubscription=(2.0,)),
     "dragonfly": lambda: dragonfly(36, WIRE),
     "dragonfly+": lambda: dragonfly_plus(24, WIRE, radix=8),
+    "dragonfly+ of four groups": lambda: dragonfly_plus(64, WIRE, radix=8),
     "hyperx": lambda: hyperx((3, 4), WIRE, terminals=2),
     "full mesh": lambda: full_mesh(8, WIRE),
     "torus": lambda: torus((4, 3, 5), WIRE),
@@ -174,3 +175,27 @@ def test_groups_between_each_others_ranks_share_the_way_out() -> None:
     )  # inside a leaf
     assert apart[0] >= 7 / 8 * 1e9 / (leaf.bytes_per_s / leaf.num_below) * (1 - leaf.num_below / 64)
     assert apart[0] > near[0]
+
+
+def test_a_way_out_is_as_wide_as_the_smaller_of_its_directions() -> None:
+    fabric = tree(40, WIRE, radix=8)
+    (root,) = {int(node) for node in np.flatnonzero(fabric.node_tier == fabric.node_tier.max())}
+    for ends in (fabric.link_source, fabric.link_target):
+        slow = np.where(ends == root, fabric.link_bytes_per_s / 2, fabric.link_bytes_per_s)
+        half = msgspec.structs.replace(fabric, link_bytes_per_s=slow)
+        assert cuts(half)[-1].bytes_per_s == cuts(fabric)[-1].bytes_per_s / 2
+
+
+def test_a_small_part_counts_by_what_it_has_and_a_full_one_by_what_each_gets() -> None:
+    fabric = clos(43, WIRE, radix=16, tiers=2, oversubscription=(2.0,))  # the last leaf has three
+    (full,) = cuts(fabric)
+    last = int(np.flatnonzero(fabric.node_tier == 1)[-1])
+    up = np.flatnonzero((fabric.link_source == last) & (fabric.link_target > last))
+    some = cuts(failed(fabric, Outage(links=tuple(up[2:].tolist()))))  # two cables stay
+    assert some == (msgspec.structs.replace(full, num_below=3, bytes_per_s=100e9), full)
+
+
+def test_a_group_that_fits_into_a_part_crosses_nothing() -> None:
+    partial = Cut(name="leaf", num_below=16, num_full=63, bytes_per_s=1.0, link_bytes_per_s=1.0)
+    assert crossed(system((partial,)), 63) == ()
+    assert crossed(system((partial,)), 64) == (partial,)

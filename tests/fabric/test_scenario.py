@@ -212,3 +212,13 @@ def test_sizes_are_those_of_the_wire() -> None:
     ratio = lossy.run.link_bytes.sum() / clean.run.link_bytes.sum()
     assert ratio == pytest.approx(1 / 0.99)
     assert np.isfinite(lossy.run.makespan_s)
+
+
+def test_a_failure_at_the_start_is_over_when_it_is_repaired() -> None:
+    half = '[[failure]]\nleft = "50 %"\nnics = 5\n'
+    brief, lasting = (
+        simulate_flows(read(FABRIC + JOB + half + extra)) for extra in ('duration = "0.3 ms"\n', "")
+    )
+    assert brief.run.makespan_s < lasting.run.makespan_s
+    assert brief.scenario.net.fabric.whole
+    assert brief.scenario.changes.at_s.size

@@ -6,7 +6,6 @@ NICs, scale-up links and their switches are part of the server and not in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 
 import msgspec
 
@@ -186,7 +185,7 @@ def _total(name: str, unit: str, items: tuple[Item, ...], facts_of: FactsOf) -> 
 
 
 def _of_item(item: Item, unit: str, facts: list[tuple[float, Fact]]) -> Breakdown | None:
-    known = [_leaf(times, one) for times, one in facts if isfinite(one.value)]
+    known = [_leaf(times, one) for times, one in facts]
     if not known:
         return None
     each = known[0] if len(known) == 1 else total(f"one {item.part.title}", known)
