@@ -20,7 +20,7 @@ from datahall.answers.term.term import terms
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.report import render
-from datahall.scenario.views import CHIP_ORDERS, DOMAINS, MODEL_ORDERS
+from datahall.scenario.sections.views import CHIP_ORDERS, DOMAINS, MODEL_ORDERS
 from datahall.validation import ledger
 
 DAY = "2026-11-15"

@@ -15,8 +15,8 @@ from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.crossing import crossing_s, leaving_bytes_per_s
 from datahall.fabric.collectives.system import system_of
-from datahall.scenario.fabric import FabricDesign
-from datahall.scenario.failure import Failure
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.step.framework import framework

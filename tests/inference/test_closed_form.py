@@ -49,7 +49,7 @@ from datahall.inference.step.table import (
     ranks_time,
     tokens_time,
 )
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 
 replace = msgspec.structs.replace
 AXIS = 2.0 ** (np.arange(60) / GRID_PER_OCTAVE) - 1.0

@@ -13,7 +13,7 @@ from datahall.inference.simulation.lifecycle import TPOT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.traffic import Traffic
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 

@@ -32,7 +32,7 @@ from datahall.inference.memory.offload import drive_bytes_per_s, host_bytes_per_
 from datahall.inference.memory.remedy import fits, longest_context, remedies
 from datahall.inference.step.expert_load import imbalance
 from datahall.inference.step.kernels import cache_bytes, sharding_of
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 from datahall.workload.expert_load import busiest_rank
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters

@@ -26,7 +26,7 @@ from datahall.inference.fleet.response_cache import (
     savings,
 )
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.traffic import Traffic
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
 from datahall.workload.traffic.requests import in_chunks, join
 from datahall.workload.traffic.traffic import generate

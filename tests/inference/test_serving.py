@@ -21,9 +21,9 @@ from datahall.inference.simulation.replications import replicate_serving
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.promise import Promise
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import generate

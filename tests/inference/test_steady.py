@@ -17,9 +17,9 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
-from datahall.scenario.promise import Promise
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 

@@ -23,7 +23,7 @@ from datahall.planner.serve import (
     plan_serving,
 )
 from datahall.planner.train import TrainingPlan, chips_against_time, plan_by_deadline, plan_on_chips
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options
 from datahall.training.step.framework import framework

@@ -9,9 +9,9 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.inference.closed_form.capacity import held, num_replicas
 from datahall.planner.serve import MOST_SIMULATED, STEP_ADDED, Candidate, confirm, demand_of, groups
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
+from datahall.scenario.sections.deployment import Deployment
 
 
 def first_way(headroom: float = 0.1, **given: Raw) -> Candidate:

@@ -8,10 +8,10 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.serve import FEWEST_CHIPS, ServingPlan, demand_of, groups, plan_serving
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
 
 CHAT = {"isl": 500, "osl": 250}
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, UnknownNameError
-from datahall.scenario.deployment import PrecisionName
 from datahall.scenario.field import CONCEPTS, Field, fields, plain
 from datahall.scenario.kinds import (
     Choice,
@@ -30,8 +29,9 @@ from datahall.scenario.kinds import (
     Text,
     exact,
 )
-from datahall.scenario.lengths import LengthsKind
-from datahall.scenario.traffic import PresetName, Regions
+from datahall.scenario.sections.deployment import PrecisionName
+from datahall.scenario.sections.lengths import LengthsKind
+from datahall.scenario.sections.traffic import PresetName, Regions
 from datahall.units import parse
 from datahall.workload.traffic.lengths import Empirical, Fixed, Lognormal, Quantiles, Uniform
 
@@ -247,7 +247,7 @@ def test_names_are_the_catalogues_own() -> None:
 
 
 def test_a_section_in_plain_types_has_its_keys_and_no_more_than_was_asked() -> None:
-    from datahall.scenario.promise import Promise
+    from datahall.scenario.sections.promise import Promise
 
     promise = Promise(ttft_s=2.0, percentile=0.9)
     assert plain(promise) == {"ttft": "2s", "tpot": "50ms", "percentile": 90}

@@ -11,14 +11,13 @@ from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, parse
 from datahall.errors import DatahallError, DocumentError, ScenarioError
-from datahall.scenario.deployment import Deployment
-from datahall.scenario.failure import Failure
-from datahall.scenario.fleet import AnswerCache, Region, Router
-from datahall.scenario.kinds import Raw
-from datahall.scenario.promise import Promise
-from datahall.scenario.read import inline_table, read_document, read_names
+from datahall.scenario.kinds import Raw, inline_table, read_document, read_names
 from datahall.scenario.scenario import Scenario, said_by_name
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.fleet import AnswerCache, Region, Router
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic
 
 Names = Callable[..., Scenario]
 Text = Callable[..., Scenario]

@@ -14,7 +14,7 @@ from datahall.errors import DatahallError, ScenarioError
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic
+from datahall.scenario.sections.traffic import Traffic
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.presets import preset

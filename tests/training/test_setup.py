@@ -11,7 +11,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
 from datahall.scenario.read import read_names
-from datahall.scenario.training import TrainingLayout
+from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.asked import layout_of, named_layout
 from datahall.training.layout.file import read_layout
 from datahall.training.layout.layout import Layout

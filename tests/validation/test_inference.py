@@ -13,7 +13,7 @@ import pytest
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
 from datahall.inference.simulation.run import Records
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.figures import figures_of

@@ -24,8 +24,8 @@ from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_o
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.cuts import Cut
-from datahall.scenario.fabric import FabricDesign
-from datahall.scenario.failure import Failure
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
 
 USUAL_CHIP = "h100-sxm"
 PCIE_SERVER = 8  # cards in a server where the catalogue has none for them

@@ -19,7 +19,7 @@ from datahall.fabric.design.design import DIRECT, DOMAINS, Design
 from datahall.fabric.flows.failures import compared, failed, outage_of, shares_of_ports
 from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric
-from datahall.scenario.failure import Failure
+from datahall.scenario.sections.failure import Failure
 
 LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
 SCALE_UP = "scale-up links of a chip, one way"

@@ -18,8 +18,8 @@ from datahall.inference.memory.fit import check_format, fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.price import price_steps
-from datahall.scenario.deployment import MOST_REPLICAS, Deployment
-from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import Role
 
 SPLIT = "prefill=4xh200,decode=8xh200"

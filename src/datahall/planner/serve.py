@@ -29,13 +29,13 @@ from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.plan import Alternative, Objective, Plan, Refusal
-from datahall.scenario.candidates import Candidates
-from datahall.scenario.deployment import Deployment
-from datahall.scenario.fabric import FabricDesign
-from datahall.scenario.promise import Promise
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.sections.candidates import Candidates
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.sharding import Sharding
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate

@@ -6,9 +6,9 @@ import msgspec
 
 from datahall.errors import ScenarioError, option
 from datahall.planner.train import TrainingPlan, plan_by_deadline, plan_on_chips
-from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.space import WIDE
 from datahall.training.setup import framework_of, job_of, machine_of
 

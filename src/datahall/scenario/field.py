@@ -57,7 +57,7 @@ class Concept(msgspec.Struct, frozen=True, kw_only=True):
 
     def struct(self) -> type[Section]:
         module, _, name = self.home.partition(":")
-        found: type[Section] = getattr(import_module(f"datahall.scenario.{module}"), name)
+        found: type[Section] = getattr(import_module(f"datahall.scenario.sections.{module}"), name)
         return found
 
 

@@ -6,16 +6,15 @@ refuse what does not apply, and every problem is found at once and named at its 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
-from datahall.errors import DatahallError, Problem, ScenarioError, nearest, option
+from datahall.errors import DatahallError, ScenarioError, nearest, option
 from datahall.scenario.field import CONCEPTS, Concept, Field
 from datahall.scenario.form import Form
-from datahall.scenario.kinds import Plain, Raw, Reading, listed, shown
+from datahall.scenario.kinds import Plain, Raw, Reading, inline_table, shown
 from datahall.scenario.scenario import Scenario, problems_error
 
 VERSION = 1
@@ -282,39 +281,3 @@ def _meant(word: str, known: Iterable[str]) -> str:
     names = list(known)
     close = nearest(word, names, 1)
     return f"did you mean {option(close[0])}?" if close else f"known: {', '.join(names)}"
-
-
-def inline_table(raw: Raw) -> dict[str, Raw]:
-    """A table from a dictionary, from TOML's own `{ … }`, or from "key=value,key=value".
-
-    >>> inline_table("switches=0-3,start=2ms")
-    {'switches': '0-3', 'start': '2ms'}
-    >>> inline_table('{name = "eu", to = {us = "40 ms"}}')
-    {'name': 'eu', 'to': {'us': '40 ms'}}
-    """
-    if isinstance(raw, dict):
-        return dict(raw)
-    if not isinstance(raw, str):
-        raise ScenarioError(f"{shown(raw)} is not a table", hint='e.g. "key=value,key=value"')
-    if raw.strip().startswith("{"):
-        try:
-            found = tomllib.loads(f"x = {raw}")["x"]
-        except tomllib.TOMLDecodeError as error:
-            raise ScenarioError(f"{shown(raw)} is not an inline table of TOML: {error}") from error
-        assert isinstance(found, dict)
-        return found
-    table: dict[str, Raw] = {}
-    key = ""
-    for part in listed(raw):
-        name, equals, value = str(part).partition("=")
-        if equals:
-            key = name.strip()
-            table[key] = value.strip()
-        elif key:  # a comma inside a value: 0-3,7
-            table[key] = f"{table[key]},{part}"
-        else:
-            raise ScenarioError(f"{shown(part)} is not key=value", hint='e.g. "switches=0-3,start=2ms"')
-    return table
-
-
-__all__ = ["Problem", "inline_table", "read_document", "read_names"]

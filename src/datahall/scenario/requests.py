@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from datahall.errors import ScenarioError, option
-from datahall.scenario.traffic import (
+from datahall.scenario.sections.traffic import (
     DEFAULT_REQUESTS,
     REQUESTS_PER_USER,
     USUAL_DOCUMENT,

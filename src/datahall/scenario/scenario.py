@@ -23,7 +23,7 @@ from datahall.errors import (
 from datahall.scenario.field import CONCEPTS, Section
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain
-from datahall.scenario.root import Root
+from datahall.scenario.sections.root import Root
 
 S = TypeVar("S", bound=Section)
 Made = TypeVar("Made")

@@ -13,9 +13,9 @@ import msgspec
 
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.errors import InfeasibleError, ScenarioError, option
-from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import layout_of
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout

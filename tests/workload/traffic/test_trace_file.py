@@ -11,7 +11,7 @@ import pytest
 
 from datahall.errors import DocumentError, ScenarioError
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.traffic.replay import replay, write_trace
 from datahall.workload.traffic.requests import COLUMNS, join
 from datahall.workload.traffic.sharing import reusable_tokens

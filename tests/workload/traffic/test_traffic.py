@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.requests import requests_of
-from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.presets import preset, presets

@@ -8,7 +8,7 @@ from datahall.answer import Answer
 from datahall.answers.follow import follow
 from datahall.catalog.catalog import user_folder
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Files
+from datahall.scenario.sections.views import Files
 
 
 def catalog_add(scenario: Scenario) -> Answer:

@@ -11,7 +11,7 @@ from datahall.answers.follow import follow
 from datahall.catalog.entries.chip import PRECISIONS, Chip
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import ChipListing, ModelListing, Search
+from datahall.scenario.sections.views import ChipListing, ModelListing, Search
 
 CHIP_KEYS: dict[str, Callable[[Chip], float]] = {
     "memory": lambda chip: -chip.memory_bytes,

@@ -12,7 +12,7 @@ from datahall.breakdown import Source
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import STALE_DAYS, Offer
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import OfferListing, Search
+from datahall.scenario.sections.views import OfferListing, Search
 from datahall.units import DAY_S, fmt
 
 

@@ -14,7 +14,7 @@ from datahall.catalog.entries.chip import PRECISIONS, Chip, Level
 from datahall.catalog.fact import Fact
 from datahall.errors import ScenarioError, option
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Claim
+from datahall.scenario.sections.views import Claim
 from datahall.units import fmt
 
 COLUMNS = (

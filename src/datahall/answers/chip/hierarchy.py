@@ -10,10 +10,10 @@ from datahall.answers.chip.citation import Citations
 from datahall.answers.follow import follow
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, option
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import WorkingSet
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.views import WorkingSet
 from datahall.silicon.hierarchy import Scan, Step, curves, level_words, scan, steps
 from datahall.units import fmt
 

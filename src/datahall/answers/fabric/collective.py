@@ -19,9 +19,9 @@ from datahall.cluster.collective import (
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_bytes, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import version_of
-from datahall.scenario.fabric import CollectiveCall, FabricDesign
-from datahall.scenario.failure import Failure
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective
 from datahall.units import fmt
 

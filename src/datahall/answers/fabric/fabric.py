@@ -13,8 +13,8 @@ from datahall.fabric.design.asked import design_of, fitting, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.survival import cubes_up, survivals
-from datahall.scenario.fabric import FabricDesign
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
 
 BESIDE = ("fat-tree", "torus", "tree", "nvl72")  # to hold a fabric against

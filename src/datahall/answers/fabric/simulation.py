@@ -14,7 +14,7 @@ from datahall.fabric.flows.crosscheck import Crosscheck, check_levels, crosschec
 from datahall.fabric.flows.outcome import Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Simulation
+from datahall.scenario.sections.views import Simulation
 from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows

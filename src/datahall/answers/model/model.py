@@ -10,11 +10,11 @@ from datahall.answers.model.model_table import charts, fit_table, parts_table, p
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.model import Model
 from datahall.inference.memory.fit import COMMON, Fit, best, smallest_fit
-from datahall.scenario.candidates import Candidates
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Sequences
+from datahall.scenario.sections.candidates import Candidates
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 from datahall.workload.flops import TokenWork, token_work
 from datahall.workload.memory.figure import memory_figure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.catalog.entries.model import Model
 from datahall.inference.memory.fit import Fit, best
-from datahall.scenario.views import Sequences
+from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 from datahall.workload.flops import TokenWork
 from datahall.workload.memory.figure import SPREAD

@@ -13,9 +13,9 @@ from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
 from datahall.errors import UnsupportedError
 from datahall.inference.memory.room import shortage_figure
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Pass, Sequences
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.views import Pass, Sequences
 from datahall.silicon.figure import pass_figure
 from datahall.silicon.kernel import KernelTime, PassTimes, scalar, time_operators
 from datahall.units import fmt

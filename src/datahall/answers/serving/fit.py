@@ -11,9 +11,9 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.figure import parts_of, sequences_figure
 from datahall.inference.memory.fit import Fit, fits_on, legal_groups, on_group, why_not
 from datahall.inference.memory.remedy import remedies
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Sequences
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding

@@ -23,10 +23,10 @@ from datahall.planner.serve import (
     plan_serving,
 )
 from datahall.planner.serve_figure import chips_figure
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.traffic import DEFAULT_REQUESTS
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.units import fmt
 
 

@@ -29,9 +29,9 @@ from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
-from datahall.scenario.deployment import Deployment
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
 from datahall.units import fmt
 
 TRACED_S = 30.0  # of the run that a timeline shows

@@ -10,7 +10,7 @@ from datahall.inference.fleet.measured import pool_uses
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 
 SHARES = (0.5, 0.9, 0.95, 0.99)
 BELOW = (

@@ -16,12 +16,12 @@ from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import replica_of, speculation_of
 from datahall.inference.engine.speculation import FREE
 from datahall.planner.serve import check_continuous
-from datahall.scenario.deployment import Deployment
-from datahall.scenario.promise import Promise
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.traffic import Traffic
-from datahall.scenario.views import Prefix
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.views import Prefix
 from datahall.units import fmt
 
 COLUMNS = (

@@ -6,7 +6,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import OWN_LAYER
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.traffic import USUAL_OUTPUT, USUAL_PROMPT
+from datahall.scenario.sections.traffic import USUAL_OUTPUT, USUAL_PROMPT
 
 # what ends a replica's load, for a person
 BINDS = {

@@ -12,7 +12,7 @@ from datahall.answer import Answer, Column, Table
 from datahall.answers.follow import follow
 from datahall.errors import UnknownNameError
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Files
+from datahall.scenario.sections.views import Files
 
 UNITS = {
     "s": "seconds",

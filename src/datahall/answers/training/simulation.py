@@ -16,7 +16,7 @@ from datahall.answers.training.simulation_tables import (
 from datahall.answers.training.words import beside_simulation, compression_notes, file_notes, routing_notes
 from datahall.events import perfetto
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.training import Stragglers
+from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure

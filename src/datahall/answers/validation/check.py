@@ -13,7 +13,7 @@ from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, spelled
 from datahall.scenario.form import quoted
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Files
+from datahall.scenario.sections.views import Files
 from datahall.workload.config import read_config
 
 

@@ -9,7 +9,7 @@ from datahall.answer import Answer, Cell, Column, Quantity, Table
 from datahall.answers.follow import follow
 from datahall.answers.reply import Scored
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.views import Files
+from datahall.scenario.sections.views import Files
 from datahall.validation import ledger
 from datahall.validation.scorecard import Score, Scorecard, scorecard_json
 

@@ -29,7 +29,7 @@ from datahall.fabric.topology.rail import rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tree import tree
-from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign
 
 CLOS = ("fat-tree", "clos", "rail-optimised", "rail-only", "hgx", "nvl72")
 # which topologies an input says something of; those of published fabrics are what they are

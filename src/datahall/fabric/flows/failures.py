@@ -12,7 +12,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
-from datahall.scenario.failure import Failure
+from datahall.scenario.sections.failure import Failure
 
 Bools = NDArray[np.bool_]
 PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")

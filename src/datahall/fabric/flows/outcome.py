@@ -16,10 +16,10 @@ from datahall.fabric.flows.sections import Stall, burst_of, changes_of, is_lasti
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.topology.graph import Fabric
-from datahall.scenario.fabric import Background, FabricDesign, FabricJob, Network
-from datahall.scenario.fabric import Stall as StallSection
-from datahall.scenario.failure import Failure
 from datahall.scenario.scenario import Attempts, Scenario
+from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
+from datahall.scenario.sections.fabric import Stall as StallSection
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Policy, TransportKind
 
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together

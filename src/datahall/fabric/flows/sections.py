@@ -15,9 +15,9 @@ from datahall.fabric.flows.jobs import Ask, Burst, Job
 from datahall.fabric.flows.simulate import Changes, merged
 from datahall.fabric.routing.ecmp import permutation
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
-from datahall.scenario.fabric import Background, FabricJob
-from datahall.scenario.fabric import Stall as StallSection
-from datahall.scenario.failure import Failure
+from datahall.scenario.sections.fabric import Background, FabricJob
+from datahall.scenario.sections.fabric import Stall as StallSection
+from datahall.scenario.sections.failure import Failure
 
 MOST_BACKGROUND = 2_000_000
 

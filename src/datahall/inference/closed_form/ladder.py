@@ -27,7 +27,7 @@ from datahall.inference.closed_form.techniques import (
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.memory.fit import check_format
 from datahall.inference.step.kernels import sharding_of
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 
 GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate
 BATCHES = (1, 8, 32, 128)  # sequences at which speculation is shown to fade

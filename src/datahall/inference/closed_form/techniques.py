@@ -22,7 +22,7 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 from datahall.workload.precision import Precision, block_scaled
 
 

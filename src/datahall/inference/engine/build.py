@@ -16,8 +16,8 @@ from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
-from datahall.scenario.deployment import ENGINE_OPTIONS, Deployment
-from datahall.scenario.fabric import FabricDesign
+from datahall.scenario.sections.deployment import ENGINE_OPTIONS, Deployment
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
 SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf

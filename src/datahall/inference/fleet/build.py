@@ -12,11 +12,11 @@ from datahall.inference.deploy import pools_of, region_number
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
-from datahall.scenario.deployment import MOST_REPLICAS, Deployment
-from datahall.scenario.fabric import FabricDesign
-from datahall.scenario.failure import Failure
-from datahall.scenario.fleet import AnswerCache, Region, Router
 from datahall.scenario.scenario import Attempts, Scenario
+from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.fleet import AnswerCache, Region, Router
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.traffic import Traffic
 

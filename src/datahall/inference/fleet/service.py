@@ -24,12 +24,12 @@ from datahall.inference.fleet.response_cache import ResponseCache, answer_times,
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import StepPrice, price_steps
-from datahall.scenario.deployment import Deployment
-from datahall.scenario.fleet import AnswerCache, Measurement, Region
-from datahall.scenario.promise import Promise
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Attempts, Scenario
-from datahall.scenario.traffic import Traffic as Said
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, generate
 

@@ -17,7 +17,7 @@ from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory, runtime_bytes
-from datahall.scenario.deployment import Deployment
+from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 

@@ -6,7 +6,7 @@ from datahall.breakdown import Breakdown, assumed, difference, fact, product
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.engine import engine
 from datahall.inference.memory.kv_pool import DRIVER_BYTES
-from datahall.scenario.deployment import Deployment
+from datahall.scenario.sections.deployment import Deployment
 
 
 def usable_figure(chip: Chip) -> Breakdown:

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.scenario.promise import Promise
+from datahall.scenario.sections.promise import Promise
 from datahall.workload.traffic.requests import Requests
 
 Traffic = Callable[[int], Requests | Iterable[Requests]]  # of a seed

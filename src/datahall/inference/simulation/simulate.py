@@ -39,7 +39,7 @@ from datahall.inference.simulation.state import (
     State,
     Tables,
 )
-from datahall.scenario.promise import NO_LIMITS, Promise
+from datahall.scenario.sections.promise import NO_LIMITS, Promise
 from datahall.workload.traffic.requests import Requests
 
 ALWAYS = 1 << 40  # steps of a leap: no limit

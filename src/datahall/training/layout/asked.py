@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.scenario.training import TrainingLayout
+from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
 from datahall.errors import ScenarioError, option
-from datahall.scenario.training import Stragglers
+from datahall.scenario.sections.training import Stragglers
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule

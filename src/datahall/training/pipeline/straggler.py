@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from datahall.compiled import Kernel
 from datahall.events import stream
 from datahall.events.draws import normal_quantile
-from datahall.scenario.training import Stragglers
+from datahall.scenario.sections.training import Stragglers
 
 Floats = NDArray[np.float64]
 SMALL = 2_000  # draws that the interpreter makes sooner than a compiler is loaded

@@ -6,7 +6,7 @@ import msgspec
 
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
-from datahall.scenario.fabric import CollectiveCall
+from datahall.scenario.sections.fabric import CollectiveCall
 from datahall.scenario.words import Collective
 from datahall.workload.precision import bytes_per_value
 

@@ -44,7 +44,7 @@ class LengthsKind(Kind, frozen=True):
 
     def read(self, raw: Raw, at: Reading) -> Lengths:
         if isinstance(raw, str) and ("=" in raw or raw.strip().startswith("{")):
-            from datahall.scenario.read import inline_table
+            from datahall.scenario.kinds import inline_table
 
             raw = inline_table(raw)
         from datahall.workload.traffic.lengths import check_lengths

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from datahall.scenario.deployment import precision_kind
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
-from datahall.scenario.views import LEVELS
+from datahall.scenario.sections.deployment import precision_kind
+from datahall.scenario.sections.views import LEVELS
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, PATTERNS, POLICIES, TRANSPORTS
 
 MOST_CHIPS = 1_000_000

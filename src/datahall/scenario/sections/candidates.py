@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from datahall.scenario.deployment import precision_kind
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Listed, Name, Share
+from datahall.scenario.sections.deployment import precision_kind
 
 
 class Candidates(Section, frozen=True, kw_only=True):

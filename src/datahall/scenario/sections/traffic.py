@@ -22,7 +22,7 @@ from datahall.scenario.kinds import (
     Share,
     Text,
 )
-from datahall.scenario.lengths import LengthsKind
+from datahall.scenario.sections.lengths import LengthsKind
 from datahall.workload.traffic.shapes import Lengths
 
 DEFAULT_REQUESTS = 10_000

@@ -6,7 +6,6 @@ from math import inf
 from typing import Annotated
 
 from datahall.errors import ScenarioError
-from datahall.scenario.deployment import precision_kind
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
     Choice,
@@ -22,6 +21,7 @@ from datahall.scenario.kinds import (
     Share,
     listed,
 )
+from datahall.scenario.sections.deployment import precision_kind
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,

@@ -1,0 +1,87 @@
+"""What all kinds of input have: how a value is read from what a person wrote, and written back.
+
+A field of a section is annotated with one, e.g. `tp: Annotated[int, Count("Chips that share each layer.")] = 1`.
+`read` takes text, numbers, lists and tables as every border has them; `write` gives back what `read` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
+
+Raw: TypeAlias = "str | int | float | bool | Sequence[Raw] | Mapping[str, Raw] | None"
+Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain]"
+_SUFFIXES = ("_bytes_per_s", "_per_s", "_bytes", "_fraction", "_ratio", "_tokens", "_s")
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading a value may look at: the catalogue, the folder that paths count from, whether numbers are SI."""
+
+    catalog: Catalog
+    folder: Path | None = None  # None: the working folder
+    bare: bool = False  # a number without a unit is in SI, as in Python
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What all kinds have: the words of help, what it is called, and what it goes with."""
+
+    help: str
+    name: str = ""  # where its attribute without the unit would not tell
+    flat: str = ""  # at flags and keywords, where no section stands before it
+    needs: tuple[str, ...] = ()  # says something only beside one of these
+    against: tuple[str, ...] = ()  # cannot stand beside any of these
+    rare: bool = False  # listed last
+    metavar: str = ""
+    example: str = ""
+
+    def read(self, raw: Raw, at: Reading) -> object:
+        raise NotImplementedError
+
+    def write(self, value: object) -> Plain:
+        """The value in plain types, so that `read` gives it back."""
+        assert isinstance(value, str | int | float | bool)
+        return value
+
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of what `read` takes."""
+        return {"type": "string"}
+
+    def placeholder(self, attribute: str) -> str:
+        """What stands for the value in help."""
+        del attribute
+        return self.metavar or "TEXT"
+
+    def wrong(self, raw: Raw, hint: str = "") -> ScenarioError:
+        return ScenarioError(f"{shown(raw)} cannot be read", hint=hint or self.hint())
+
+    def hint(self) -> str:
+        return f"e.g. {self.sample}" if self.sample else ""
+
+    @property
+    def sample(self) -> str:
+        """A value that could be written."""
+        return self.example
+
+
+def shown(raw: Raw) -> str:
+    """What was written, for an error."""
+    text = f'"{raw}"' if isinstance(raw, str) else repr(raw)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def key_of(attribute: str) -> str:
+    """The name of an input: its attribute without the unit.
+
+    >>> key_of("ttft_s"), key_of("nic_bytes_per_s"), key_of("micro_batch")
+    ('ttft', 'nic', 'micro_batch')
+    """
+    for suffix in _SUFFIXES:
+        if attribute.endswith(suffix) and len(attribute) > len(suffix):
+            return attribute.removesuffix(suffix)
+    return attribute

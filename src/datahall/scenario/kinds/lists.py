@@ -1,0 +1,160 @@
+"""Several values: lists, numbers with ranges, values by name, whole tables."""
+
+from __future__ import annotations
+
+import tomllib
+
+from datahall.errors import ScenarioError
+from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
+from datahall.scenario.kinds.texts import Text
+
+LARGEST_NUMBER = 10_000_000
+
+
+class Listed(Kind, frozen=True):
+    """Several values of one kind: "a,b" or a list."""
+
+    of: Kind = Text("")
+    empty: bool = False  # whether none is allowed
+    repeats: bool = False  # whether one that comes again counts again
+
+    def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
+        read = tuple(self.of.read(one, at) for one in listed(raw))
+        found = read if self.repeats else tuple(dict.fromkeys(read))
+        if not found and not self.empty:
+            raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")
+        return found
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, tuple)
+        return [self.of.write(one) for one in value]
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [{"type": "array", "items": self.of.schema()}, {"type": "string"}]}
+
+    def placeholder(self, attribute: str) -> str:
+        return self.metavar or f"{self.of.placeholder(attribute)},…"
+
+
+class Numbers(Kind, frozen=True):
+    """Whole numbers with ranges and strides: "0-3,7", "0-1023:8" (every eighth), or a list of them.
+
+    With `ranks` a single number is a count: 64 are the first 64, from 0.
+    """
+
+    ranks: bool = False
+
+    def read(self, raw: Raw, at: Reading) -> tuple[int, ...]:
+        del at
+        pieces = listed(raw)
+        if (
+            self.ranks
+            and len(pieces) == 1
+            and str(pieces[0]).strip().isdecimal()
+            and not isinstance(raw, list | tuple)
+        ):
+            pieces = [f"0-{int(str(pieces[0])) - 1}"] if int(str(pieces[0])) else [""]
+        found = [one for piece in pieces for one in self._range(piece)]
+        if len(set(found)) < len(found):
+            raise ScenarioError(f"{shown(raw)} names one of them twice", hint="each once")
+        return tuple(found)
+
+    def _range(self, piece: Raw) -> range:
+        span, colon, stride = str(piece).strip().partition(":")
+        first, dash, last = span.partition("-")
+        words = [first, *([last] if dash else []), *([stride] if colon else [])]
+        if isinstance(piece, bool | float) or not all(word.strip().isdecimal() for word in words):
+            raise self.wrong(piece, 'e.g. "0-63", "0-1023:8" (every eighth) or [0, 3, 5]')
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low or high > LARGEST_NUMBER or (colon and int(stride) < 1):
+            raise ScenarioError(
+                f"{shown(piece)} is not a rising range", hint=f"within {LARGEST_NUMBER:,}, e.g. 0-63"
+            )
+        return range(low, high + 1, int(stride) if colon else 1)
+
+    def write(self, value: object) -> Plain:
+        """Ranges where numbers follow each other, so that a thousand of them stay short."""
+        assert isinstance(value, tuple)
+        runs: list[list[int]] = []
+        for one in value:
+            if runs and one == runs[-1][-1] + 1:
+                runs[-1][1:] = [one]
+            else:
+                runs.append([one, one])
+        text = ",".join(f"{low}-{high}" if high > low else str(low) for low, high in runs)
+        return f"{text}-{text}" if self.ranks and text.isdecimal() else text
+
+    def schema(self) -> dict[str, object]:
+        return {
+            "anyOf": [
+                {"type": "array", "items": {"type": "integer"}},
+                {"type": "string"},
+                {"type": "integer"},
+            ]
+        }
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return self.metavar or "NUMBERS"
+
+
+class Mapped(Kind, frozen=True):
+    """Values by name: { us = "40 ms" }, or "us=40ms,asia=90ms"."""
+
+    of: Kind = Text("")
+
+    def read(self, raw: Raw, at: Reading) -> dict[str, object]:
+        from datahall.scenario.kinds import inline_table
+
+        return {name: self.of.read(one, at) for name, one in inline_table(raw).items()}
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, dict)
+        return {name: self.of.write(one) for name, one in value.items()}
+
+    def schema(self) -> dict[str, object]:
+        return {"type": "object", "additionalProperties": self.of.schema()}
+
+
+def listed(raw: Raw) -> list[Raw]:
+    """The items of a list, or of a text with commas."""
+    if isinstance(raw, str):
+        return [word.strip() for word in raw.split(",") if word.strip()]
+    if isinstance(raw, list | tuple):
+        return list(raw)
+    if raw is None or isinstance(raw, dict):
+        raise ScenarioError(f"{shown(raw)} is not a list", hint="a list, or text with commas between")
+    return [raw]
+
+
+def inline_table(raw: Raw) -> dict[str, Raw]:
+    """A table from a dictionary, from TOML's own `{ … }`, or from "key=value,key=value".
+
+    >>> inline_table("switches=0-3,start=2ms")
+    {'switches': '0-3', 'start': '2ms'}
+    >>> inline_table('{name = "eu", to = {us = "40 ms"}}')
+    {'name': 'eu', 'to': {'us': '40 ms'}}
+    """
+    if isinstance(raw, dict):
+        return dict(raw)
+    if not isinstance(raw, str):
+        raise ScenarioError(f"{shown(raw)} is not a table", hint='e.g. "key=value,key=value"')
+    if raw.strip().startswith("{"):
+        try:
+            found = tomllib.loads(f"x = {raw}")["x"]
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(f"{shown(raw)} is not an inline table of TOML: {error}") from error
+        assert isinstance(found, dict)
+        return found
+    table: dict[str, Raw] = {}
+    key = ""
+    for part in listed(raw):
+        name, equals, value = str(part).partition("=")
+        if equals:
+            key = name.strip()
+            table[key] = value.strip()
+        elif key:  # a comma inside a value: 0-3,7
+            table[key] = f"{table[key]},{part}"
+        else:
+            raise ScenarioError(f"{shown(part)} is not key=value", hint='e.g. "switches=0-3,start=2ms"')
+    return table

@@ -1,0 +1,198 @@
+"""Numbers: counts, quantities with a unit, rates, shares, percentiles; and how a number is written back exactly."""
+
+from __future__ import annotations
+
+from math import inf, isinf
+
+from datahall.errors import DatahallError, ScenarioError, UnitError
+from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading
+from datahall.units import SPELLINGS, example, fmt, parse, unit_of
+
+LARGEST = 2**40  # beyond it a count is a slip of the hand
+
+
+class Count(Kind, frozen=True):
+    """A whole number: 32, "8k", "2^20"."""
+
+    least: int = 1
+    most: int = LARGEST
+    unit: str = "count"
+
+    def read(self, raw: Raw, at: Reading) -> int:
+        del at
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise self.wrong(raw, f"a whole number, e.g. {max(self.least, 8)}")
+        number = parsed(raw, self.unit)
+        if number != int(number):
+            raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
+        bounded(number, raw, self.least, self.most)
+        return int(number)
+
+    def schema(self) -> dict[str, object]:
+        bounds = {"minimum": self.least, **({"maximum": self.most} if self.most < LARGEST else {})}
+        return {"anyOf": [{"type": "integer", **bounds}, {"type": "string"}]}
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return self.metavar or ("TOKENS" if self.unit == "tokens" else "N")
+
+
+class Quantity(Kind, frozen=True):
+    """A number with a unit, which the attribute's name ends in: "50 ms", "400 Gb/s", "80 GB"."""
+
+    unit: str = ""
+    least: float = 0.0
+    above: bool = False  # `least` itself is not allowed
+    most: float = inf
+
+    def read(self, raw: Raw, at: Reading) -> float:
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise self.wrong(raw, f"e.g. {example(self.unit)}")
+        if not isinstance(raw, str) and raw and not at.bare and "" not in SPELLINGS[self.unit]:
+            raise ScenarioError(f"{raw} has no unit", hint=f"e.g. {example(self.unit)}")
+        number = parsed(raw, self.unit)
+        bounded(number, raw, self.least, self.most, above=self.above)
+        return number
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, int | float)
+        return exact(float(value), self.unit)
+
+    def schema(self) -> dict[str, object]:
+        text: dict[str, object] = {"type": "string", "examples": [example(self.unit).strip('"')]}
+        return {"anyOf": [{"type": "number"}, text]} if "" in SPELLINGS.get(self.unit, ()) else text
+
+    def placeholder(self, attribute: str) -> str:
+        names = {"s": "TIME", "bytes": "SIZE", "bytes_per_s": "RATE", "ratio": "RATIO", "fraction": "SHARE"}
+        return self.metavar or names.get(self.unit or unit_of(attribute), "N")
+
+
+class Rate(Quantity, frozen=True):
+    """Requests per second: 80, "80/s", or "inf" for all at once."""
+
+    unit: str = "count"
+    above: bool = True
+
+    def read(self, raw: Raw, at: Reading) -> float:
+        if raw == inf or (isinstance(raw, str) and raw.strip().lower() == "inf"):
+            return inf
+        text = raw.replace("requests", "").strip().removesuffix("/s") if isinstance(raw, str) else raw
+        return super().read(text, at)
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, int | float)
+        return "inf" if isinf(value) else whole_or_float(float(value))
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return "N"
+
+
+class Share(Kind, frozen=True):
+    """A part of a whole: "80 %" or 0.8; never above all of it."""
+
+    least: float = 0.0
+    most: float = 1.0
+    above: bool = False  # `least` itself is not allowed
+    below: bool = False  # `most` itself is not allowed
+
+    def read(self, raw: Raw, at: Reading) -> float:
+        del at
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise self.wrong(raw, 'e.g. "80 %" or 0.8')
+        return self.bounded(parsed(raw, "fraction"), raw)
+
+    def bounded(self, number: float, raw: Raw) -> float:
+        """A share within its bounds; a number that would be one as a percentage is asked for as such."""
+        if self._within(number):
+            return number
+        guess = f'; did you mean "{raw} %"?' if "%" not in str(raw) and self._within(number / 100.0) else ""
+        raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{guess}")
+
+    def _within(self, number: float) -> bool:
+        enough = number > self.least if self.above else number >= self.least
+        return enough and (number < self.most if self.below else number <= self.most)
+
+    def _bounds(self) -> str:
+        low = f"{'above' if self.above else 'at least'} {100 * self.least:g} %"
+        return f"{low} and {'below' if self.below else 'at most'} {100 * self.most:g} %"
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, int | float)
+        return exact(float(value), "fraction")
+
+    def schema(self) -> dict[str, object]:
+        return {
+            "anyOf": [{"type": "number", "minimum": self.least, "maximum": self.most}, {"type": "string"}]
+        }
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return self.metavar or "SHARE"
+
+
+class Percentile(Share, frozen=True):
+    """Which of a hundred: 95, "P95", "95 %" or 0.95."""
+
+    above: bool = True
+    below: bool = True
+
+    def read(self, raw: Raw, at: Reading) -> float:
+        text = raw.strip().lstrip("Pp") if isinstance(raw, str) else raw
+        if isinstance(text, bool) or not isinstance(text, str | int | float):
+            raise self.wrong(raw, "e.g. 95")
+        del at
+        number = parsed(text, "fraction")
+        return self.bounded(number / 100.0 if number >= 1 and "%" not in str(text) else number, raw)
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, int | float)
+        written = whole_or_float(round(100.0 * float(value), 9))
+        return written if float(written) >= 1 and float(written) / 100.0 == value else float(value)
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return "%"
+
+
+def parsed(raw: str | float, unit: str) -> float:
+    """A number, with what is wrong in the words of a scenario."""
+    try:
+        number = parse(raw, unit)
+    except UnitError as error:
+        raise ScenarioError(error.message, hint=error.hint) from error
+    except OverflowError:
+        raise ScenarioError(f"{raw} is too large", hint="a smaller number") from None
+    return number
+
+
+def bounded(number: float, raw: Raw, least: float, most: float, *, above: bool = False) -> None:
+    """Refuse what is out of bounds."""
+    if number < least or (above and number == least):
+        raise ScenarioError(f"{raw} is too small; it must be {'above' if above else 'at least'} {least:g}")
+    if number > most:
+        raise ScenarioError(f"{raw} is too large; it must be at most {most:,g}")
+
+
+def exact(value: float, unit: str) -> Plain:
+    """A quantity as short as it can be and still read back as the same number.
+
+    >>> exact(0.05, "s"), exact(5e10, "bytes_per_s"), exact(1 / 3, "s"), exact(0.95, "fraction")
+    ('50ms', '50GB/s', '0.3333333333333333s', '95%')
+    """
+    for digits in (4, 8, 12):
+        text = (
+            fmt(value, unit, digits).replace(",", "").replace(" ", "").replace("×", "").removesuffix("tokens")
+        )
+        try:
+            if parse(text, unit) == value:
+                return text
+        except DatahallError:
+            break
+    base = {"bytes": "B", "bytes_per_s": "B/s", "s": "s", "fraction": "", "tokens": "", "ratio": ""}
+    return f"{value!r}{base[unit]}" if base.get(unit) else whole_or_float(value)
+
+
+def whole_or_float(value: float) -> int | float:
+    """A number without a useless ".0"."""
+    return int(value) if value == int(value) and abs(value) < LARGEST else value

@@ -1,0 +1,135 @@
+"""Words: choices, names of the catalogue, text that another room reads, files, and yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from datahall.errors import ScenarioError, UnknownNameError, nearest
+from datahall.scenario.kinds.kind import Kind, Raw, Reading, shown
+
+SAMPLES = {
+    "chip": "h100-sxm",
+    "entry": "h100-sxm",
+    "model": "llama-3.1-8b",
+    "fabric": "fat-tree",
+    "engine": "vllm",
+    "framework": "nemo",
+    "recipe": "megatron",
+    "traffic": "sharegpt",
+}
+
+
+class Choice(Kind, frozen=True):
+    """One of a few words, in any case and with either dash."""
+
+    options: tuple[str, ...] = ()
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        del at
+        folded = _folded(raw) if isinstance(raw, str) else ""
+        for known in self.options:
+            if _folded(known) == folded and folded:
+                return known
+        close = nearest(str(raw), self.options, 1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        raise ScenarioError(
+            f"{shown(raw)} is not one of them", hint=f"one of {', '.join(self.options)}{guess}"
+        )
+
+    def schema(self) -> dict[str, object]:
+        return {"enum": list(self.options)}
+
+    def placeholder(self, attribute: str) -> str:
+        return self.metavar or attribute.upper()
+
+
+def _folded(text: str) -> str:
+    return text.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+class Text(Kind, frozen=True):
+    """Words that another room reads."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        del at
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise self.wrong(raw, self.hint() or "write text")
+        return str(raw).strip()
+
+
+class Name(Kind, frozen=True):
+    """A name of the catalogue, or of what a room ships: a chip, a model, a fabric, an engine, a framework."""
+
+    of: str = "chip"
+
+    @property
+    def sample(self) -> str:
+        return self.example or SAMPLES.get(self.of, "")
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        if not isinstance(raw, str):
+            raise self.wrong(raw, f"the name of {'an' if self.of[0] in 'aeiou' else 'a'} {self.of}")
+        name = raw.strip()
+        if self.of == "chip":
+            return at.catalog.chip(name).name
+        if self.of == "model":
+            return model_name(name, at)
+        if not name:
+            raise self.wrong(raw)
+        return name
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return self.metavar or self.of.upper()
+
+
+def model_name(name: str, at: Reading) -> str:
+    """A model of the catalogue, or the path of a `config.json`, counted from the folder of the scenario."""
+    path = Path(name).expanduser() if at.folder is None else at.folder / Path(name).expanduser()
+    if path.suffix == ".json":
+        return str(path)
+    if (path / "config.json").is_file():
+        return str(path / "config.json")
+    return at.catalog.model(name).name
+
+
+class File(Kind, frozen=True):
+    """A file, counted from the folder of the scenario."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        if not isinstance(raw, str | Path) or not str(raw).strip():
+            raise self.wrong(raw, "the path of a file")
+        path = Path(str(raw)).expanduser()
+        found = path if at.folder is None else at.folder / path
+        if not found.is_file():
+            reason = "is a folder" if found.is_dir() else "is not a file"
+            raise ScenarioError(
+                f"{found} {reason}", hint="a path, counted from the working folder or the scenario's"
+            )
+        return str(found)
+
+    def placeholder(self, attribute: str) -> str:
+        del attribute
+        return "FILE"
+
+
+class Flag(Kind, frozen=True):
+    """Yes or no."""
+
+    def read(self, raw: Raw, at: Reading) -> bool:
+        del at
+        if isinstance(raw, str) and raw.strip().lower() in ("true", "false"):
+            return raw.strip().lower() == "true"
+        if not isinstance(raw, bool):
+            raise self.wrong(raw, "true or false")
+        return raw
+
+    def schema(self) -> dict[str, object]:
+        return {"type": "boolean"}
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """A name that nothing has; all that there are stand in the hint."""
+    names = list(known)
+    return UnknownNameError(kind, name, names, hint=f"one of {', '.join(names)}")
