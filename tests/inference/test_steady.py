@@ -92,7 +92,9 @@ def test_the_closed_form_is_near_what_is_simulated(use: float, tpot: float, ttft
     found = curve_of(one, CHAT)
     rate = use * found.most_per_s
     said = Traffic(rate_per_s=rate, isl=Fixed(512), osl=Fixed(128), requests=6000)
-    run = simulate_serving(Fleet.of(one), generate(requests_of(said, one.model.max_context), 7), warmup_s=10.0)
+    run = simulate_serving(
+        Fleet.of(one), generate(requests_of(said, one.model.max_context), 7), warmup_s=10.0
+    )
     state = at_rate(found, rate)
     assert state.tpot_s == pytest.approx(run.mean_s(TPOT), rel=tpot)
     assert state.ttft_s == pytest.approx(run.mean_s(TTFT), rel=ttft)

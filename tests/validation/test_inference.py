@@ -12,8 +12,8 @@ import pytest
 
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
-from datahall.scenario.promise import Promise
 from datahall.inference.simulation.run import Records
+from datahall.scenario.promise import Promise
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.figures import figures_of
