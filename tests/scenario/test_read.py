@@ -11,7 +11,8 @@ from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, parse
 from datahall.errors import DatahallError, DocumentError, ScenarioError
-from datahall.scenario.kinds import Raw, inline_table, read_document, read_names
+from datahall.scenario.kinds import Raw, inline_table
+from datahall.scenario.read import read_document, read_names
 from datahall.scenario.scenario import Scenario, said_by_name
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.failure import Failure
