@@ -8,7 +8,6 @@ from math import exp, factorial
 import networkx as nx
 import numpy as np
 import pytest
-from datahall.fabric.scenario_traffic import Ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, SMALL, WIRE, fabrics
@@ -30,7 +29,7 @@ from datahall.fabric.flows.congestion import (
 )  # fmt: skip
 from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes, closed_form_s
 from datahall.fabric.flows.failures import Outage, blast_radius, failed, links_of, shares
-from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, latency_s, traffic
+from datahall.fabric.flows.jobs import Ask, Burst, Job, Net, Routing, latency_s, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.routing.collisions import (
@@ -309,14 +308,14 @@ def test_an_endpoint_gets_the_narrowest_of_the_levels_above_it() -> None:
     fabric = clos(36, Wire(12.0), radix=8, tiers=2, oversubscription=(3,))
     assert (shares(fabric) == 4.0).all()
     trunk = int(np.flatnonzero(fabric.node_tier[fabric.link_target] == 2)[0])
-    broken = failed(fabric, Outage(cables=(trunk,)))
+    broken = failed(fabric, Outage(links=(trunk,)))
     leaf = fabric.link_source[trunk]
     below = fabric.link_source[: fabric.num_hosts][fabric.link_target[: fabric.num_hosts] == leaf]
     assert shares(broken)[below].tolist() == [2.0] * 6
     assert np.delete(shares(broken), below).tolist() == [4.0] * 30
     slow = failed(fabric, Outage(nics=(0,), left_fraction=0.25))
     assert shares(slow)[0] == 3.0
-    found = blast_radius(fabric, Outage(cables=(trunk,)), np.arange(36) // 4)
+    found = blast_radius(fabric, Outage(links=(trunk,)), np.arange(36) // 4)
     assert (found.cut_off.size, sorted(found.slowed.tolist())) == (0, sorted(below.tolist()))
     assert found.worst_left_fraction == pytest.approx(0.5)
     assert found.bisection_left_fraction == pytest.approx(11 / 12)
@@ -342,14 +341,14 @@ def test_what_is_out_takes_its_links_both_ways_and_no_others() -> None:
     assert hit(chips=(5,)) == touching(5)
     assert hit(nics=(5,)) == touching(5, most=fabric.scale_up_start)
     assert hit(domains=(1,)) == touching(4, 5, 6, 7)
-    assert hit(cables=(0,)) == {(0, 16), (16, 0)}
+    assert hit(links=(0,)) == {(0, 16), (16, 0)}
     assert hit() == set()
     bundled = fat_tree(32, WIRE, radix=8)
     for cable in range(bundled.num_links):
-        pair = np.flatnonzero(links_of(bundled, Outage(cables=(cable,))))
+        pair = np.flatnonzero(links_of(bundled, Outage(links=(cable,))))
         assert pair.size == 2
         back = int(pair[pair != cable][0])
-        assert links_of(bundled, Outage(cables=(back,))).nonzero()[0].tolist() == pair.tolist()
+        assert links_of(bundled, Outage(links=(back,))).nonzero()[0].tolist() == pair.tolist()
     cubes = torus((8, 4, 4), WIRE)
     gone = np.flatnonzero(
         np.bincount(cubes.link_source[links_of(cubes, Outage(cubes=(1,)))], minlength=128) == 6
@@ -374,7 +373,7 @@ def test_idle_endpoints_are_no_job_and_the_dead_are_cut_off() -> None:
     assert found.share_left[:5] == pytest.approx([0.0, 0.75, 0.75, 0.75, 1.0])
     assert blast_radius(fabric, Outage(chips=tuple(range(16)))).worst_left_fraction == 0.0
     ring = torus((4, 4), WIRE)
-    axis = blast_radius(ring, Outage(cables=(0,)))
+    axis = blast_radius(ring, Outage(links=(0,)))
     assert 0.5 < axis.bisection_left_fraction <= 15 / 16
     assert sorted(axis.slowed.tolist()) == sorted([int(ring.link_source[0]), int(ring.link_target[0])])
     rails = rail_only(32, WIRE, FAST, radix=8, rails=4)

@@ -13,9 +13,8 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.scenario.words import COMPRESSIONS, MODULES
 from datahall.training.layout.codes import (
-    COMPRESSIONS,
-    MODULES,
     module_bits,
     module_names,
     offload_code,

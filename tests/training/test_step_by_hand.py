@@ -10,10 +10,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from datahall.training.step.communication import group_times
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_of
+from datahall.cluster.groups import group_times
 from datahall.cluster.host import Host
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import torus_times

@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from datahall.workload.traffic.options import traffic_from
 
 from datahall.errors import DocumentError, ScenarioError
 from datahall.events import stream
+from datahall.scenario.requests import requests_of
+from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.units import DAY_S
 from datahall.workload.traffic.arrivals import Arrivals, arrival_times, read_clock
 from datahall.workload.traffic.conversation import Conversation, Sessions, Think, check_conversation
@@ -397,43 +398,25 @@ def test_users_of_a_duration_ask_a_tenth_more_than_they_could() -> None:
     assert [part.size for part in pauses] == [CHUNK_ROWS, 3]
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        ({"rate": 1, "groups": 0}, "--groups is 0"),
-        ({"rate": 1, "sort": True}, "--sort without a trace"),
-        ({"rate": 1, "system": -1}, "--system is -1"),
-        ({"rate": 1, "documents": 2.5}, "--documents is 2.5"),
-        ({"rate": 1, "think": "-1s"}, "--think is -1s"),
-        ({"rate": 1, "burstiness": -1}, "--burstiness is -1"),
-        ({"trace": "t.csv", "speed": 0}, "--speed is 0"),
-        ({"trace": "t.csv", "users": 4}, "--users together with a trace"),
-        ({"trace": "t.csv", "osl": 4}, "--osl together with a trace"),
-        ({"trace": "t.csv", "turns": 4}, "--turns together with a trace"),
-        ({"trace": "t.csv", "preset_name": "chat"}, "--traffic together with a trace"),
-    ],
-)
-def test_flags_that_contradict_are_refused(flags: dict[str, object], said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
-        traffic_from(**flags)  # type: ignore[arg-type]
+def test_what_is_not_said_of_traffic_is_usual() -> None:
+    def said(**given: object) -> Traffic:
+        return requests_of(Said(**given), 0)  # type: ignore[arg-type]
 
-
-def test_what_flags_leave_out() -> None:
-    assert traffic_from(rate=1).num_requests == 10_000
-    assert traffic_from(users=10, think="1s").num_requests == 10_000
-    assert traffic_from(users=3000, think="1s").num_requests == 15_000
-    assert traffic_from(rate=1, duration="5s").num_requests == 0
-    assert (traffic_from(rate=1).prompt, traffic_from(rate=1).output) == (Fixed(1000), Fixed(250))
-    library = traffic_from(rate=1, documents=5).conversation
+    assert said(rate_per_s=1.0).num_requests == 10_000
+    assert said(users=10, think_s=1.0).num_requests == 10_000
+    assert said(users=3000, think_s=1.0).num_requests == 15_000
+    assert said(rate_per_s=1.0, duration_s=5.0).num_requests == 0
+    assert (said(rate_per_s=1.0).prompt, said(rate_per_s=1.0).output) == (Fixed(1000), Fixed(250))
+    library = said(rate_per_s=1.0, documents=5).conversation
     assert (library.num_documents, library.document_tokens) == (5, 1000)
-    assert traffic_from(rate=1, documents=5, document=70).conversation.document_tokens == 70
-    assert traffic_from(rate=1).conversation == Conversation()
-    assert traffic_from(rate=1, spread=0).prompt == Fixed(1000)
-    assert traffic_from(rate=1, spread=0.5).output == Lognormal(250.0, 0.5)
-    assert traffic_from(rate=1, isl=10).output == Fixed(250)
-    bursty = traffic_from(rate=6, burstiness=3, turns=2).arrivals
+    assert said(rate_per_s=1.0, documents=5, document=70).conversation.document_tokens == 70
+    assert said(rate_per_s=1.0).conversation == Conversation()
+    assert said(rate_per_s=1.0, spread_ratio=0.0).prompt == Fixed(1000)
+    assert said(rate_per_s=1.0, spread_ratio=0.5).output == Lognormal(250.0, 0.5)
+    assert said(rate_per_s=1.0, isl=Fixed(10)).output == Fixed(250)
+    bursty = said(rate_per_s=6.0, burstiness_ratio=3.0, turns=2.0).arrivals
     assert bursty == Arrivals(rate_per_s=3.0, gaps="gamma", variation_ratio=3.0)
-    assert traffic_from(rate=math.inf).arrivals == Arrivals(rate_per_s=math.inf, gaps="at-once")
+    assert said(rate_per_s=math.inf).arrivals == Arrivals(rate_per_s=math.inf, gaps="at-once")
 
 
 def test_a_few_requests_share_what_they_have_in_common() -> None:
