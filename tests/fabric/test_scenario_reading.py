@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from datahall.fabric.scenario import Scenario, play
-from datahall.fabric.scenario_file import endpoints, numbers
-from tests.fabric.test_scenario import FABRIC, JOB, problems, read
+from tests.fabric.test_scenario import CATALOG, FABRIC, JOB, problems, read
 
 from datahall.errors import ScenarioError
-from datahall.fabric import scenario as scenario_module
+from datahall.fabric.flows import outcome
+from datahall.fabric.flows.outcome import FlowScenario, simulate_flows
+from datahall.fabric.flows.sections import endpoints
 from datahall.fabric.flows.simulate import Changes, Flows, followers, merged, simulate
-from datahall.fabric.topology.graph import LINK_KINDS, Paths
+from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.graph import LINK_KINDS, Paths, Wire
+from datahall.scenario.kinds import Numbers, Raw, Reading
 
 BARE = "version = 1\n[fabric]\n"
 
 
-def built(words: str) -> Scenario:
+def built(words: str) -> FlowScenario:
     return read(BARE + words + '\n[[job]]\ncollective = "send-recv"\nranks = 2\nsize = "1 MB"\n')
 
 
@@ -79,19 +81,17 @@ def test_parts_of_the_catalogue_are_used_where_no_bandwidth_is_given() -> None:
     found = built('topology = "fat-tree"\nchips = 1024\nchip = "h100-sxm"\ntiers = 3\nradix = 32').net.fabric
     assert found.shape.num_levels == 3
     assert found.num_domains == 128
-    text = "\n".join(problems(BARE + 'topology = "tpu-pod"\nchips = 64\nbandwidth = "8 Gb/s"\n' + JOB))
-    assert "tpu-pod is made of parts of the catalogue" in text
-    text = "\n".join(
-        problems(BARE + 'topology = "torus"\nchips = 9\nsides = "2x4"\nbandwidth = "1 Gb/s"\n' + JOB)
-    )
-    assert "2x4 has 8 chips, not 9" in text
+    said = problems(BARE + 'topology = "tpu-pod"\nchips = 64\nbandwidth = "8 Gb/s"\n' + JOB)
+    assert "tpu-pod is made of parts of the catalogue" in said
+    said = problems(BARE + 'topology = "torus"\nchips = 9\nsides = "2x4"\nbandwidth = "1 Gb/s"\n' + JOB)
+    assert "2x4 has 8 chips, not 9" in said
 
 
 def test_what_is_left_out_has_its_usual_value() -> None:
     found = read(
         FABRIC.replace("seed = 3\n", "").replace('name = "test"\n', "") + JOB.replace('name = "train"', "")
     )
-    assert (found.name, found.net.seed) == ("test", 0)
+    assert found.net.seed == 0
     assert (found.net.routing.policy, found.net.routing.num_parts) == ("ecmp", 1)
     transport = found.net.transport
     assert (transport.kind, transport.virtual_lanes, transport.loss_fraction) == ("infiniband", 2, 0.0)
@@ -109,7 +109,7 @@ def test_what_is_left_out_has_its_usual_value() -> None:
 
 
 def test_what_is_given_is_taken() -> None:
-    words = 'routing = "spray"\npaths = 3\ntransport = "lossy"\nlanes = 4\nloss = "1 %"\nselective_repeat = true\n'
+    words = '[network]\nrouting = "spray"\npaths = 3\ntransport = "lossy"\nlanes = 4\nloss = "1 %"\nselective_repeat = true\n'
     more = 'start = "1 ms"\nrepeat = 2\npause = "2 ms"\noverhead = "3 us"\nalgorithm = "tree"\n'
     found = read(FABRIC + words + 'watchdog = "1 s"\n' + JOB + more)
     assert (found.net.routing.policy, found.net.routing.num_parts, found.net.seed) == ("spray", 3, 3)
@@ -126,61 +126,63 @@ def test_what_is_given_is_taken() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("paths = 0", "paths is 0; it must be 1 or more"),
-        ("paths = 1.5", "paths is 1.5; a whole number up to 10,000,000"),
-        ("lanes = 0", "lanes is 0; it must be 1 or more"),
-        ("loss = 1.5", 'loss is 1.5; at most 1, or "100 %"'),
-        ("loss = -0.1", "loss is -0.1; it must be 0 or more"),
-        ('transport = "lossy"\nloss = 1', "a loss of 1"),
-        ("loss = 0.1", "does not drop packets"),
-        ("selective_repeat = 1", "selective_repeat is 1; true or false"),
-        ("routing = 1", "routing is 1; one of deterministic, ecmp, spray"),
-        ("watchdog = true", "watchdog is True"),
-        ('watchdog = "1 GB"', "watchdog"),
-        ("radix = 1", "radix is 1; it must be 2 or more"),
-        ("domain = 0", "domain is 0; it must be 1 or more"),
+        ("radix = 1", "radix: 1 is too small; it must be at least 2"),
+        ("domain = 0", "domain: 0 is too small; it must be at least 1"),
         ("domain = 5", "no whole number of scale-up domains of 5"),
-        ('scale_up = "0 Gb/s"', "scale_up is 0 Gb/s; it must be above 0"),
+        ('scale_up = "0 Gb/s"', "scale_up: 0 Gb/s is too small; it must be above 0"),
         ('flavour = "x"', 'unknown key "flavour"'),
+        ("[network]\npaths = 0", "paths: 0 is too small; it must be at least 1"),
+        ("[network]\npaths = 1.5", "paths: 1.5 is not a whole number"),
+        ("[network]\nlanes = 0", "lanes: 0 is too small; it must be at least 1"),
+        ("[network]\nloss = 1.5", "loss: 1.5 is out of bounds; at least 0 % and below 100 %"),
+        ("[network]\nloss = -0.1", "loss: -0.1 is out of bounds; at least 0 % and below 100 %"),
+        ('[network]\ntransport = "lossy"\nloss = 1', "loss: 1 is out of bounds"),
+        ("[network]\nloss = 0.1", "does not drop packets"),
+        ("[network]\nloss = 0\nselective_repeat = 1", "selective_repeat: 1 cannot be read; true or false"),
+        ("[network]\nrouting = 1", "routing: 1 is not one of them; one of deterministic, ecmp, spray"),
+        ("[network]\nwatchdog = true", "watchdog: True cannot be read"),
+        ('[network]\nwatchdog = "1 GB"', "watchdog: "),
+        ('[network]\nflavour = "x"', 'unknown key "flavour"'),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_range(line: str, said: str) -> None:
-    assert said in "\n".join(problems(FABRIC + line + "\n" + JOB))
+    assert said in problems(FABRIC + line + "\n" + JOB)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "nothing is sent"),
-        (JOB.replace("ranks", "#"), '"ranks" is missing'),
-        (JOB.replace('size = "64 MB"', 'size = "0 B"'), "size is 0 B; it must be above 0"),
-        (JOB + "repeat = 0", "repeat is 0; it must be 1 or more"),
-        (JOB.replace('"0-31"', "1.5"), "ranks"),
-        ("job = 1" + FABRIC, "job must be an array of tables"),
+        (JOB.replace('size = "64 MB"', 'size = "0 B"'), "size: 0 B is too small; it must be above 0"),
+        (JOB + "repeat = 0", "repeat: 0 is too small; it must be at least 1"),
+        (JOB.replace('"0-31"', "1.5"), "ranks: 1.5 cannot be read"),
+        ("job = 1" + FABRIC, "job must be a table; write [[job]]"),
         (JOB + '[[background]]\npattern = "incast"\nhosts = 1\nsize = "1 MB"\n', "two endpoints or more"),
         (JOB + '[[background]]\npattern = "random"\nsize = "1 B"\n', "about 960,000,000 background flows"),
-        (JOB + '[[background]]\npattern = "random"\nsize = "1 MB"\nload = 0\n', "load is 0; it must be above 0"),
-        (JOB + '[[failure]]\nat = "1 s"\nchip = 1\nnic = 1\n', "a failure names one part"),
-        (JOB + '[[failure]]\nat = "1 s"\nuntil = "1 s"\nchip = 1\n', "the repair is not after the failure"),
-        (JOB + '[[failure]]\nat = "1 s"\nlink = 999999\n', "no link 999999"),
-        (JOB + '[[failure]]\nat = "1 s"\nleft = 1.1\nchip = 1\n', "left is 1.1"),
-        (JOB + '[[stall]]\nchip = 64\nat = "1 s"\n', "chip 64 is not there; 0 to 63"),
-        (JOB + '[[background]]\npattern = "incast"\ntarget = 64\nsize = "1 MB"\n', "endpoint 64 is not there; 0 to 63"),
+        (JOB + '[[background]]\npattern = "random"\nsize = "1 MB"\nload = 0\n',
+         "load: 0 is out of bounds; above 0 % and at most 100 %"),
+        (JOB + '[[failure]]\nstart = "1 s"\nduration = "0 s"\nchips = 1\n',
+         "duration: 0 s is too small; it must be above 0"),
+        (JOB + '[[failure]]\nstart = "1 s"\nlinks = 999999\n', "no link 999999"),
+        (JOB + '[[failure]]\nstart = "1 s"\nleft = 1.1\nchips = 1\n', "left: 1.1 is out of bounds"),
+        (JOB + '[[stall]]\nchip = 64\nstart = "1 s"\n', "chip 64 is not there; 0 to 63"),
+        (JOB + '[[background]]\npattern = "incast"\ntarget = 64\nsize = "1 MB"\n',
+         "target: endpoint 64 is not there; the fabric has 0 to 63"),
     ],
 )  # fmt: skip
 def test_traffic_that_makes_no_sense_is_refused(text: str, said: str) -> None:
     whole = text if text.startswith("job = 1") else FABRIC + text
-    assert said in "\n".join(problems(whole))
+    assert said in problems(whole)
 
 
 def test_the_last_of_everything_is_still_there() -> None:
     found = read(
-        FABRIC + JOB + '[[stall]]\nchip = 63\nat = "1 s"\n'
-        '[[background]]\npattern = "incast"\ntarget = 63\nsize = "1 MB"\n[[failure]]\nat = "1 s"\nnic = 63\n'
+        FABRIC + JOB + '[[stall]]\nchip = 63\nstart = "1 s"\n'
+        '[[background]]\npattern = "incast"\ntarget = 63\nsize = "1 MB"\n[[failure]]\nstart = "1 s"\nnics = 63\n'
     )
     (stall,) = found.stalls
     assert found.net.fabric.link_target[stall.link] == 63
-    assert (stall.at_s, stall.until_s) == (1.0, np.inf)
+    assert (stall.start_s, stall.end_s) == (1.0, np.inf)
     assert (found.bursts[0].target == 63).all()
     assert found.bursts[0].source.tolist() == list(range(63))
 
@@ -212,23 +214,32 @@ def test_background_is_a_permutation_an_incast_or_random() -> None:
 
 
 def test_a_failure_takes_its_links_down_and_the_repair_brings_them_back() -> None:
-    found = read(FABRIC + JOB + '[[failure]]\nat = "1 ms"\nuntil = "3 ms"\nleft = "25 %"\nchip = 5\n')
+    found = read(FABRIC + JOB + '[[failure]]\nstart = "1 ms"\nduration = "2 ms"\nleft = "25 %"\nchips = 5\n')
     fabric, changes = found.net.fabric, found.changes
     own = np.flatnonzero((fabric.link_source == 5) | (fabric.link_target == 5))
     assert changes.at_s.tolist() == [1e-3] * 2 + [3e-3] * 2
     assert changes.link.tolist() == own.tolist() * 2
     assert changes.bytes_per_s.tolist() == [12.5e9] * 2 + [50e9] * 2
-    gone = read(FABRIC + JOB + '[[failure]]\nat = "1 ms"\nchip = 5\n').changes
+    gone = read(FABRIC + JOB + '[[failure]]\nstart = "1 ms"\nchips = 5\n').changes
     assert gone.bytes_per_s.tolist() == [0.0, 0.0]
+
+
+def test_a_failure_that_names_several_parts_takes_them_all() -> None:
+    one, other, both = (
+        set(read(FABRIC + JOB + '[[failure]]\nstart = "1 s"\n' + parts).changes.link.tolist())
+        for parts in ("chips = 1\n", "nics = 7\n", "chips = 1\nnics = 7\n")
+    )
+    assert both == one | other
+    assert not one & other
 
 
 def test_many_flows_are_played_in_coarse_grains_and_few_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = read(FABRIC + JOB)
-    assert play(scenario).grain_fraction == 0.0
-    monkeypatch.setattr(scenario_module, "MANY_FLOWS", 10)
-    coarse = play(scenario)
+    assert simulate_flows(scenario).grain_fraction == 0.0
+    monkeypatch.setattr(outcome, "MANY_FLOWS", 10)
+    coarse = simulate_flows(scenario)
     assert coarse.grain_fraction == 0.01
-    assert coarse.run.makespan_s == pytest.approx(play(scenario, "full").run.makespan_s, rel=0.05)
+    assert coarse.run.makespan_s == pytest.approx(simulate_flows(scenario, "full").run.makespan_s, rel=0.05)
 
 
 def test_one_lane_blocks_and_two_do_not() -> None:
@@ -237,31 +248,40 @@ def test_one_lane_blocks_and_two_do_not() -> None:
         f'[[job]]\nname = "{a}{b}"\ncollective = "send-recv"\nranks = [{a}, {b}]\nsize = "10 MB"\n'
         for a, b in ((0, 2), (1, 2), (0, 3))
     )
-    words = 'routing = "deterministic"\n'
-    two, one = (play(read(FABRIC + words + f"lanes = {lanes}\n" + sends)) for lanes in (2, 1))
+    words = '[network]\nrouting = "deterministic"\n'
+    two, one = (simulate_flows(read(FABRIC + words + f"lanes = {lanes}\n" + sends)) for lanes in (2, 1))
     assert one.traffic.head_of_line
     assert not two.traffic.head_of_line
     assert one.run.makespan_s >= two.run.makespan_s
 
 
+RANKS = Numbers("", ranks=True)
+FILE = Reading(catalog=CATALOG)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (0, []), (2, [0, 1]), ("5", [5]), ("5-5", [5]), ("0-7:3", [0, 3, 6]), ("1,3-4", [1, 3, 4]),
-        (["0-1", 5], [0, 1, 5]), ("2:4", [2]),
+        (2, [0, 1]), ("5-5", [5]), ([5], [5]), ("0-7:3", [0, 3, 6]), ("1,3-4", [1, 3, 4]), (["0-1", 5], [0, 1, 5]),
+        ("2:4", [2]),
     ],
 )  # fmt: skip
-def test_endpoints_are_counts_ranges_and_lists(text: object, expected: list[int]) -> None:
-    assert numbers(text) == expected
+def test_endpoints_are_counts_ranges_and_lists(text: Raw, expected: list[int]) -> None:
+    assert list(RANKS.read(text, FILE)) == expected
 
 
-@pytest.mark.parametrize("bad", [10_000_001, "0-10000001", "1-2:0", "1--2", None, ["x"]])
-def test_endpoints_that_cannot_be(bad: object) -> None:
-    with pytest.raises(ValueError):
-        numbers(bad)
-    assert endpoints([0, 3], 4)[0].tolist() == [0, 3]
-    assert "endpoint 4" in endpoints([0, 4], 4)[1]
-    assert "endpoint -1" in endpoints([-1], 4)[1]
+@pytest.mark.parametrize("bad", [0, 10_000_002, "0-10000001", "1-2:0", "1--2", None, ["x"], [-1]])
+def test_endpoints_that_cannot_be(bad: Raw) -> None:
+    with pytest.raises(ScenarioError):
+        RANKS.read(bad, FILE)
+
+
+def test_endpoints_are_those_of_the_fabric() -> None:
+    four = clos(4, Wire(1e9, 0.0), radix=4)
+    assert endpoints((0, 3), four, "ranks").tolist() == [0, 3]
+    assert endpoints((), four, "ranks").tolist() == [0, 1, 2, 3]
+    with pytest.raises(ScenarioError, match="ranks: endpoint 4 is not there"):
+        endpoints((0, 4), four, "ranks")
 
 
 def line(count: int = 2, **more: object) -> Flows:
