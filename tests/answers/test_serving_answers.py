@@ -35,7 +35,7 @@ SIMULATE = [
     {"model": "deepseek-v3", "chip": "h200", "precision": "fp8", "tp": 8, "ep": 8, "rate": 2, "requests": 300},
     {"model": "deepseek-v3", "chip": "h200", "precision": "fp8", "tp": 1, "dp": 16, "ep": 16, "rate": 5,
      "requests": 300},
-    {"model": "llama-3.1-8b", "users": 16, "requests": 300, "draft": "mtp", "num_draft": 1, "acceptance": 0.8,
+    {"model": "llama-3.1-8b", "users": 16, "requests": 300, "draft": "ngram", "num_draft": 1, "acceptance": 0.8,
      "adapters": 10, "tpot": 0.03, "engine": "sglang"},
     {"model": "llama-3.1-8b", "disaggregated": "prefill=1xh200,decode=2xh200", "rate": 5, "requests": 300},
     {"model": "llama-3.1-70b", "rate": 1, "requests": 200, "tp": 2, "pp": 2},

@@ -109,9 +109,9 @@ def test_what_is_left_out_has_its_usual_value() -> None:
 
 
 def test_what_is_given_is_taken() -> None:
-    words = '[network]\nrouting = "spray"\npaths = 3\ntransport = "lossy"\nlanes = 4\nloss = "1 %"\nselective_repeat = true\n'
+    words = '[network]\nrouting = "spray"\npaths = 3\ntransport = "lossy"\nlanes = 4\nloss = "1 %"\n'
     more = 'start = "1 ms"\nrepeat = 2\npause = "2 ms"\noverhead = "3 us"\nalgorithm = "tree"\n'
-    found = read(FABRIC + words + 'watchdog = "1 s"\n' + JOB + more)
+    found = read(FABRIC + words + 'selective_repeat = true\nwatchdog = "1 s"\n' + JOB + more)
     assert (found.net.routing.policy, found.net.routing.num_parts, found.net.seed) == ("spray", 3, 3)
     transport = found.net.transport
     assert (transport.kind, transport.virtual_lanes, transport.loss_fraction) == ("lossy", 4, 0.01)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.inference.serving_case import replica as case
 
-from datahall.breakdown import Breakdown
+from datahall.breakdown import Breakdown, fitted, total
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form import capacity, techniques
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
@@ -49,10 +49,15 @@ from datahall.inference.step.table import (
     ranks_time,
     tokens_time,
 )
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.promise import NO_LIMITS, Promise
 
 replace = msgspec.structs.replace
 AXIS = 2.0 ** (np.arange(60) / GRID_PER_OCTAVE) - 1.0
+
+
+def limits(**said: float) -> Promise:
+    """Latency limits of which only some are set."""
+    return replace(NO_LIMITS, **said)
 
 
 def linear(
@@ -570,11 +575,11 @@ def rising(**columns: float) -> Curve:
 @pytest.mark.parametrize(
     ("found", "slo", "rate", "ends"),
     [
-        (rising(tpot_high_s=1.0), Promise(tpot_s=2.0), 1.0, "TPOT"),  # 2 of 4 sequences
-        (rising(ttft_high_s=0.5, ttft_s=0.0), Promise(ttft_s=0.6), 0.6, "TTFT"),
-        (rising(tpot_high_s=1.0, ttft_high_s=0.1, ttft_s=0.0), Promise(tpot_s=2.0, ttft_s=0.1), 0.5, "TTFT"),
-        (flat(), Promise(), 1.5, "sequences"),  # three of four places are within the limit
-        (replace(flat(), within=np.ones(40, bool)), Promise(), 2.0, "TTFT"),
+        (rising(tpot_high_s=1.0), limits(tpot_s=2.0), 1.0, "TPOT"),  # 2 of 4 sequences
+        (rising(ttft_high_s=0.5, ttft_s=0.0), limits(ttft_s=0.6), 0.6, "TTFT"),
+        (rising(tpot_high_s=1.0, ttft_high_s=0.1, ttft_s=0.0), limits(tpot_s=2.0, ttft_s=0.1), 0.5, "TTFT"),
+        (flat(), limits(), 1.5, "sequences"),  # three of four places are within the limit
+        (replace(flat(), within=np.ones(40, bool)), limits(), 2.0, "TTFT"),
     ],
 )
 def test_the_most_that_keeps_the_promise_by_hand(
@@ -592,9 +597,9 @@ def test_the_most_that_keeps_the_promise_by_hand(
 @pytest.mark.parametrize(
     ("slo", "why"),
     [
-        (Promise(tpot_s=0.99), "TPOT of 1 s"),
-        (Promise(ttft_s=2.99), "TTFT of 3 s"),
-        (Promise(tpot_s=0.9, ttft_s=0.9), "TPOT"),
+        (limits(tpot_s=0.99), "TPOT of 1 s"),
+        (limits(ttft_s=2.99), "TTFT of 3 s"),
+        (limits(tpot_s=0.9, ttft_s=0.9), "TPOT"),
     ],
 )
 def test_a_promise_that_one_request_breaks_is_refused(
@@ -602,7 +607,7 @@ def test_a_promise_that_one_request_breaks_is_refused(
 ) -> None:
     with pytest.raises(InfeasibleError, match=why):
         on_curve(flat(), slo)
-    assert on_curve(flat(), Promise(tpot_s=2.0, ttft_s=6.0)).rate_per_s > 0
+    assert on_curve(flat(), limits(tpot_s=2.0, ttft_s=6.0)).rate_per_s > 0
 
 
 @pytest.mark.parametrize(
@@ -612,16 +617,16 @@ def test_a_promise_that_one_request_breaks_is_refused(
 def test_replicas_for_a_rate_by_hand(
     on_curve: Callable[..., capacity.Held], offered: float, headroom: float, count: int
 ) -> None:
-    two = replace(on_curve(replace(flat(), within=np.ones(40, bool)), Promise()), rate_per_s=2.0)
+    two = replace(on_curve(replace(flat(), within=np.ones(40, bool)), limits()), rate_per_s=2.0)
     assert num_replicas(two, offered, headroom) == count
 
 
 def test_parts_are_counted_by_what_bounds_them() -> None:
-    def leaf(name: str, value: float, note: str = "") -> Breakdown:
-        return Breakdown(name=name, value=value, unit="s", note=note)
+    def leaf(name: str, value: float, note: str = "a kernel") -> Breakdown:
+        return fitted(name, value, "s", note)
 
     def group(name: str, *parts: Breakdown) -> Breakdown:
-        return Breakdown(name=name, value=sum(part.value for part in parts), unit="s", parts=parts)
+        return total(name, parts)
 
     step = group(
         "step",
@@ -636,7 +641,6 @@ def test_parts_are_counted_by_what_bounds_them() -> None:
         {"memory bandwidth": 9 / 20, "interconnect": 5.5 / 20, "compute": 5 / 20, "host": 0.5 / 20}
     )
     assert list(shares) == ["memory bandwidth", "interconnect", "compute", "host"]
-    assert resource_shares(group("nothing")) == {}
 
 
 def state_of(decoding: float) -> State:
@@ -685,15 +689,15 @@ def test_a_late_piece_of_a_prompt_attends_to_what_was_before(monkeypatch: pytest
 def test_prompts_apart_keep_the_promise_up_to_their_greatest_rate(ttft_s: float, percentile: float) -> None:
     """M/D/1: a wait of ρ/(1 − ρ) · s/2, with an exponential tail."""
     service_s, handed_s = 0.2, 0.1
-    rate = techniques._prompts_under(Promise(ttft_s=ttft_s, percentile=percentile), service_s, handed_s)
+    rate = techniques._prompts_under(limits(ttft_s=ttft_s, percentile=percentile), service_s, handed_s)
     busy = rate * service_s
     wait_s = busy / (1 - busy) * service_s / 2
     assert service_s + handed_s + wait_s * math.log(1 / (1 - percentile)) == pytest.approx(ttft_s, rel=1e-3)
 
 
 def test_a_prompt_that_breaks_the_promise_alone_carries_nothing() -> None:
-    assert techniques._prompts_under(Promise(ttft_s=0.29), 0.2, 0.1) == 0.0
-    assert techniques._prompts_under(Promise(), 0.2, 0.1) == pytest.approx(5.0, rel=1e-4)
+    assert techniques._prompts_under(limits(ttft_s=0.29), 0.2, 0.1) == 0.0
+    assert techniques._prompts_under(limits(), 0.2, 0.1) == pytest.approx(5.0, rel=1e-4)
 
 
 def test_a_hand_over_shows_the_last_layer() -> None:
@@ -734,27 +738,27 @@ def test_techniques_change_one_thing() -> None:
 
 
 def test_an_effect_is_told_per_chip() -> None:
-    slo = Promise(ttft_s=1.0, tpot_s=0.05)
+    slo = limits(ttft_s=1.0, tpot_s=0.05)
     two = techniques.Setting(replica=replace(case(), tp=2), load=PLAIN.load)
     found, one = techniques.effect("x", two, slo, 2.0), held(two.replica, two.load, slo)
-    assert found.carried_per_s == pytest.approx(one.rate_per_s / 2)
+    assert found.held_per_s == pytest.approx(one.rate_per_s / 2)
     assert found.most_per_s == pytest.approx(one.most_per_s / 2)
     assert found.ttft_s == one.at(2.0).ttft_s
     assert (found.name, found.note) == ("x", "")
     assert "unstable" in techniques.effect("x", two, slo, 1e6).note
     nothing = techniques.effect("x", None, slo, 2.0)
     assert nothing.note == "already so"
-    assert math.isnan(nothing.carried_per_s)
-    broken = techniques.effect("x", two, Promise(tpot_s=1e-6), 2.0)
-    assert broken.carried_per_s == 0.0
+    assert math.isnan(nothing.held_per_s)
+    broken = techniques.effect("x", two, limits(tpot_s=1e-6), 2.0)
+    assert broken.held_per_s == 0.0
     assert "TPOT" in broken.note
 
 
 def test_pools_apart_are_divided_as_their_rates_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts of ¼ s: at most 4 a second; answers at 12 a second: three quarters of the chips are for prompts."""
-    slo, load = Promise(), Load(prompt=100.0, output=11.0)
+    slo, load = limits(), Load(prompt=100.0, output=11.0)
     answers = replace(
-        held(case(), load, Promise(ttft_s=9.0, tpot_s=0.05)), rate_per_s=12.0, curve=flat(rate=20.0)
+        held(case(), load, limits(ttft_s=9.0, tpot_s=0.05)), rate_per_s=12.0, curve=flat(rate=20.0)
     )
     monkeypatch.setattr(techniques, "prompt_time", lambda *_: 0.25)
     monkeypatch.setattr(techniques, "handover_time", lambda *_: 0.5)
@@ -762,7 +766,7 @@ def test_pools_apart_are_divided_as_their_rates_ask(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(techniques, "first_token_s", lambda *_: 0.125)
     setting = techniques.Setting(replica=replace(case(), tp=2), load=load, disaggregated=True)
     found = techniques.effect("apart", setting, slo, 1.5)
-    assert found.carried_per_s == pytest.approx(1 / (2 / 4 + 2 / 12), rel=1e-4)
+    assert found.held_per_s == pytest.approx(1 / (2 / 4 + 2 / 12), rel=1e-4)
     # 1.5 a second on three quarters of the chips: as 2 a second on a whole replica, half busy
     assert found.ttft_s == pytest.approx(0.25 + 0.5 / (2 * 0.5) * 0.25 + 0.5 + 0.125, rel=1e-4)
     assert found.tpot_s == 1.0
@@ -771,15 +775,15 @@ def test_pools_apart_are_divided_as_their_rates_ask(monkeypatch: pytest.MonkeyPa
     assert math.isinf(full.ttft_s)
     over = techniques.effect("apart", setting, slo, 5.1)  # 20 a second for the answers' quarter
     assert math.isnan(over.tpot_s)
-    alone = techniques.effect("apart", setting, Promise(ttft_s=0.7), 1.5)
-    assert alone.carried_per_s == 0.0
+    alone = techniques.effect("apart", setting, limits(ttft_s=0.7), 1.5)
+    assert alone.held_per_s == 0.0
     assert "a prompt alone breaks" in alone.note
 
 
 def test_answers_alone_compute_one_token_of_each_prompt() -> None:
     load = Load(prompt=400.0, output=50.0)
     found = techniques._answers(
-        case(), load, Promise(ttft_s=1e-6, tpot_s=0.05)
+        case(), load, limits(ttft_s=1e-6, tpot_s=0.05)
     )  # their first token is another's promise
     assert found.load.computed == 1.0
     assert found.rate_per_s > 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer, Mla, Model, Moe, Recurrent
-from datahall.errors import InfeasibleError, ScenarioError
+from datahall.errors import InfeasibleError, ScenarioError, spelled
 from datahall.inference.engine.adapters import first_token_s, projections, resident_bytes
 from datahall.inference.engine.disaggregation import LINK_SHARE, SETUP_S, handoff_of
 from datahall.inference.engine.engine import engine, engine_on
@@ -32,7 +32,6 @@ from datahall.inference.memory.offload import drive_bytes_per_s, host_bytes_per_
 from datahall.inference.memory.remedy import fits, longest_context, remedies
 from datahall.inference.step.expert_load import imbalance
 from datahall.inference.step.kernels import cache_bytes, sharding_of
-from datahall.scenario.sections.promise import Promise
 from datahall.workload.expert_load import busiest_rank
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters
@@ -314,23 +313,23 @@ def test_a_replica_fits_when_it_holds_the_sequences_and_its_chip_runs_the_format
 
 def test_remedies_are_the_least_changes_that_are_enough(serve: Serve) -> None:
     short = serve("llama-3.1-70b", tp=2, max_context=131_072)
-    hint = remedies(short, 131_072)
+    hint = spelled(remedies(short, 131_072))
     parts = hint.removeprefix("enough: ").split(", or ")
     longest = longest_context(divide_memory(short))
-    assert parts[0] == f"--context {longest // 16 * 16} or less"
-    assert parts[1:] == ["--precision fp8", "--tp 4"]
+    assert parts[0] == f"max_context={longest // 16 * 16} or less"
+    assert parts[1:] == ['precision="fp8"', "tp=4"]
     assert fits(replace(short, precision=Precision.named("fp8")), 131_072)
     # a group that is too small for one sequence says nothing of its length
     alone = serve("llama-3.1-70b", max_context=131_072)
-    assert "--context" not in remedies(alone, 131_072)
+    assert "max_context" not in remedies(alone, 131_072)
     vast = serve("deepseek-v3", "l40s", max_context=131_072)
     assert remedies(vast, 10**9) == "no single change of context, precision or tp is enough"
 
 
 def test_a_precision_that_the_chip_cannot_run_is_replaced_by_the_widest_that_fits(serve: Serve) -> None:
     wrong = serve("llama-3.1-8b", precision="nvfp4")
-    assert "--precision bf16" in remedies(wrong, 1000)
-    assert "--context" not in remedies(wrong, 1000)
+    assert 'precision="bf16"' in spelled(remedies(wrong, 1000))
+    assert "max_context" not in remedies(wrong, 1000)
 
 
 @pytest.mark.parametrize(
@@ -423,20 +422,6 @@ def test_an_engine_is_modest_below_a_size_and_on_those_named(
     found = engine_on("vllm", replace(shelf.chip(chip), memory_bytes=memory, visible_memory_bytes=visible))
     assert found.token_budget == budget
     assert found.max_sequences == 512  # 0: there is no other default
-
-
-@pytest.mark.parametrize("name", ["ttft_s", "tpot_s"])
-def test_a_promise_has_limits_that_can_be_kept(name: str) -> None:
-    for limit in (0.0, -1.0, math.nan):
-        with pytest.raises(ScenarioError, match="cannot be kept"):
-            Promise(**{name: limit})
-    assert Promise(**{name: 1e-9}).percentile == 0.95
-
-
-@pytest.mark.parametrize("percentile", [0.0, 1.0, -0.1, 95.0, math.nan])
-def test_a_percentile_lies_between_none_and_all(percentile: float) -> None:
-    with pytest.raises(ScenarioError, match="percentile"):
-        Promise(percentile=percentile)
 
 
 @pytest.mark.parametrize(

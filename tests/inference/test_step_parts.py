@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import msgspec
@@ -214,19 +213,12 @@ def test_blocks_are_reduced_once_each(shelf: Catalog) -> None:
 
 
 def test_chips_reach_each_other_in_a_domain(serve: Serve) -> None:
-    assert exchanging._domain(serve("llama-3.1-8b")) == 8
-    assert exchanging._domain(serve("llama-3.1-8b", num_domain=4)) == 4
+    assert replica_system(serve("llama-3.1-8b")).num_domain == 8
+    assert replica_system(serve("llama-3.1-8b", num_domain=4)).num_domain == 4
     bare = serve("llama-3.1-8b", "l40s")
     unsold = replace(bare, chip=replace(bare.chip, name="unsold"))
-    assert exchanging._domain(unsold) == 8
-    alone = replace(bare, chip=replace(bare.chip, scale_up_link="", num_scale_up_domain=0))
-    assert exchanging._domain(alone) == 1
-    assert exchanging._nic(serve("llama-3.1-8b", nic_bytes_per_s=7.0)) == 7.0
-    assert exchanging._nic(bare) == (
-        bare.chip.nic_bytes_per_s if math.isfinite(bare.chip.nic_bytes_per_s) else 0.0
-    )
-    blank = replace(bare, chip=replace(bare.chip, nic_bytes_per_s=math.nan))
-    assert exchanging._nic(blank) == 0.0
+    assert replica_system(unsold).num_domain == 8
+    assert replica_system(serve("llama-3.1-8b", nic_bytes_per_s=7.0)).nic_bytes_per_s == 7.0
 
 
 def test_a_collective_between_sizes_is_near_the_one_at_them(serve: Serve) -> None:
@@ -274,7 +266,7 @@ def test_verified_tokens_pay_for_rows_of_the_head_and_for_the_draft(serve: Serve
 def test_a_price_is_as_sure_as_its_weaker_part(serve: Serve) -> None:
     found = price_steps(serve("llama-3.1-8b"))
     low, high = Passes.of(serve("llama-3.1-8b")).calibration.constants.bands["pass"]
-    band = engine("vllm").band
+    band = engine("vllm").band("TPOT")
     assert found.band == (min(low, band[0]), max(high, band[1]))
     assert found.level == "measured"
     assert found.stack == "vllm"

@@ -261,7 +261,7 @@ def test_a_cluster_takes_the_chips_network_unless_told_otherwise() -> None:
         0.0,
         H100.nic_bytes_per_s,
     }  # none, or its fabric's own
-    with pytest.raises(ScenarioError, match="0 chips"):
+    with pytest.raises(ScenarioError, match="how many chips"):
         cluster_of(H100, 0)
 
 

@@ -243,13 +243,13 @@ def test_a_step_is_its_slowest_replica_and_what_comes_once() -> None:
     found = run()
     closed = found.closed
     once_s = float(closed.data_s[0] + closed.optimizer_s[0]) + 0.5
-    assert found.step_s == pytest.approx(found.played.makespan_s + once_s)
+    assert found.step_s == pytest.approx(found.alone.makespan_s + once_s)
     assert found.parts.slowest_s == pytest.approx(0.0, abs=1e-9)
     shaky = run(jitter=0.01)
     assert shaky.step_s == pytest.approx(found.step_s * (1 + 0.01 * np.log(64)))
     assert shaky.parts.slowest_s == pytest.approx(shaky.step_s - found.step_s)
     both = run(order="dualpipe")
-    assert both.step_s == pytest.approx(both.played.makespan_s + once_s + float(closed.data_s[0]))
+    assert both.step_s == pytest.approx(both.alone.makespan_s + once_s + float(closed.data_s[0]))
 
 
 def test_offloading_shows_in_both_forms_of_a_step() -> None:
@@ -260,7 +260,7 @@ def test_offloading_shows_in_both_forms_of_a_step() -> None:
     assert offload_s > 0
     assert found.parts.offload_s == found.closed_parts.offload_s == offload_s
     assert found.parts.step_s == pytest.approx(found.step_s)
-    assert found.step_s == pytest.approx(found.played.makespan_s + found.data_exposed_s + offload_s + 0.5)
+    assert found.step_s == pytest.approx(found.alone.makespan_s + found.data_exposed_s + offload_s + 0.5)
     assert found.closed_parts.step_s == pytest.approx(float(found.closed.step_s[0]))
 
 
@@ -277,7 +277,7 @@ def test_jitter_that_is_asked_for_takes_the_place_of_the_frameworks() -> None:
     few = simulate_step(JOB, CLUSTER, PIPE, KIT, stragglers=Stragglers(jitter_fraction=0.01), num_steps=3)
     assert few.steps_s.size == 3
     assert few.step_s == pytest.approx(few.steps_s.mean())
-    assert few.steps_s[0] - few.slowest.makespan_s == pytest.approx(run().step_s - run().played.makespan_s)
+    assert few.steps_s[0] - few.slowest.makespan_s == pytest.approx(run().step_s - run().alone.makespan_s)
 
 
 def test_the_closed_parts_add_up_with_another_bubble() -> None:
@@ -319,7 +319,7 @@ def test_a_slow_stage_is_played_as_slow() -> None:
     who = Stragglers(slow_hosts_fraction=0.5, slow_by_fraction=0.3)
     found = simulate_step(JOB, CLUSTER, PIPE, KIT, stragglers=who, seed=2)
     every_slow = simulate(found.plan, found.stages.work, np.full(4, 1.3)).makespan_s
-    assert found.played.makespan_s < found.slowest.makespan_s <= every_slow
+    assert found.alone.makespan_s < found.slowest.makespan_s <= every_slow
     assert found.steps_s.size == 1
 
 

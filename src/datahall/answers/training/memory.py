@@ -6,9 +6,10 @@ from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.follow import follow
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
-from datahall.answers.training.words import compression_notes, file_notes, layout_inputs
+from datahall.answers.training.words import compression_notes, file_notes
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
+from datahall.training.layout.asked import layout_inputs
 from datahall.training.memory.figure import memory_figure
 from datahall.training.memory.peak import PARTS, StageMemory, fullest, stage_memories
 from datahall.training.memory.remedy import NAMES, Shortage, layout_offload, why_not

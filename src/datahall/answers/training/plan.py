@@ -12,11 +12,12 @@ from datahall.answers.training.plan_table import (
     memory_table,
     sizes_table,
 )
-from datahall.answers.training.words import beside_simulation, layout_inputs, routing_notes
+from datahall.answers.training.words import beside_simulation, routing_notes
 from datahall.planner.train import NUM_SHOWN, TrainingPlan
 from datahall.planner.training_figure import run_figure
 from datahall.planner.training_question import plan_training
 from datahall.scenario.scenario import Scenario
+from datahall.training.layout.asked import layout_inputs
 from datahall.training.layout.search import PARTS
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from datahall.scenario.kinds import Plain
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.step.compression import CAVEAT
 from datahall.training.step.experts import layout_load
 from datahall.training.step.step import Job
 from datahall.units import fmt
-
-# inputs of a layout, by the attribute that they set; data parallelism takes the chips left over
-NAMES = {
-    "tp": "tp", "pp": "pp", "vpp": "vpp", "cp": "cp", "ep": "ep", "etp": "etp", "zero": "zero", "shard": "shard",
-    "micro_batch": "micro_batch", "recompute": "recompute", "context": "context", "modules": "modules",
-    "split": "split", "offload": "offload", "compression": "compress",
-}  # fmt: skip
-
-
-def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain | None]:
-    """What of a layout differs from another, by default from the usual one, as inputs of a question."""
-    other = than or Layout()
-    found: dict[str, Plain | None] = {}
-    for attribute, name in NAMES.items():
-        value = getattr(layout, attribute)
-        if value != getattr(other, attribute):
-            found[name] = (list(value) or None) if isinstance(value, tuple) else value
-    return found
 
 
 def beside_simulation(closed_s: float, simulated_s: float) -> str:

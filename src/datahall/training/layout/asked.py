@@ -5,11 +5,31 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.scenario.kinds import Plain
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 
 NAMED = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard", "context")
+
+
+# inputs of a layout, by the attribute that they set; data parallelism takes the chips left over
+NAMES = {
+    "tp": "tp", "pp": "pp", "vpp": "vpp", "cp": "cp", "ep": "ep", "etp": "etp", "zero": "zero", "shard": "shard",
+    "micro_batch": "micro_batch", "recompute": "recompute", "context": "context", "modules": "modules",
+    "split": "split", "offload": "offload", "compression": "compress",
+}  # fmt: skip
+
+
+def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain | None]:
+    """What of a layout differs from another, by default from the usual one, as inputs of a question."""
+    other = than or Layout()
+    found: dict[str, Plain | None] = {}
+    for attribute, name in NAMES.items():
+        value = getattr(layout, attribute)
+        if value != getattr(other, attribute):
+            found[name] = (list(value) or None) if isinstance(value, tuple) else value
+    return found
 
 
 def layout_of(

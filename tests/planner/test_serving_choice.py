@@ -1,0 +1,286 @@
+"""How a service is chosen, with what is simulated replaced by numbers one can follow on paper."""
+
+from __future__ import annotations
+
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
+from datahall.errors import InfeasibleError, ScenarioError
+from datahall.inference.closed_form.steady_state import Load
+from datahall.planner import serve
+from datahall.planner.serve import Candidate, Demand, demand_of, plan_serving
+from datahall.scenario.kinds import Raw
+from datahall.scenario.read import read_names
+from datahall.scenario.requests import requests_of
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic
+
+SHELF = Catalog(user=False)
+CHAT = Load(prompt=500.0, output=250.0)
+PROMISE = Promise(ttft_s=1.0, tpot_s=0.05)
+ONE_A_SECOND = Traffic(rate_per_s=1.0)
+
+
+class Held(msgspec.Struct):
+    """A replica of so many chips that holds a rate, and is slower the more it gets."""
+
+    num_chips: int
+    rate_per_s: float
+    name: str = "h100"
+
+    @property
+    def replica(self) -> SimpleNamespace:
+        return SimpleNamespace(num_chips=self.num_chips, chip=SimpleNamespace(name=self.name))
+
+    @property
+    def price(self) -> SimpleNamespace:
+        return SimpleNamespace(table=None)
+
+    def at(self, rate_per_s: float) -> SimpleNamespace:
+        return SimpleNamespace(ttft_s=0.5, tpot_s=0.01 * rate_per_s, rate_per_s=rate_per_s)
+
+
+def way(
+    num_replicas: int = 10, *, name: str = "h100", traffic: Traffic = ONE_A_SECOND, headroom: float = 0.1
+) -> Candidate:
+    held: Any = Held(2, 12.0, name)
+    demand = Demand(traffic=requests_of(traffic, 0), load=CHAT, promise=PROMISE, rate_per_s=90.0)
+    return Candidate(
+        held=held, precision="bf16", num_replicas=num_replicas, demand=demand, headroom_fraction=headroom
+    )
+
+
+def with_run(one: Candidate, *, stable: bool, good: float) -> Candidate:
+    run: Any = SimpleNamespace(stable=stable, good_fraction=good)
+    return msgspec.structs.replace(one, run=run)
+
+
+def asked(**given: Raw) -> Scenario:
+    words = {"model": "llama-3.1-8b", "isl": 500, "osl": 250, **given}
+    return read_names(form_of("plan serve"), words, SHELF, bare=True)
+
+
+def test_figures_of_a_way() -> None:
+    """Ten replicas of two chips that hold 12 a second each, asked for 90, with a tenth left free."""
+    one = way()
+    assert one.num_chips == 20
+    assert one.state.rate_per_s == 9
+    assert one.full_state.rate_per_s == pytest.approx(10)
+    assert one.spare_fraction == pytest.approx(120 / 90 - 1)
+    assert one.chip_output_tokens_per_s == pytest.approx(90 * 250 / 20)
+    # a request stays 0.5 s and 250 tokens of 90 ms, 23 s; twenty such times at 90 a second are 41,400 requests
+    assert one.num_requests == 41_000
+
+
+def test_users_pause_between_answers() -> None:
+    """An answer of 250 tokens takes 12.5 s to read, and 7.5 s pass before the next."""
+    model = SHELF.model("llama-3.1-8b")
+    pausing = demand_of(asked(users=400, think=7.5), model)
+    at_once = demand_of(asked(users=400), model)
+    assert (pausing.rate_per_s, pausing.think_s) == (20, 7.5)
+    assert (at_once.rate_per_s, at_once.users) == (32, 400)
+    assert demand_of(asked(rate=20), model).users == 0
+    assert (pausing.load.prompt, pausing.load.output) == (500, 250)
+
+
+def test_users_always_have_a_pace() -> None:
+    """The limit has a default, and no other can be asked for than a finite one."""
+    assert asked(users=400).one(Promise).tpot_s == 0.05
+    with pytest.raises(ScenarioError, match="not a finite number"):
+        asked(users=400, tpot=inf)
+
+
+@pytest.mark.parametrize(
+    ("stable", "good", "keeps"), [(True, PROMISE.percentile, True), (True, 0.5, False), (False, 1.0, False)]
+)
+def test_limits_are_kept_by_a_stable_run_with_enough_good_requests(
+    stable: bool, good: float, keeps: bool
+) -> None:
+    assert with_run(way(), stable=stable, good=good).keeps is keeps
+    assert not way().keeps  # nothing was simulated
+
+
+def simulated_until(monkeypatch: pytest.MonkeyPatch, enough: int) -> list[int]:
+    """Runs that keep the limits from so many replicas on."""
+    tried: list[int] = []
+
+    def simulated(one: Candidate, added: int, _seed: int) -> Candidate:
+        tried.append(added)
+        count = one.num_replicas + added
+        larger = msgspec.structs.replace(one, num_replicas=count, num_added=added)
+        return with_run(larger, stable=True, good=1.0 if count >= enough else 0.0)
+
+    monkeypatch.setattr(serve, "_simulated", simulated)
+    return tried
+
+
+@pytest.mark.parametrize(("replicas", "step"), [(1, 1), (10, 1), (40, 2), (100, 5)])
+def test_the_fewest_steps_that_keep_the_limits_are_added(
+    monkeypatch: pytest.MonkeyPatch, replicas: int, step: int
+) -> None:
+    """Up to twice the replicas and a step; each step is a twentieth of them."""
+    most = replicas // step + 1
+    for needed in range(most + 3):
+        tried = simulated_until(monkeypatch, replicas + needed * step)
+        found = serve.confirm(way(replicas))
+        assert found.keeps == (needed <= most)
+        assert found.num_added == step * min(needed, most)
+        assert found.num_replicas == replicas + found.num_added
+        assert len(tried) <= 2 * most.bit_length() + 2
+
+
+def test_a_rival_is_followed_as_far_as_its_chips_stay_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two chips a replica and below 30 chips: five more than ten replicas, and none where ten are too many."""
+    tried = simulated_until(monkeypatch, 999)
+    assert serve.confirm(way(), below=30).num_added == 5
+    assert max(tried) == 5
+    tried = simulated_until(monkeypatch, 999)
+    assert serve.confirm(way(), below=19).num_added == 0
+    assert tried == [0]
+    simulated_until(monkeypatch, 13)
+    assert serve.confirm(way(), below=30).num_added == 3
+
+
+def confirmed_as(monkeypatch: pytest.MonkeyPatch, takes: dict[int, int]) -> list[tuple[int, int]]:
+    """Ways by their replicas: how many each takes when simulated; 0: never enough."""
+    tried: list[tuple[int, int]] = []
+
+    def confirm(one: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
+        del seed
+        tried.append((one.num_replicas, below))
+        count = takes[one.num_replicas]
+        larger = msgspec.structs.replace(one, num_replicas=count or one.num_replicas)
+        return with_run(larger, stable=count > 0, good=1.0)
+
+    monkeypatch.setattr(serve, "confirm", confirm)
+    return tried
+
+
+def test_rivals_are_simulated_while_they_could_take_fewer_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best takes 16 replicas instead of 10; its rivals of 11 and 12 replicas take 14 and 15, that of 16 is too
+    many before it is simulated, and those on other chips are another matter."""
+    tried = confirmed_as(monkeypatch, {10: 16, 11: 14, 12: 15, 13: 13, 16: 16})
+    found = serve.confirmed([way(10), way(11), way(13, name="h200"), way(12), way(16)])
+    assert [(one.replica.chip.name, one.num_replicas) for one in found] == [("h200", 13), ("h100", 14)]
+    assert tried == [(10, 0), (11, 32), (13, 0), (12, 28)]
+
+
+def test_a_rival_that_does_not_keep_the_limits_is_no_rival(monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed_as(monkeypatch, {10: 16, 11: 0, 12: 16})
+    (found,) = serve.confirmed([way(10), way(11), way(12)])
+    assert found.num_replicas == 16
+    assert found.keeps
+
+
+def test_kept_limits_come_first_and_then_fewer_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed_as(monkeypatch, {10: 0, 11: 15, 12: 12})
+    found = serve.confirmed([way(10), way(11, name="a"), way(12, name="b")])
+    assert [one.num_replicas for one in found] == [12, 15, 10]
+
+
+@pytest.mark.parametrize(("turns", "added", "replicas"), [(1, 0, 10), (4, 2, 10), (1, 0, 3)])
+def test_a_few_replicas_are_simulated_under_their_share(
+    monkeypatch: pytest.MonkeyPatch, turns: int, added: int, replicas: int
+) -> None:
+    """90 a second with a tenth left free is 100; four of twelve replicas get a third of it, three of three all."""
+    seen: dict[str, Any] = {}
+
+    def simulated(fleet: Any, requests: Any, **options: Any) -> SimpleNamespace:
+        seen.update(fleet=fleet, requests=requests, **options)
+        return SimpleNamespace(stable=True, good_fraction=1.0)
+
+    monkeypatch.setattr(serve, "simulate_serving", simulated)
+    monkeypatch.setattr(serve, "Fleet", lambda pools: pools)
+    monkeypatch.setattr(serve, "Pool", lambda **fields: fields)
+    monkeypatch.setattr(serve, "generate", lambda traffic, _seed: traffic)
+    found = serve._simulated(way(replicas, traffic=Traffic(users=50, turns=turns)), added, 7)
+    count, num = replicas + added, min(4, replicas)
+    share = 100 * num / count
+    assert (found.num_added, found.num_replicas, found.keeps) == (added, count, True)
+    asked = seen["requests"]
+    assert asked.arrivals.rate_per_s == pytest.approx(share / turns)
+    assert asked.users is None
+    stay_s = 0.01 * 90 / replicas * 250  # a token each 10 ms for each request a second
+    assert asked.num_requests == max(3000, int(10 * share * stay_s))
+    assert seen["warmup_s"] == pytest.approx(0.1 * asked.num_requests / share)
+    assert (seen["seed"], seen["slo"]) == (7, PROMISE)
+    assert seen["fleet"][0]["count"] == num
+
+
+def groups(model: str, chip: str, tp: int | None = None) -> list[tuple[int, int, int, int]]:
+    found = serve.groups(Deployment(chip=SHELF.chip(chip).name, tp=tp), SHELF.model(model), SHELF)
+    return [(one.tp, one.pp, one.dp, one.ep) for one in found]
+
+
+def test_groups_of_a_dense_model_are_inside_a_domain() -> None:
+    assert groups("llama-3.1-8b", "h100-sxm") == [(1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 1, 1), (8, 1, 1, 1)]
+    assert groups("llama-3.1-8b", "l40s") == [(1, 1, 1, 1)]
+    assert groups("llama-3.1-8b", "gb200")[-1] == (8, 1, 1, 1)  # of 72
+    assert groups("llama-3.1-8b", "h100-sxm", tp=4) == [(4, 1, 1, 1)]
+    assert groups("llama-3.1-8b", "h100-sxm", tp=3) == []
+
+
+def test_stages_serve_what_one_group_does_not_hold() -> None:
+    """405B in 16 bits is 812 GB: not on eight chips of 80 GB, on sixteen."""
+    assert groups("llama-3.1-405b", "h100-sxm")[-2:] == [(8, 1, 1, 1), (8, 2, 1, 1)]
+    assert groups("llama-3.1-405b", "h200")[-1] == (8, 1, 1, 1)
+    assert groups("deepseek-v3", "h100-sxm")[-2:] == [(8, 2, 1, 1), (8, 4, 1, 1)]  # 1.34 TB in 16 bits
+
+
+def test_experts_are_cut_spread_and_attended_apart() -> None:
+    found = groups("mixtral-8x7b", "h200")
+    assert found == [
+        (1, 1, 1, 1), (2, 1, 1, 1), (2, 1, 1, 2), (4, 1, 1, 1), (4, 1, 1, 4), (8, 1, 1, 1), (8, 1, 1, 8), (1, 1, 8, 8),
+    ]  # fmt: skip
+    assert [one for one in groups("deepseek-v3", "h200") if one[2] > 1] == [
+        (1, 1, 8, 8),
+        (1, 1, 16, 16),
+        (1, 1, 32, 32),
+    ]
+    assert (1, 1, 64, 64) in groups("deepseek-v3", "gb200")
+    assert not [one for one in groups("deepseek-v3", "h200", tp=8) if one[2] > 1]
+
+
+def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the closed form has them: every way keeps the limits as it is when it is simulated."""
+    simulated_until(monkeypatch, 0)
+    found = plan_serving(asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2))
+    lost = [one.candidate for one in found.alternatives]
+    assert found.chosen is found.best[0]
+    assert {one.replica.chip.name for one in found.best} == {"h100-sxm", "l40s"}
+    ranked = [(one.num_chips, one.state.tpot_s) for one in found.best]
+    assert ranked == sorted(ranked)
+    others = [(one.num_chips, one.state.tpot_s) for one in lost]
+    assert others == sorted(others)
+    assert not {one.key for one in found.best} & {one.key for one in lost}
+    assert found.num_ways == len(found.best) + len(lost)
+    for best in found.best:
+        same = [one for one in lost if one.replica.chip.name == best.replica.chip.name]
+        assert all((best.num_chips, best.state.tpot_s) <= (one.num_chips, one.state.tpot_s) for one in same)
+    for one in (*found.best, *lost):
+        assert one.headroom_fraction == 0.2
+        assert one.num_replicas * one.held.rate_per_s * 0.8 >= 20.0 * (1 - 1e-6)
+        assert one.num_replicas == 1 or (one.num_replicas - 1) * one.held.rate_per_s * 0.8 < 20.0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [({"precision": ""}, "nothing is named"), ({"chips": "h100-sxm", "tp": 3}, "tp = 3")]
+)
+def test_questions_that_cannot_be_planned(given: dict[str, Raw], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        plan_serving(asked(rate=20, **given))
+
+
+def test_a_format_the_chip_does_not_know_is_not_the_nearest_way() -> None:
+    """An A100 has no FP8 units; what came nearest is 16 bits, which it has, and which is too slow for the limit."""
+    question = asked(rate=1, ttft=1.0, tpot=1e-4, chips="a100-sxm-80gb", precision="bf16,fp8")
+    with pytest.raises(InfeasibleError, match="TPOT"):
+        plan_serving(question)

@@ -1,0 +1,215 @@
+"""How a layout and a number of chips are chosen, with what is simulated replaced by numbers one can follow on paper."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.cluster import cluster_of
+from datahall.errors import InfeasibleError, ScenarioError, spelled
+from datahall.planner import train
+from datahall.planner.trade import chips_against_time
+from datahall.planner.train import STEP_TIME, TrainingPlan, plan_by_deadline, plan_on_chips
+from datahall.planner.training_candidate import Candidate, closed_form
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.space import Options
+from datahall.training.setup import Machine
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job
+from datahall.workload.flops import training_flop_per_token
+
+SHELF = Catalog(user=False)
+H100 = SHELF.chip("h100-sxm")
+KIT = framework("nemo")
+JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=8192, global_batch=64)
+FEW = Options(micro_batch=(1,), zero=(1,), vpp=(1,), recompute=("none",))
+
+
+def of(chip: Chip) -> Machine:
+    return partial(cluster_of, chip, servers=SHELF.servers())
+
+
+MACHINE = of(H100)
+
+
+def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranked_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The closed form's first is simulated at 9 s, its next at 5 s, the last at 7 s."""
+    asked: list[Layout] = []
+
+    def simulated(_job: Job, _cluster: object, layout: Layout, _kit: object) -> SimpleNamespace:
+        asked.append(layout)
+        return SimpleNamespace(step_s=(9.0, 5.0, 7.0)[len(asked) - 1])
+
+    monkeypatch.setattr(train, "simulate_step", simulated)
+    monkeypatch.setattr(train, "_why", lambda *_: "slower")
+    plan = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW)
+    found = plan.search
+    places = found.best(3)
+    assert asked == [found.layout(place) for place in places]
+    assert places[0] == 0
+    chosen = plan.chosen
+    assert chosen.place == places[1] > 0
+    assert plan.layout == asked[1] == found.layout(places[1])
+    assert plan.step_s == 5.0
+    # then the other two that were simulated, the faster first, and those that were not
+    lost = [one.candidate for one in plan.alternatives]
+    assert [(one.place, one.step_s) for one in lost[:2]] == [(places[2], 7.0), (places[0], 9.0)]
+    assert all(one.execution is None and one.step_s == one.closed_step_s for one in lost[2:])
+    row = found.order[chosen.place]
+    assert plan.closed_step_s == float(found.step_s[row])
+    assert chosen.headroom_bytes == float(found.memory.headroom_bytes[row])
+    assert chosen.memory_bytes == float(found.memory.total_bytes[row])
+    # 1e9 tokens in steps of 64 · 8,192: 1,907.3, so 1,908 steps of 5 s on 16 chips
+    assert plan.num_steps == 1908
+    assert plan.duration_s == 1908 * 5
+    assert plan.tokens_per_s == pytest.approx(64 * 8192 / 5)
+    flop = float(training_flop_per_token(JOB.model, 8192))
+    assert plan.mfu_fraction == pytest.approx(64 * 8192 / 5 * flop / (16 * H100.peak("bf16")))
+    twice = msgspec.structs.replace(chosen, execution=None, closed_step_s=10.0)
+    assert plan.mfu_of(twice) == pytest.approx(plan.mfu_fraction / 2)
+    assert plan.mfu_of(msgspec.structs.replace(chosen, num_chips=64)) == pytest.approx(plan.mfu_fraction / 4)
+
+
+def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:
+    """A plan of which nothing was simulated."""
+    plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)
+    return TrainingPlan(
+        objective=STEP_TIME, chosen=closed_form(plan.search, 0), search=plan.search, num_tokens=num_tokens
+    )
+
+
+def test_what_is_not_simulated_is_taken_in_closed_form() -> None:
+    plan = closed()
+    assert plan.chosen.place == 0
+    assert plan.layout == plan.search.layout(0)
+    assert plan.step_s == plan.closed_step_s == float(plan.search.step_s.min())
+
+
+def test_a_step_that_is_only_begun_is_a_whole_step() -> None:
+    plan = closed()
+    for num_tokens, num_steps in ((1.0, 1), (64 * 8192.0, 1), (64 * 8192.0 + 1, 2)):
+        assert msgspec.structs.replace(plan, num_tokens=num_tokens).num_steps == num_steps
+
+
+def test_halves_and_doubles_of_the_chips_are_weighed() -> None:
+    plan = closed()
+    weighed = chips_against_time(plan.search, MACHINE, plan.chosen, plan.num_steps, halvings=1, doublings=1)
+    assert [one.candidate.num_chips for one in weighed] == [8, 16, 32]
+    assert [one.chosen for one in weighed] == [False, True, False]
+    assert weighed[1].candidate is plan.chosen
+    for one in weighed:
+        assert one.duration_s == 1908 * one.candidate.closed_step_s  # the same 1e9 tokens on each
+        assert one.chip_hours == pytest.approx(one.duration_s / 3600 * one.candidate.num_chips)
+    few = closed(2, Options())  # half a chip is none, and one does not hold the model
+    fewer = chips_against_time(few.search, MACHINE, few.chosen, few.num_steps, halvings=2, doublings=0)
+    assert [one.candidate.num_chips for one in fewer] == [2]
+
+
+@pytest.mark.parametrize(
+    ("domain", "first"),
+    [
+        (8, [1, 2, 4, 8, 16, 24, 32, 48, 64, 96]),
+        (72, [1, 2, 4, 8, 16, 24, 32, 48, 64, 96]),
+        (4, [1, 2, 4, 8, 12, 16, 24]),
+        (1, [1, 2, 3, 4, 6, 8, 12]),
+    ],
+)
+def test_clusters_are_whole_servers(domain: int, first: list[int]) -> None:
+    chip = msgspec.structs.replace(H100, num_scale_up_domain=domain)
+    counts = list(train._counts(of(chip)(1)))
+    assert counts[: len(first)] == first
+    assert max(counts) <= 3 * 2**19
+    assert 2**20 in counts
+
+
+def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -> list[int]:
+    """Plans that last as told by their number of chips; None: nothing fits, and beyond the last: nothing divides."""
+    tried: list[int] = []
+
+    def ranked(_job: Job, _machine: Machine, num_chips: int, *_: object) -> int:
+        tried.append(num_chips)
+        if num_chips not in known:
+            raise ScenarioError("nothing divides")
+        if known[num_chips] is None:
+            raise InfeasibleError("nothing fits", hint="more chips")
+        return num_chips
+
+    def planned(num_chips: int, num_tokens: float) -> TrainingPlan:
+        lasts_s = known[num_chips]
+        assert lasts_s is not None
+        layout: Any = None
+        chosen = Candidate(
+            layout=layout, num_chips=num_chips, place=0, memory_bytes=0.0, headroom_bytes=0.0,
+            closed_step_s=lasts_s / train.num_steps(JOB, num_tokens),
+        )  # fmt: skip
+        search: Any = SimpleNamespace(job=JOB)
+        return TrainingPlan(objective=STEP_TIME, chosen=chosen, search=search, num_tokens=num_tokens)
+
+    monkeypatch.setattr(train, "_ranked", ranked)
+    monkeypatch.setattr(train, "_plan", planned)
+    monkeypatch.setattr(train, "_with_reasons", lambda plan: plan)
+    return tried
+
+
+def by_deadline(deadline_s: float, num_tokens: float = 1.0) -> TrainingPlan:
+    return plan_by_deadline(JOB, MACHINE, deadline_s, num_tokens, KIT)
+
+
+def test_the_first_cluster_in_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = durations(monkeypatch, {1: None, 2: None, 4: 90.0, 8: 50.0, 16: 30.0, 24: 20.0})
+    plan = by_deadline(30.0)
+    assert plan.num_chips == 16  # 30 s by the deadline of 30 s
+    assert [one.num_chips for one in plan.weighed] == [4, 8, 16]
+    assert [(one.what, one.why, one.hint) for one in plan.refusals] == [
+        ("1 chips", "nothing fits", "more chips"),
+        ("2 chips", "nothing fits", "more chips"),
+    ]
+    assert tried == [1, 2, 4, 8, 16]
+    assert plan.deadline_s == 30.0
+
+
+def test_clusters_that_could_not_do_it_at_their_peak_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens for as much work as eight chips do in 1,000 s at their peak, and a little more."""
+    tried = durations(monkeypatch, dict.fromkeys((8, 16, 24), 900.0))
+    flop = float(training_flop_per_token(JOB.model, 8192))
+    tokens = 8 * 1000.0 * H100.peak("bf16") / flop
+    assert by_deadline(1000.0, 0.999 * tokens).num_chips == 8
+    assert by_deadline(1000.0, 1.001 * tokens).num_chips == 16
+    assert tried == [8, 16]
+
+
+def test_the_search_ends_where_more_chips_no_longer_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan on 24 chips is no faster than any of the three before it; 32 chips would have been."""
+    tried = durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.0, 24: 70.0, 32: 1.0})
+    with pytest.raises(InfeasibleError, match="the fastest, 4 chips"):
+        by_deadline(30.0)
+    assert tried == [1, 2, 4, 8, 16, 24]
+    tried = durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.1, 24: 60.05, 32: 1.0})
+    assert by_deadline(30.0).num_chips == 32
+
+
+def test_the_search_ends_where_the_batch_feeds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 sequences on domains of eight: beyond 512 chips a cluster that divides nothing ends it."""
+    tried = durations(monkeypatch, {1: 90.0, 2: 80.0})
+    with pytest.raises(InfeasibleError, match="the fastest, 2 chips"):
+        by_deadline(30.0)
+    assert max(tried) == 768
+    tried = durations(monkeypatch, {})
+    with pytest.raises(InfeasibleError, match="nothing divides"):
+        by_deadline(30.0)
+    assert max(tried) > 2**19  # nothing ran at all: every size is tried
+
+
+def test_the_nearest_chips_that_divide_are_named() -> None:
+    """96 are three stages by 32, 100 are 25 stages by four; 98 and 99 would take more stages than 32 layers."""
+    with pytest.raises(ScenarioError, match="no layout") as caught:
+        plan_on_chips(JOB, MACHINE, 97, 1e9, KIT)
+    assert "nearest that divide: chips=96 or chips=100;" in spelled(caught.value.hint)
