@@ -224,11 +224,12 @@ def plan_train(
     deadline : str | float | None
         When it must be done, instead of a number of chips.
     seq : str | int | None
-        Tokens of a sequence (default 8192, or the layout file's).
+        Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024, or the layout file's).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
     precision : str | None
-        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
@@ -541,11 +542,12 @@ def show_memory(
     model : str
         Name of the catalogue, or a config.json in the Hugging Face format.
     seq : str | int | None
-        Tokens of a sequence (default 8192, or the layout file's).
+        Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024, or the layout file's).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
     precision : str | None
-        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
@@ -583,7 +585,8 @@ def show_memory(
     recompute : str | None
         What backward computes again: none, selective or full.
     schedule : str | None
-        gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b).
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
@@ -834,8 +837,8 @@ def simulate_serve(
     swing: str | float = "0%",
     peak: str | float = "14h",
     busy: str | float = "0s",
-    quiet: str | float = "0s",
-    quiet_rate: str | float = "0",
+    lull: str | float = "0s",
+    lull_rate: str | float = "0",
     requests: str | int | None = None,
     duration: str | float | None = None,
     speed: str | float = "1",
@@ -851,6 +854,8 @@ def simulate_serve(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str = "1:1",
+    warmup: str | float | None = None,
+    until: str | float | None = None,
     region: Tables | None = None,
     cache: Tables | None = None,
     failure: Tables | None = None,
@@ -1018,9 +1023,9 @@ def simulate_serve(
         When it is highest. (default 14h)
     busy : str | float
         Mean length of a busy time. (default 0s)
-    quiet : str | float
+    lull : str | float
         Mean length of a quiet time. (default 0s)
-    quiet_rate : str | float
+    lull_rate : str | float
         Rate of a quiet time over that of a busy one. (default 0)
     requests : str | int | None
         Requests to simulate (default 10000).
@@ -1052,6 +1057,10 @@ def simulate_serve(
         Network of a chip, one way (default: its usual one).
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    warmup : str | float | None
+        Start of the run that is not measured (default: a tenth of it).
+    until : str | float | None
+        When the run ends, whatever is left.
     region : table, or several
         A place that requests come from and replicas stand in.
     cache : table, or several
@@ -1121,11 +1130,12 @@ def simulate_train(
     seed : str | int
         Seed of every random draw. (default 0)
     seq : str | int | None
-        Tokens of a sequence (default 8192, or the layout file's).
+        Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024, or the layout file's).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
     precision : str | None
-        Number format: bf16, fp8, mxfp8, … (default bf16, or the layout file's).
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
@@ -1165,7 +1175,8 @@ def simulate_train(
     recompute : str | None
         What backward computes again: none, selective or full.
     schedule : str | None
-        gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b).
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
@@ -1181,11 +1192,11 @@ def simulate_train(
     compress : str | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     slow_hosts : str | float
-        Hosts that are always slow. (default 0%)
+        Share of the hosts that are always slow. (default 0%)
     slow_by : str | float
         How much longer a slow host takes. (default 10%)
     jitter : str | float
-        Standard deviation of a chip's time in a step. (default 0%)
+        Standard deviation of a chip's time for the same work, over the mean. (default 0%)
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1214,9 +1225,9 @@ def simulate_fabric(
     tiers: str | int | None = None,
     sides: str = "",
     bandwidth: str | float | None = None,
-    latency: str | float = "5e-07s",
+    latency: str | float = "500ns",
     scale_up: str | float = "450GB/s",
-    scale_up_latency: str | float = "5e-07s",
+    scale_up_latency: str | float = "500ns",
     routing: str = "ecmp",
     paths: str | int = 1,
     transport: str = "infiniband",
@@ -1263,27 +1274,27 @@ def simulate_fabric(
     sides : str
         Sides of a torus (default: the most cube-like).
     bandwidth : str | float | None
-        Of every link, instead of the catalogue's parts.
+        Bandwidth of every link, one way, instead of the catalogue's parts.
     latency : str | float
-        Of every such link. (default 5e-07s)
+        Latency of every such link. (default 500ns)
     scale_up : str | float
-        Of a scale-up link beside them. (default 450GB/s)
+        A chip's scale-up links beside them, one way. (default 450GB/s)
     scale_up_latency : str | float
-        Of a scale-up link. (default 5e-07s)
+        Latency of a scale-up link. (default 500ns)
     routing : str
-        deterministic, ecmp, spray. (default ecmp)
+        How flows choose among equal paths: deterministic, ecmp, spray. (default ecmp)
     paths : str | int
         Queue pairs that a flow is split into. (default 1)
     transport : str
-        infiniband, roce, lossy. (default infiniband)
+        How the network meets contention: infiniband, roce, lossy. (default infiniband)
     lanes : str | int
-        Virtual lanes. (default 2)
+        Virtual lanes; with 1 a blocked flow blocks all behind it. (default 2)
     loss : str | float
-        Of packets. (default 0%)
+        Share of packets that a lossy transport drops. (default 0%)
     selective_repeat : bool
-        Only what was lost is sent again.
+        Send only what was lost again, not the whole window.
     watchdog : str | float
-        After it a paused port drops what it holds. (default 100ms)
+        Time after which a paused port drops what it holds. (default 100ms)
     level : str
         symmetric folds alike flows; full simulates every message. (default symmetric)
     check_with : str | None

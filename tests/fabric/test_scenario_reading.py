@@ -233,7 +233,7 @@ def test_a_failure_that_names_several_parts_takes_them_all() -> None:
     assert not one & other
 
 
-def test_many_flows_are_played_in_coarse_grains_and_few_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_flows_are_simulated_in_coarse_grains_and_few_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = read(FABRIC + JOB)
     assert simulate_flows(scenario).grain_fraction == 0.0
     monkeypatch.setattr(outcome, "MANY_FLOWS", 10)
@@ -305,7 +305,7 @@ def line(count: int = 2, **more: object) -> Flows:
         (line(paths=Paths(np.array([0, 1], np.int32), np.arange(3))), "passes link 1"),
     ],
 )
-def test_flows_that_cannot_be_played_are_refused(flows: Flows, said: str) -> None:
+def test_flows_that_cannot_be_simulated_are_refused(flows: Flows, said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
         simulate(flows, np.ones(1))
 

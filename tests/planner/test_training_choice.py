@@ -192,8 +192,10 @@ def test_the_search_ends_where_more_chips_no_longer_help(monkeypatch: pytest.Mon
     with pytest.raises(InfeasibleError, match="the fastest, 4 chips"):
         by_deadline(30.0)
     assert tried == [1, 2, 4, 8, 16, 24]
-    tried = durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.1, 24: 60.05, 32: 1.0})
+    durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.1, 24: 60.05, 32: 1.0})
     assert by_deadline(30.0).num_chips == 32
+    durations(monkeypatch, {2: 60.0, 4: 60.0, 8: 60.0, 16: 1.0})  # two before the third are too few to tell
+    assert by_deadline(30.0).num_chips == 16
 
 
 def test_the_search_ends_where_the_batch_feeds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
