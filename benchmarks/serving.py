@@ -94,7 +94,9 @@ def plan_lines() -> list[Line]:
     dh.plan_serve("llama-3.1-70b", users=10_000)
     took = time.process_time() - start
     return [
-        Line("serving: plan over four chips and two precisions, the best simulated", took * 1e3, "ms", 1000.0),
+        Line(
+            "serving: plan over four chips and two precisions, the best simulated", took * 1e3, "ms", 1000.0
+        ),
         Line("  against AIConfigurator as recorded, two chips", AICONFIGURATOR_S / took, "× its speed"),
     ]
 

@@ -13,11 +13,13 @@ def startup_lines() -> list[Line]:
     bare_s = process_cpu_s("-c", "pass")
     imported_s = process_cpu_s("-c", "import datahall")
     help_s = process_cpu_s("-m", "datahall", "--help")
+    wrong_s = process_cpu_s("-m", "datahall", "plan", "serve", "llama-9", "--rate", "1")
     return [
         Line("python -c pass, CPU", bare_s, "s"),
         Line("import datahall, CPU", imported_s, "s", budget=0.060),
         Line("  against python -c pass", imported_s / bare_s, "× its time"),
-        Line("datahall --help, CPU", help_s, "s", budget=0.150),
+        Line("datahall --help, CPU", help_s, "s", budget=0.100),
+        Line("an unknown model, CPU", wrong_s, "s", budget=0.200),
         Line("  against python -c pass", help_s / bare_s, "× its time"),
     ]
 
