@@ -39,33 +39,14 @@ LONGEST = 500
 
 MOST_MODULES = 15  # of one folder, beside its __init__
 
-# What is not yet as it will be: a rule and the modules that still break it.  Each must fail, so that one that was put
-# right is taken off the list.
-AWAITED: dict[str, set[str]] = {
-    "folders": set(),
-    "numpy": set(),
-    "flags": set(),
-    "made": set(),
-    "breakdown": set(),
-}
-
 MODULES = sorted(HOUSE.rglob("*.py"))
 ROOMS = sorted(path.parent for path in HOUSE.glob("*/__init__.py"))
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
 
 
-def each(rule: str, paths: list[Path]) -> pytest.MarkDecorator:
-    """A test of some modules; those that are awaited must fail."""
-    return pytest.mark.parametrize(
-        "path",
-        [
-            pytest.param(path, marks=pytest.mark.xfail(strict=True, reason="awaited"))
-            if str(path.relative_to(HOUSE)) in AWAITED[rule]
-            else path
-            for path in paths
-        ],
-        ids=lambda path: str(path.relative_to(HOUSE)),
-    )
+def each(paths: list[Path]) -> pytest.MarkDecorator:
+    """A test of some modules or folders."""
+    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(HOUSE)))
 
 
 @cache
@@ -270,13 +251,13 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 FOLDERS = sorted({path.parent for path in MODULES})
 
 
-@each("folders", FOLDERS)
+@each(FOLDERS)
 def test_a_folder_can_be_taken_in_at_a_glance(path: Path) -> None:
     modules = [file.stem for file in path.glob("*.py") if file.stem not in FRONT_DOORS]
     assert len(modules) <= MOST_MODULES, f"{len(modules)} modules: make sub-rooms"
 
 
-@each("numpy", inside("answers"))
+@each(inside("answers"))
 def test_answers_hold_words_and_no_maths_of_arrays(path: Path) -> None:
     for node in ast.walk(parsed(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -290,7 +271,7 @@ SPELLS_FLAGS = ("cli", "answers/verbs.py", "answers/follow.py", "training/layout
 FLAG = re.compile(r"(?<![\w(-])--[a-z]")
 
 
-@each("flags", [path for path in MODULES if path not in inside(*SPELLS_FLAGS)])
+@each([path for path in MODULES if path not in inside(*SPELLS_FLAGS)])
 def test_no_flag_is_spelled_but_at_the_command_line(path: Path) -> None:
     found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if FLAG.search(text)]
     assert not found
@@ -344,20 +325,13 @@ MADE_IN = {
 }
 
 
-@each("made", MODULES)
+@each(MODULES)
 def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -> None:
     for line, name in called(path):
         place = str(path.relative_to(HOUSE))
         assert place.startswith(MADE_IN.get(name, ("",))), f"{place}:{line} builds a {name}"
 
 
-@each("breakdown", [path for path in MODULES if path != HOUSE / "breakdown.py"])
+@each([path for path in MODULES if path != HOUSE / "breakdown.py"])
 def test_figures_are_made_by_their_constructors(path: Path) -> None:
     assert not [line for line, name in called(path) if name == "Breakdown"]
-
-
-def test_what_is_awaited_is_still_there() -> None:
-    """A module that was renamed or deleted is awaited no longer."""
-    for rule, names in AWAITED.items():
-        missing = [name for name in names if not (HOUSE / name).exists()]
-        assert not missing, f"take off AWAITED[{rule!r}]: {missing}"

@@ -1,4 +1,4 @@
-"""The command line: one thin file per verb, which reads options, asks a question and delivers the answer.
+"""The command line: commands made from the table of verbs, what was typed asked, and the answer delivered.
 
 Nothing heavy is imported before it is needed; `datahall --help` loads click and nothing else.
 """

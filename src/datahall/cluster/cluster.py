@@ -21,13 +21,13 @@ from datahall.cluster.network import Network, network_of_design, scale_up_leaf
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
-from datahall.fabric.design.asked import design_of
-from datahall.fabric.design.design import Design
+from datahall.fabric.design.asked import design_of, is_built
+from datahall.fabric.design.built import preset
+from datahall.fabric.design.design import USUAL_CHIP, Design, chip_for
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
-USUAL_CHIP = "h100-sxm"
 PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 
 
@@ -93,6 +93,15 @@ def _nic(chip: Chip, system: System, *, stated: bool) -> Breakdown | None:
     return fact("network of a chip, one way", known.value, known.unit, known.source, note=known.note)
 
 
+def usual_chip(design: FabricDesign, catalog: Catalog) -> Chip:
+    """The chip of a design: as it says, the topology's usual one, or the usual one of all."""
+    if design.chip or not design.topology:
+        return catalog.chip(design.chip or USUAL_CHIP)
+    if is_built(design.topology, catalog):
+        return preset(design.topology, catalog=catalog).parts.chip
+    return catalog.chip(chip_for(design.topology))
+
+
 def cluster_from(
     design: FabricDesign,
     catalog: Catalog,
@@ -120,7 +129,7 @@ def cluster_from(
             hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
         )
     return cluster_of(
-        catalog.chip(design.chip or chip or USUAL_CHIP),
+        catalog.chip(chip) if chip and not design.chip else usual_chip(design, catalog),
         design.chips or num_chips,
         num_domain=design.domain or 0,
         nic_bytes_per_s=design.nic_bytes_per_s or 0.0,

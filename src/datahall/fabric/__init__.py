@@ -1,7 +1,7 @@
 """Many chips: topologies as arrays, the ways through them, what they are made of and what is left when parts
 fail.
 
-`build` makes a fabric by name, `route` finds the path of each flow, `counts` and `bill` describe it.
+`design` makes a fabric by name, `topology` its arrays, `routing` the path of each flow, `flows` and `collectives` what is sent.
 """
 
 from datahall.fabric.routing.paths import hops, num_paths, route

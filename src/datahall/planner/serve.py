@@ -25,6 +25,7 @@ from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.fleet.service import WARMUP
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -41,7 +42,6 @@ from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
 USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
-USUAL_TRAFFIC = "lmsys-chat"  # where nothing is said of lengths
 LARGEST_TP = 8  # beyond it decode steps are exchange; larger models take pipeline stages or spread experts
 LARGEST_GROUP = 72
 MOST_SIMULATED = 4  # replicas: more of the same under the same share behave alike
@@ -207,8 +207,6 @@ def check_continuous(deployment: Deployment) -> None:
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
     said, promise = scenario.one(Said), scenario.one(Promise)
-    if not (said.preset or said.isl or said.osl):
-        said = msgspec.structs.replace(said, preset=USUAL_TRAFFIC)
     traffic = requests_of(said, model.max_context)
     load = load_of(traffic)
     if traffic.users is None:
@@ -218,7 +216,7 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
                 "no hardware serves all requests at once", field="rate", hint=f"e.g. {option('rate', 80)}"
             )
         return Demand(traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s)
-    think_s = said.think_s or 0.0
+    think_s = traffic.users.think.mean_s
     rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
     return Demand(
         traffic=traffic, load=load, promise=promise, rate_per_s=rate, users=traffic.users.num, think_s=think_s
@@ -286,7 +284,7 @@ def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
         generate(asked, seed),
         slo=way.demand.promise,
         seed=seed,
-        warmup_s=0.1 * asked.num_requests / share,
+        warmup_s=WARMUP * asked.num_requests / share,
     )
     return msgspec.structs.replace(way, num_replicas=count, num_added=added, run=run)
 

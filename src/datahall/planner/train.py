@@ -151,7 +151,13 @@ def plan_by_deadline(
         try:
             plan = _plan(_ranked(job, machine, num_chips, framework, kept, options), num_tokens)
         except (InfeasibleError, ScenarioError) as error:
-            refused.append(Refusal(what=f"{num_chips:,} chip{'s' if num_chips != 1 else ''}", why=error.message, hint=error.hint))
+            refused.append(
+                Refusal(
+                    what=f"{num_chips:,} chip{'s' if num_chips != 1 else ''}",
+                    why=error.message,
+                    hint=error.hint,
+                )
+            )
             if weighed and num_chips > job.global_batch * one_of_it.chip.num_scale_up_domain:
                 break  # more chips than the batch can feed
             continue

@@ -12,9 +12,10 @@ from pathlib import Path
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
 from datahall.errors import DatahallError, ScenarioError, nearest, option
-from datahall.scenario.field import CONCEPTS, Concept, Field
+from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain, Raw, Reading, inline_table, shown
+from datahall.scenario.rules import broken_rules, given_names
 from datahall.scenario.scenario import Scenario, problems_error
 
 VERSION = 1
@@ -46,6 +47,7 @@ class _Reader:
         self.document = document
         self.errors: list[DatahallError] = []
         self.replaced: list[str] = []
+        self.given: frozenset[str] = frozenset()
 
     # -- what was written, by section -----------------------------------------------------------------------------
 
@@ -126,6 +128,7 @@ class _Reader:
     def scenario(self, tables: Tables, beside: Mapping[str, Raw] | None = None) -> Scenario:
         """Every section read and checked; all problems are raised together."""
         self._replace(tables, beside or {})
+        self.given = given_names(self.form, tables)
         sections: dict[str, tuple[object, ...]] = {}
         said: dict[str, tuple[dict[str, Plain], ...]] = {}
         for concept in self.form.concepts:
@@ -183,7 +186,7 @@ class _Reader:
                 values[key] = field.kind.read(raw, self.at)
             except DatahallError as error:
                 self._keep(error, field.name, (concept, index, key), prefix=f"{key}: ")
-        self._apply_rules(concept, index, row, known, values)
+        self._apply_rules(concept, index, row, values)
         return values
 
     def _written(self, concept: Concept, values: Mapping[str, object]) -> dict[str, Plain]:
@@ -191,38 +194,11 @@ class _Reader:
         return {key: known[key].kind.write(value) for key, value in values.items()}
 
     def _apply_rules(
-        self,
-        concept: Concept,
-        index: int,
-        row: Mapping[str, Raw],
-        known: Mapping[str, Field],
-        values: Mapping[str, object],
+        self, concept: Concept, index: int, row: Mapping[str, Raw], values: Mapping[str, object]
     ) -> None:
-        """The one rule for inputs that say nothing here, and for pairs of which one would win."""
-        by_name = {field.name: field for field in known.values()}
-        for key in row:
-            field = known.get(key)
-            if field is None:
-                continue
-            for other in field.kind.against:
-                if other in by_name and by_name[other].key in row:
-                    self._keep(
-                        ScenarioError(
-                            f"{option(field.name)} and {option(other)} do not go together", hint="say one of them"
-                        ),
-                        field.name, (concept, index, key),
-                    )  # fmt: skip
-            needs = [by_name[name] for name in field.kind.needs if name in by_name]
-            if needs and not any(
-                values.get(one.key) not in (None, "", (), False) or one.key in row for one in needs
-            ):
-                words = " or ".join(option(one.name) for one in needs)
-                self._keep(
-                    ScenarioError(
-                        f"{option(field.name)} says nothing without {words}", hint=f"add {words}, or leave it out"
-                    ),
-                    field.name, (concept, index, key),
-                )  # fmt: skip
+        """Refuse inputs that say nothing here, and pairs of which one would win."""
+        for key, error in broken_rules(self.form, concept, row, values, self.given):
+            self._keep(error, error.field, (concept, index, key))
 
     def _missing(self, said: Mapping[str, tuple[dict[str, Plain], ...]]) -> None:
         wrong = {error.field for error in self.errors}
@@ -263,8 +239,6 @@ class _Reader:
         self.errors.append(ScenarioError(message, where=where, hint=hint, field=field))
 
     def _not_taken(self, concept: Concept, index: int, key: str, known: Mapping[str, Field]) -> None:
-        from datahall.scenario.field import fields
-
         if any(field.key == key for field in fields(concept.name)):
             message, hint = f"{self.form.verb} takes no {key}", "leave it out"
         else:

@@ -13,6 +13,7 @@ from datahall.scenario.sections.traffic import (
     REQUESTS_PER_USER,
     USUAL_DOCUMENT,
     USUAL_OUTPUT,
+    USUAL_PRESET,
     USUAL_PROMPT,
     Traffic,
 )
@@ -37,6 +38,8 @@ def requests_of(traffic: Traffic, max_context: int) -> Requests:
             "how often requests come is not said", field="rate",
             hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
         )  # fmt: skip
+    if not (traffic.preset or traffic.isl or traffic.osl):
+        traffic = msgspec.structs.replace(traffic, preset=USUAL_PRESET)
     named = preset(traffic.preset) if traffic.preset else None
     talk = _conversation(traffic, named.conversation if named else Conversation())
     people = Users(num=traffic.users, think=talk.think) if traffic.users is not None else None

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -28,7 +28,6 @@ from datahall.workload.precision import Precision
 
 SEQ = 8192  # tokens of a sequence
 GLOBAL_BATCH = 1024  # sequences of a step
-CHIP = "h100-sxm"
 MOST_MICRO = 100_000  # micro-batches of a step
 LARGEST_POWER = 20  # of two: more chips are not weighed
 
@@ -93,9 +92,15 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
     stated = stated_batch(file, layout) if layout is not None else 0
     precision = Precision.named(asked.precision or (file.precision if file is not None else "") or "bf16")
     with scenario.at(field="precision"):
-        scenario.catalog.chip(scenario.one(FabricDesign).chip or CHIP).peak(precision.compute)
+        usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(precision.compute)
+    model = scenario.model()
+    if asked.imbalance_ratio is not None and model.moe is None:
+        raise ScenarioError(
+            f"{option('imbalance')} says nothing of {model.name}, which has no experts", field="imbalance",
+            hint="leave it out",
+        )  # fmt: skip
     return Job(
-        model=scenario.model(),
+        model=model,
         seq=asked.seq or (file.seq if file is not None else 0) or SEQ,
         global_batch=asked.global_batch or stated or usual_batch(layout),
         precision=precision,
@@ -134,7 +139,7 @@ def machine_of(scenario: Scenario) -> Machine:
     """The machine that is asked for, with any number of chips: plans also look at fewer and at more."""
     design, catalog = scenario.one(FabricDesign), scenario.catalog
     return lambda num_chips: cluster_from(
-        msgspec.structs.replace(design, chips=num_chips), catalog, chip=CHIP, num_chips=num_chips
+        msgspec.structs.replace(design, chips=num_chips), catalog, num_chips=num_chips
     )
 
 

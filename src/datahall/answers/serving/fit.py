@@ -10,7 +10,7 @@ from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.figure import parts_of, sequences_figure
 from datahall.inference.memory.fit import Fit, fits_on, legal_groups, on_group, why_not
-from datahall.inference.memory.remedy import remedies
+from datahall.inference.memory.remedy import PRECISIONS, remedies
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Sequences
@@ -18,7 +18,6 @@ from datahall.units import fmt
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
-PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")
 SHOWN_GROUPS = 4
 LARGEST_SHOWN = 8
 

@@ -13,9 +13,8 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, drafted_by_itself, shown_share
+from datahall.answers.serving.words import BINDS, counted, described, shown_share
 from datahall.planner.serve import (
-    USUAL_TRAFFIC,
     Candidate,
     ServingPlan,
     check_continuous,
@@ -56,7 +55,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=chips_figure(best),
         charts=(load_chart(plan),),
-        notes=(*_notes(plan), *drafted_by_itself(best.replica)),
+        notes=_notes(plan),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -177,8 +176,6 @@ def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
         "users": None,
         "think": None,
     }
-    if not any(scenario.given(name) for name in ("traffic", "isl", "osl")):
-        there["traffic"] = USUAL_TRAFFIC
     rate, share = _rounded(demand.rate_per_s), _rounded(demand.rate_per_s / best.num_replicas)
     run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
     if (enough := best.num_requests) > DEFAULT_REQUESTS:

@@ -15,7 +15,7 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import counted, described, drafted_by_itself, usual_lengths
+from datahall.answers.serving.words import counted, described
 from datahall.breakdown import Breakdown, Source, simulated
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
@@ -84,7 +84,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *((latency_chart(run),) if run.num_measured else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
-        notes=(*_notes(outcome), *drafted_by_itself(service.replica), *_service_notes(outcome)),
+        notes=(*_notes(outcome), *_service_notes(outcome)),
         sources=_sources(service),
         next_commands=_next(scenario, outcome),
     )
@@ -338,16 +338,15 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     if service.replica.engine.batching != "continuous":  # of which there is a plan
         usual = {"engine": Deployment().engine, "batching": None, "wait": None}
         return (follow(scenario, changes=usual), "datahall validate inference")
-    return (follow(scenario, "plan serve", _to_plan(scenario, outcome)), "datahall validate inference")
+    return (follow(scenario, "plan serve", _to_plan(outcome)), "datahall validate inference")
 
 
-def _to_plan(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
+def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     """What a plan of the same service is to weigh: its chip and format, and the lengths that were simulated."""
     run, service = outcome.run, outcome.service
     plan: dict[str, Plain | None] = {
         "chips": [service.replica.chip.name],
         "precision": list(dict.fromkeys(service.precisions)),
-        **usual_lengths(scenario),
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself

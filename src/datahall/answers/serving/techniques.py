@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
-from datahall.answers.serving.words import described, usual_lengths
+from datahall.answers.serving.words import described
 from datahall.breakdown import Breakdown, modelled, quotient
 from datahall.inference.closed_form.ladder import Ladder, ladder
 from datahall.inference.closed_form.load import load_of
@@ -94,7 +94,6 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
                     "chips": [plain.replica.chip.name],
                     "precision": [precision],
                     "tp": plain.replica.tp,
-                    **usual_lengths(scenario),
                 },
             ),
         ),

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from datahall.inference.engine.replica import Replica
-from datahall.inference.engine.speculation import OWN_LAYER
-from datahall.scenario.kinds import Plain
-from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.traffic import USUAL_OUTPUT, USUAL_PROMPT
 
 # what ends a replica's load, for a person
 BINDS = {
@@ -36,23 +32,6 @@ def shown_share(share: float) -> str:
     ('95 %', '99.99 %')
     """
     return f"{100.0 * share:.6g} %"
-
-
-def usual_lengths(scenario: Scenario) -> dict[str, Plain | None]:
-    """Lengths that a question had without saying them, for one that would take others."""
-    if any(scenario.given(name) for name in ("traffic", "isl", "osl", "trace")):
-        return {}
-    return {"isl": USUAL_PROMPT, "osl": USUAL_OUTPUT}
-
-
-def drafted_by_itself(replica: Replica) -> tuple[str, ...]:
-    """A note where a model drafts with a layer of its own: the catalogue does not say which models have one."""
-    if replica.speculation is None or replica.speculation.draft != OWN_LAYER:
-        return ()
-    return (
-        f"{replica.model.title or replica.model.name} is taken to have a layer for multi-token prediction, like its "
-        "last one; which models were published with one is not in the catalogue",
-    )
 
 
 def layout_words(replica: Replica, precision: str) -> str:

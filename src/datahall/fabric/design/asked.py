@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 
 import msgspec
@@ -12,6 +12,7 @@ from datahall.errors import DatahallError, ScenarioError, UnknownNameError, opti
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import (
     DOMAINS,
+    OTHER_NAMES,
     SWITCHED,
     TOPOLOGIES,
     Design,
@@ -81,12 +82,12 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     )
 
 
-def idle(asked: FabricDesign, topology: str) -> tuple[str, ...]:
+def idle(asked: FabricDesign, topology: str, uses: Mapping[str, tuple[str, ...]] = USES) -> tuple[str, ...]:
     """What a section gives and a topology, or a fabric that was built, has no use for."""
     plain = FabricDesign()
     return tuple(
         name
-        for name, used_by in USES.items()
+        for name, used_by in uses.items()
         if getattr(asked, name) != getattr(plain, name) and topology not in used_by
     )
 
@@ -155,6 +156,7 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
     if asked.bandwidth_bytes_per_s is None:
         return design_of(asked, catalog).fabric
     folded = asked.topology.strip().lower().replace("_", "-")
+    folded = folded if folded in PLAIN else OTHER_NAMES.get(folded, folded)
     if folded not in PLAIN:
         known = folded in TOPOLOGIES or is_built(asked.topology, catalog)
         if not known:
@@ -166,11 +168,16 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
             field="bandwidth",
             hint=f"leave {option('bandwidth')} out and name a chip, or take one of {', '.join(PLAIN)}",
         )
+    for name in idle(asked, folded, PLAIN_USES):
+        raise ScenarioError(
+            f"a {folded} of links that are all alike has no {_word(name)} to choose", field=_word(name),
+            hint=f"leave {option(_word(name))} or {option('bandwidth')} out",
+        )  # fmt: skip
     if asked.chips is None:
         raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
     wire = Wire(asked.bandwidth_bytes_per_s, asked.latency_s)
     fabric = PLAIN[folded](asked, asked.chips, wire)
-    if asked.domain is not None and folded not in {"rail-optimised", "scale-up", "torus"}:
+    if asked.domain is not None and folded != "rail-optimised":
         fabric = with_scale_up(fabric, asked.domain, _scale_up(asked))
     return fabric
 
@@ -237,4 +244,17 @@ PLAIN: dict[str, Build] = {
     "dragonfly": lambda asked, chips, wire: dragonfly(chips, wire, radix=asked.radix),
     "full-mesh": lambda _, chips, wire: full_mesh(chips, wire),
     "scale-up": lambda _, chips, wire: scale_up_domain(chips, wire),
+}
+
+WIDENED = ("fat-tree", "clos", "leaf-spine", "rail-optimised")
+PLAIN_USES = {
+    "oversubscription": WIDENED,
+    "tiers": ("fat-tree", "clos"),
+    "sides": ("torus",),
+    "radix": (*WIDENED, "tree", "dragonfly"),
+    "domain": (*WIDENED, "tree", "dragonfly", "full-mesh"),
+    "switch": (),
+    "server": (),
+    "chip": (),
+    "nic_bytes_per_s": (),
 }

@@ -41,6 +41,7 @@ DIRECT = ("torus", "mesh", "tpu-pod", "full-mesh")
 DOMAINS = ("hgx", "nvl72")
 TOPOLOGIES = (*SWITCHED, *DIRECT, *DOMAINS)
 
+USUAL_CHIP = "h100-sxm"  # where nobody says one
 _USUAL_CHIP = {
     "nvl72": "gb200",
     "torus": "tpu-v7x",
@@ -48,7 +49,7 @@ _USUAL_CHIP = {
     "tpu-pod": "tpu-v5p",
     "full-mesh": "mi300x",
 }
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "fattree": "fat-tree",
     "rail": "rail-optimised",
     "rail-optimized": "rail-optimised",
@@ -117,7 +118,7 @@ def design(
     if num_chips < 1:
         raise ScenarioError(f"a fabric of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     ratios = read_oversubscription(oversubscription)
-    shown_chip, home = machine(catalog, chip or ("" if server else _USUAL_CHIP.get(kind, "h100-sxm")), server)
+    shown_chip, home = machine(catalog, chip or ("" if server else chip_for(kind)), server)
     if kind in DIRECT:
         parts = Parts(
             chip=shown_chip,
@@ -264,10 +265,15 @@ def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[s
     return Wire(speed / neighbours, 1e-6), (note,)
 
 
+def chip_for(topology: str) -> str:
+    """The chip that a topology is usually made of."""
+    return _USUAL_CHIP.get(topology_name(topology), USUAL_CHIP)
+
+
 def topology_name(text: str) -> str:
     """The name of a topology in any spelling, or an error with the nearest."""
     folded = re.sub(r"[\s_]+", "-", text.strip().lower())
-    name = _OTHER_NAMES.get(folded, folded)
+    name = OTHER_NAMES.get(folded, folded)
     if name not in TOPOLOGIES:
         close = nearest(name, TOPOLOGIES, 3)
         guess = f"did you mean: {', '.join(close)}?   " if close else ""

@@ -1,1 +1,1 @@
-"""One replica: the engine by name, its group of chips, drafts, adapters, hand-over of caches, latency limits."""
+"""One replica: the engine by name, its group of chips, drafts, adapters, hand-over of caches."""

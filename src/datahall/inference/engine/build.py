@@ -109,6 +109,12 @@ def adapters_of(deployment: Deployment) -> Adapters | None:
     """The LoRA adapters beside the model; none where no number was said."""
     if deployment.adapters is None:
         return None
+    if (deployment.resident_adapters or 0) > deployment.adapters:
+        raise ScenarioError(
+            f"{deployment.resident_adapters:,} of {deployment.adapters:,} adapters cannot be resident",
+            field="resident_adapters",
+            hint=f"at most {option('resident_adapters', deployment.adapters)}",
+        )
     return Adapters(
         num=deployment.adapters,
         rank=deployment.adapter_rank,
@@ -125,6 +131,13 @@ def _check_split(model: Model, deployment: Deployment) -> None:
             f"{deployment.pp:,} stages for the {model.num_layers} layers of {model.name}", field="pp",
             hint=f"at most {option('pp', model.num_layers)}",
         )  # fmt: skip
+    if model.moe is None and (deployment.routing_skew or deployment.expert_exchange is not None):
+        field = "routing_skew" if deployment.routing_skew else "expert_exchange"
+        raise ScenarioError(
+            f"{option(field)} says nothing of {model.name}, which has no experts",
+            field=field,
+            hint="leave it out",
+        )
     if deployment.ep > 1 and model.moe is None:
         raise ScenarioError(
             f"{model.name} has no experts to spread over {deployment.ep:,} chips", field="ep",

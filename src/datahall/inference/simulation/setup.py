@@ -39,11 +39,9 @@ from datahall.inference.simulation.state import (
 )
 from datahall.inference.step.price import price_steps, round_token_budget
 from datahall.inference.step.table import GRID_PER_OCTAVE, StepTable, tokens_time
+from datahall.scenario.words import BATCHING, ROLES, ROUTINGS
 from datahall.workload.traffic.requests import Requests
 
-ROLES = ("both", "prefill", "decode")
-BATCHINGS = ("continuous", "static", "dynamic")
-ROUTINGS = ("round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session")
 NUM_SLOTS = 4096  # at first; more when requests pile up
 NUM_RECORDS = 65_536  # rows that are handed over at a time
 
@@ -114,7 +112,7 @@ def fill_pool(row: np.void, pool: Pool) -> None:
     row["blocks"] = replica.dp * (pool.num_blocks or (found.num_blocks if found else 0))
     row["chunked"], row["mixed"] = engine.chunked_prefill, engine.mixed_steps
     row["whole"], row["caching"] = engine.whole_prompt_blocks, engine.prefix_caching
-    row["batching"] = BATCHINGS.index(engine.batching)
+    row["batching"] = BATCHING.index(engine.batching)
     row["reserve"] = engine.whole_output_blocks or engine.batching != "continuous"
     row["swap"] = engine.preemption == "swap"
     row["max_context"] = replica.max_context or replica.model.max_context

@@ -104,8 +104,6 @@ class Mapped(Kind, frozen=True):
     of: Kind = Text("")
 
     def read(self, raw: Raw, at: Reading) -> dict[str, object]:
-        from datahall.scenario.kinds import inline_table
-
         return {name: self.of.read(one, at) for name, one in inline_table(raw).items()}
 
     def write(self, value: object) -> Plain:

@@ -25,9 +25,9 @@ class PrecisionName(Text, frozen=True):
         return name
 
 
-def precision_kind(help: str) -> PrecisionName:
+def precision_kind(help: str, needs: tuple[str, ...] = ()) -> PrecisionName:
     """The kind of an input that names a number format."""
-    return PrecisionName(help, metavar="FORMAT", example="fp8")
+    return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs)
 
 
 class Deployment(Section, frozen=True, kw_only=True):
@@ -117,7 +117,12 @@ class Deployment(Section, frozen=True, kw_only=True):
             "Power-law exponent of the experts' popularity; 0: balanced.", unit="ratio", most=10.0, rare=True
         ),
     ] = 0.0
-    kv_blocks: Annotated[int | None, Count("Blocks of cache that the engine reported.", rare=True)] = None
+    kv_blocks: Annotated[
+        int | None,
+        Count(
+            "Blocks of cache that the engine reported.", against=("memory_fraction", "reserved"), rare=True
+        ),
+    ] = None
     role: Annotated[
         str, Choice("What a pool does.", options=ROLES, against=("disaggregated",), rare=True)
     ] = "both"

@@ -163,15 +163,18 @@ class Background(Section, frozen=True, kw_only=True):
     name: Annotated[str, Text("Name of the background in the tables.")] = ""
     pattern: Annotated[str, Choice("Who sends to whom.", options=PATTERNS)] = "permutation"
     hosts: Annotated[tuple[int, ...], Numbers("Chips that send and receive (default: all).", ranks=True)] = ()
-    target: Annotated[int | None, Count("Incast: the chip that receives (default: the first).", least=0)] = (
-        None
-    )
+    target: Annotated[
+        int | None,
+        Count("Incast: the chip that receives (default: the first).", needs=("pattern=incast",), least=0),
+    ] = None
     size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True)] = 1e6
-    load_fraction: Annotated[float, Share("Random: share of the line rate that is offered.", above=True)] = (
-        0.3
-    )
+    load_fraction: Annotated[
+        float, Share("Random: share of the line rate that is offered.", needs=("pattern=random",), above=True)
+    ] = 0.3
     start_s: Annotated[float, Quantity("When the background begins.")] = 0.0
-    until_s: Annotated[float, Quantity("Random: how long flows keep arriving.", above=True)] = 1e-3
+    until_s: Annotated[
+        float, Quantity("Random: how long flows keep arriving.", needs=("pattern=random",), above=True)
+    ] = 1e-3
 
 
 class Stall(Section, frozen=True, kw_only=True):
@@ -196,7 +199,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
     tokens: Annotated[int | None, Count("MoE: tokens of all chips together.", needs=("experts",))] = None
     topk: Annotated[int | None, Count("MoE: experts of each token.", needs=("experts",))] = None
     hidden: Annotated[int | None, Count("MoE: hidden size.", needs=("experts",))] = None
-    precision: Annotated[str, precision_kind("MoE: format of the tokens.")] = "bf16"
+    precision: Annotated[str, precision_kind("MoE: format of the tokens.", needs=("experts",))] = "bf16"
     algorithm: Annotated[
         str | None,
         Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),

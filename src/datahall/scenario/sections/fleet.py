@@ -18,11 +18,19 @@ class Router(Section, frozen=True, kw_only=True):
     affinity_load_ratio: Annotated[
         float,
         Quantity(
-            "Prefix affinity: load over the mean at which the next replica is asked.", above=True, rare=True
+            "Prefix affinity: load over the mean at which the next replica is asked.",
+            needs=("routing=prefix-affinity",),
+            above=True,
+            rare=True,
         ),
     ] = 1.25
     spill: Annotated[
-        int, Count("Requests per replica at which a region sends further ones elsewhere.", rare=True)
+        int,
+        Count(
+            "Requests per replica at which a region sends further ones elsewhere.",
+            needs=("region",),
+            rare=True,
+        ),
     ] = 64
     autoscale: Annotated[
         str,

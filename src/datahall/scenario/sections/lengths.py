@@ -18,6 +18,7 @@ from datahall.scenario.kinds import (
     Reading,
     Share,
     Text,
+    inline_table,
     listed,
     unknown_name,
 )
@@ -44,8 +45,6 @@ class LengthsKind(Kind, frozen=True):
 
     def read(self, raw: Raw, at: Reading) -> Lengths:
         if isinstance(raw, str) and ("=" in raw or raw.strip().startswith("{")):
-            from datahall.scenario.kinds import inline_table
-
             raw = inline_table(raw)
         from datahall.workload.traffic.lengths import check_lengths
 

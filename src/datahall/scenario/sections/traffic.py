@@ -27,9 +27,9 @@ from datahall.workload.traffic.shapes import Lengths
 
 DEFAULT_REQUESTS = 10_000
 REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
-USUAL_PROMPT, USUAL_OUTPUT, USUAL_DOCUMENT = 1000, 250, 1000  # tokens, where nothing is said
+USUAL_PRESET = "lmsys-chat"  # where nothing is said of lengths
+USUAL_PROMPT, USUAL_OUTPUT, USUAL_DOCUMENT = 1000, 250, 1000  # tokens, where the other length is said
 RECORDED = ("trace",)
-SENT = ("rate", "users")
 
 
 class Regions(Kind, frozen=True):
@@ -82,16 +82,22 @@ class Traffic(Section, frozen=True, kw_only=True):
     preset: Annotated[
         str,
         PresetName(
-            "Lengths by name: sharegpt, lmsys-chat, rag, agent, …", flat="traffic", metavar="NAME", against=("trace",)
+            f"Lengths by name: sharegpt, {USUAL_PRESET} (default), rag, agent, …", flat="traffic", metavar="NAME", against=("trace",)
         ),
     ] = ""  # fmt: skip
     isl: Annotated[
         Lengths | None,
-        LengthsKind(f"Tokens of a prompt (default {USUAL_PROMPT}, or the preset's).", against=("trace",)),
+        LengthsKind(
+            f"Tokens of a prompt (default: the preset's; {USUAL_PROMPT} beside an output alone).",
+            against=("trace",),
+        ),
     ] = None
     osl: Annotated[
         Lengths | None,
-        LengthsKind(f"Tokens of an answer (default {USUAL_OUTPUT}, or the preset's).", against=("trace",)),
+        LengthsKind(
+            f"Tokens of an answer (default: the preset's; {USUAL_OUTPUT} beside a prompt alone).",
+            against=("trace",),
+        ),
     ] = None
     spread_ratio: Annotated[
         float | None,
@@ -108,7 +114,12 @@ class Traffic(Section, frozen=True, kw_only=True):
         Quantity("Mean turns of a conversation.", unit="ratio", least=1.0, most=1e4, against=("trace",)),
     ] = None
     think_s: Annotated[
-        float | None, Quantity("Pause of a user between answer and next request.", against=("trace",))
+        float | None,
+        Quantity(
+            "Pause of a user between answer and next request.",
+            needs=("users", "turns", "traffic"),
+            against=("trace",),
+        ),
     ] = None
     think_variation_ratio: Annotated[
         float | None, Quantity("Standard deviation of the pause over its mean.", needs=("think",), rare=True)
@@ -123,21 +134,46 @@ class Traffic(Section, frozen=True, kw_only=True):
             "Tokens of the system prompt that all requests share.", unit="tokens", least=0, against=("trace",)
         ),
     ] = None
-    groups: Annotated[int | None, Count("Different system prompts.", against=("trace",), rare=True)] = None
+    groups: Annotated[
+        int | None,
+        Count("Different system prompts.", needs=("system", "traffic"), against=("trace",), rare=True),
+    ] = None
     group_zipf: Annotated[
         float | None,
-        Quantity("Zipf exponent of their popularity.", unit="ratio", against=("trace",), rare=True),
+        Quantity(
+            "Zipf exponent of their popularity.",
+            needs=("groups", "traffic"),
+            unit="ratio",
+            against=("trace",),
+            rare=True,
+        ),
     ] = None
     documents: Annotated[
         int | None, Count("Documents that prompts quote.", least=0, against=("trace",), rare=True)
     ] = None
     document: Annotated[
-        int | None, Count("Tokens of a document.", unit="tokens", against=("trace",), rare=True)
+        int | None,
+        Count(
+            "Tokens of a document.",
+            needs=("documents", "traffic"),
+            unit="tokens",
+            against=("trace",),
+            rare=True,
+        ),
     ] = None
-    retrieved: Annotated[int | None, Count("Documents in a prompt.", against=("trace",), rare=True)] = None
+    retrieved: Annotated[
+        int | None,
+        Count("Documents in a prompt.", needs=("documents", "traffic"), against=("trace",), rare=True),
+    ] = None
     document_zipf: Annotated[
         float | None,
-        Quantity("Zipf exponent of their popularity.", unit="ratio", against=("trace",), rare=True),
+        Quantity(
+            "Zipf exponent of their popularity.",
+            needs=("documents", "traffic"),
+            unit="ratio",
+            against=("trace",),
+            rare=True,
+        ),
     ] = None
     hourly: Annotated[
         tuple[float, ...],
@@ -159,7 +195,9 @@ class Traffic(Section, frozen=True, kw_only=True):
         float, Quantity("Rate of a quiet time over that of a busy one.", needs=("lull",), rare=True)
     ] = 0.0
     requests: Annotated[int | None, Count("Requests to simulate (default 10000).", most=10**12)] = None
-    duration_s: Annotated[float | None, Quantity("Or for how long.", above=True)] = None
+    duration_s: Annotated[
+        float | None, Quantity("Or for how long; with both, what ends first.", above=True)
+    ] = None
     speed_ratio: Annotated[
         float, Quantity("2 replays a trace twice as fast.", above=True, needs=RECORDED, most=1e9)
     ] = 1.0

@@ -162,6 +162,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
         str | None,
         Choice(
             "Exchange of a split context: ring or all-to-all.",
+            needs=("cp", "layout"),
             options=CONTEXT_EXCHANGES,
             metavar="HOW",
             rare=True,

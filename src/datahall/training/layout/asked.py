@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
 from datahall.scenario.kinds import Plain
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.file import LayoutFile
@@ -59,7 +60,12 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     said |= {name: getattr(asked, name) or None for name in ("split", "offload", "modules")}
     given = {name: value for name, value in said.items() if value is not None}
     if "modules" in given:
-        given["recompute"] = "selective" if given.get("recompute", "none") == "none" else given["recompute"]
+        if given.get("recompute") in ("none", "full"):
+            raise ScenarioError(
+                f"{option('modules')} beside {option('recompute', given['recompute'])}", field="modules",
+                hint=f"modules are recomputed one by one: {option('recompute', 'selective')}, or leave one of them out",
+            )  # fmt: skip
+        given["recompute"] = "selective"
     elif "recompute" in given:
         given["modules"] = ()
     return msgspec.structs.replace(layout, **given)

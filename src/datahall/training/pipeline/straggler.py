@@ -1,6 +1,6 @@
 """The slowest of many: what a step that waits for everyone loses to jitter and to slow hosts.
 
-Who is slow is declared in `scenario/training.py`.
+Who is slow is declared in `scenario/sections/training.py`.
 Jitter is drawn anew each step; a slow host is slow in every step until it is replaced.
 """
 

@@ -1,0 +1,94 @@
+"""The one rule for inputs that say nothing where they stand, and for pairs of which one would win.
+
+A declaration says what an input needs beside it (`needs=("autoscale",)`; `needs=("routing=prefix-affinity",)` for a
+value; any one of several is enough, of the same section or another) and what it cannot stand beside (`against`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from datahall.errors import ScenarioError, option
+from datahall.scenario.field import Concept, Field
+from datahall.scenario.form import Form
+from datahall.scenario.kinds import Raw
+
+NOTHING: tuple[object, ...] = (None, "", (), {}, False)
+
+
+def given_names(form: Form, tables: Mapping[str, Sequence[Mapping[str, Raw]]]) -> frozenset[str]:
+    """What a person said, by name, whichever section it stands in; tables that flags give whole by theirs."""
+    names = {
+        field.name
+        for section, rows in tables.items()
+        for key, field in form.of(section).items()
+        if any(key in row for row in rows)
+    }
+    return frozenset(names | {concept.name for concept in form.tables if tables.get(concept.name)})
+
+
+def broken_rules(
+    form: Form,
+    concept: Concept,
+    row: Mapping[str, Raw],
+    values: Mapping[str, object],
+    given: frozenset[str],
+) -> Iterator[tuple[str, ScenarioError]]:
+    """The keys of a table that break a rule, each with its error."""
+    known = form.of(concept.name)
+    by_name = {field.name: field for field in known.values()}
+    for key in row:
+        field = known.get(key)
+        if field is None:
+            continue
+        own = _word(concept, field.name)
+        for other in field.kind.against:
+            if other in by_name and by_name[other].key in row:
+                message = f"{own} and {_word(concept, other)} do not go together"
+                yield key, _error(concept, field, message, "say one of them")
+        needs = [need for need in field.kind.needs if _name(need) in by_name or _is_taken(form, need)]
+        if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
+            words = " or ".join(_word(concept, *need.split("=", 1)) for need in needs)
+            yield (
+                key,
+                _error(
+                    concept, field, f"{own} says nothing without {words}", f"add {words}, or leave it out"
+                ),
+            )
+
+
+def _name(need: str) -> str:
+    return need.partition("=")[0]
+
+
+def _is_taken(form: Form, need: str) -> bool:
+    return _name(need) in form.fields or any(_name(need) == concept.name for concept in form.tables)
+
+
+def _is_met(
+    need: str,
+    by_name: Mapping[str, Field],
+    row: Mapping[str, Raw],
+    values: Mapping[str, object],
+    given: frozenset[str],
+) -> bool:
+    name, _, wanted = need.partition("=")
+    field = by_name.get(name)
+    if field is None:
+        return name in given
+    if wanted:
+        return values.get(field.key, field.default) == wanted or (
+            field.key in row and field.key not in values
+        )
+    return field.key in row or values.get(field.key) not in NOTHING
+
+
+def _word(concept: Concept, name: str, value: str | None = None) -> str:
+    """An input as a border spells it; a key of a table that flags give whole is spelled alike at all."""
+    if not concept.inline:
+        return option(name, value)
+    return name if value is None else f"{name} = {value}"
+
+
+def _error(concept: Concept, field: Field, message: str, hint: str) -> ScenarioError:
+    return ScenarioError(message, field=concept.name if concept.inline else field.name, hint=hint)
