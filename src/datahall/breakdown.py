@@ -21,7 +21,9 @@ from datahall.units import fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate"]
 Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
-Origin = Literal["computed", "fact", "input", "decision", "fitted", "assumption", "model", "simulated"]
+Origin = Literal[
+    "computed", "fact", "input", "derived", "decision", "fitted", "assumption", "model", "simulated"
+]  # fmt: skip
 Operation = Literal[
     "", "sum", "difference", "product", "quotient", "ceiling", "floor", "maximum", "minimum", "overlap", "power",
     "solved", "simulated", "modelled",
@@ -152,6 +154,11 @@ def assumed(name: str, value: float, unit: str, why: str, *sources: Source) -> B
     return Breakdown(name=name, value=float(value), unit=unit, origin="assumption", sources=sources, note=why)
 
 
+def derived(name: str, value: float, unit: str, note: str = "") -> Breakdown:
+    """What is counted from the question and the machine: steps of an algorithm, chips that share something."""
+    return Breakdown(name=name, value=float(value), unit=unit, origin="derived", note=note)
+
+
 def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:
     """What a plan decided, and why."""
     return Breakdown(name=name, value=float(value), unit=unit, origin="decision", note=why)
@@ -279,7 +286,7 @@ def false_nodes(figure: Breakdown) -> list[str]:
             wrong.append(f"{one.name} says neither what it is computed from nor what it rests on")
         if one.origin == "fact" and not one.sources:
             wrong.append(f"the fact {one.name} has no source")
-        if one.origin not in ("computed", "fact", "input") and not (one.note or one.sources):
+        if one.origin not in ("computed", "fact", "input", "derived") and not (one.note or one.sources):
             wrong.append(f"{one.name} is {one.origin}, but does not say on what")
     return wrong
 

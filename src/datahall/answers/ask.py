@@ -19,7 +19,7 @@ from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verbs import BY_NAME, Verb
 from datahall.catalog import Catalog, document, json_document, load
 from datahall.catalog.document import Document
-from datahall.errors import DatahallError, Speller, UnknownNameError, keyword, spelled
+from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
@@ -63,7 +63,7 @@ def ask(
         scenario = (
             read_names(form, given or {}, shelf, bare=bare)
             if document is None
-            else read_document(form, document, shelf, given)
+            else read_document(form, document, shelf, given, bare=bare, spell=spell)
         )
         return answered(scenario, border)
     except DatahallError as error:
@@ -73,10 +73,23 @@ def ask(
 
 def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) -> Answer:
     """The answer to a question in plain types, as a JSON body or `Answer.question` has it: its `ask` says the verb."""
-    name = content.get("ask")
-    plain = msgspec.to_builtins(dict(content))
+    if not isinstance(content, Mapping):
+        raise ScenarioError(
+            f"a question is a table of inputs, not {type(content).__name__}",
+            hint='e.g. {"ask": "show chip", …}',
+        )
+    if not isinstance(content.get("ask"), str):
+        raise ScenarioError(
+            "the question does not say what it asks", field="ask", hint='e.g. "ask": "show fit"'
+        )
+    try:
+        plain = msgspec.to_builtins({"version": VERSION, **content})
+    except TypeError as error:
+        raise ScenarioError(
+            f"the question is not in plain types: {error}", hint="text, numbers, lists, tables"
+        ) from error
     found = Document("", plain, {})
-    return answer_of(ask(str(name or ""), document=found, catalog=catalog))
+    return answer_of(ask(str(plain["ask"]), document=found, catalog=catalog))
 
 
 def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:

@@ -21,7 +21,7 @@ def follow(
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
     kept = _kept(scenario, form)
-    if scenario.path and form.verb == scenario.verb and _is_wide(scenario):
+    if scenario.path and form.verb == scenario.verb and is_wide(scenario):
         beside = {name: value for name, value in kept.items() if name in scenario.beside}
         values, words = {**beside, **changed}, [quoted(scenario.path)]
         words += _tables(scenario, form, scenario.beside)
@@ -50,7 +50,7 @@ def explained(command: str) -> str:
     return command.replace("datahall", "datahall explain", 1)
 
 
-def _is_wide(scenario: Scenario) -> bool:
+def is_wide(scenario: Scenario) -> bool:
     """Whether it has several tables of one kind that flags give once only."""
     return any(len(tables) > 1 for section, tables in scenario.said.items() if not CONCEPTS[section].inline)
 

@@ -56,7 +56,9 @@ def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str,
     twice = set(bound) & set(given)
     if twice:
         raise ScenarioError(f"{verb.function} got {', '.join(twice)} twice", hint="by place or by name")
-    return {**bound, **given}
+    said = {**bound, **given}
+    usual = {name: field.default for name, field in form.fields.items()}
+    return {name: value for name, value in said.items() if not (value == "" and usual.get(name) == "")}
 
 
 def _catalog(catalog: object) -> Catalog | None:

@@ -267,10 +267,14 @@ VERBS = (
         answer="serving.techniques:show_techniques",
         takes=(
             MODEL,
-            Takes("deployment", only=("chip", "tp", "precision", "engine", *SPECULATION)),
+            Takes(
+                "deployment",
+                only=("chip", "tp", "precision", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE),
+            ),
             Takes("traffic", only=("rate", *LENGTHS)),
             Takes("promise"),
             Takes("prefix"),
+            Takes("fabric", only=WIRING),
         ),
         arguments=("model",),
         required=("model", "rate"),
@@ -324,7 +328,7 @@ VERBS = (
         required=("model", "chips"),
         traced=True,
         examples=(
-            "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --global-batch 2048",
+            "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",
             "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5",
             'llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"',
             "llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace",

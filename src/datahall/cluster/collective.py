@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, given, maximum, product, quotient
+from datahall.breakdown import Breakdown, derived, given, maximum, product, quotient
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.errors import ScenarioError, option
@@ -147,14 +147,14 @@ def _figure(cluster: Cluster, found: Choice, told: Told) -> Breakdown:
 
 def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
     share = crossing_share(found.collective, found.num_ranks, cut)
-    passes = given("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
+    passes = derived("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
     leaving = product(
         f"bytes that leave a {cut.name}", [given("array", found.size_bytes, "bytes"), passes], "bytes"
     )
     speed = cut.link_bytes_per_s
     same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
-    link = next(same, given("a link out of it", speed, "bytes_per_s"))
-    count = given("links out of it", cut.bytes_per_s / speed, "count", note=f"for {cut.num_below:,} chips")
+    link = next(same, derived("a link out of it", speed, "bytes_per_s"))
+    count = derived("links out of it", cut.bytes_per_s / speed, "count", note=f"for {cut.num_below:,} chips")
     return quotient(
         f"out of a {cut.name}",
         leaving,

@@ -8,7 +8,7 @@ from math import isfinite
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, fact, given, product, quotient
+from datahall.breakdown import Breakdown, derived, fact, product, quotient
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.fact import Fact
@@ -81,7 +81,7 @@ def _torus_leaf(made: Design) -> Breakdown:
 
 def _leaf(known: Fact | None, name: str, value: float) -> Breakdown:
     if known is None:
-        return given(name, value, "bytes_per_s")
+        return derived(name, value, "bytes_per_s")
     return fact(name, known.value, known.unit, known.source, note=known.note)
 
 
@@ -135,7 +135,7 @@ def _port(made: Design, rate: float, share: float) -> Breakdown:
     facts, name = made.parts.server.facts, "network of a chip, one way"
     known = [facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in facts]
     usual = made.parts.server.network_bytes_per_s_per_chip
-    found = given(name, made.injection_bytes_per_s, "bytes_per_s")
+    found = derived(name, made.injection_bytes_per_s, "bytes_per_s")
     if len(known) == 3 and abs(made.injection_bytes_per_s / usual - 1.0) < 1e-9:
         nics, speed, chips = (
             fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known
@@ -144,7 +144,7 @@ def _port(made: Design, rate: float, share: float) -> Breakdown:
         found = quotient(name, server, chips, "bytes_per_s")
     if share == 1.0:
         return found
-    left = given("of it, after the failure", rate / found.value, "fraction", note="in the worst-off domain")
+    left = derived("of it, after the failure", rate / found.value, "fraction", note="in the worst-off domain")
     return product(f"{name}, after the failure", [found, left], "bytes_per_s")
 
 

@@ -1,7 +1,8 @@
 """Many chips: topologies as arrays, the ways through them, what they are made of and what is left when parts
 fail.
 
-`design` makes a fabric by name, `topology` its arrays, `routing` the path of each flow, `flows` and `collectives` what is sent.
+`design` makes a fabric by name, `topology` its arrays, `routing` the path of each flow; `flows` and `collectives` say
+what is sent.
 """
 
 from datahall.fabric.routing.paths import hops, num_paths, route

@@ -7,6 +7,7 @@ from datahall.breakdown import (
     assumed,
     ceiling,
     chosen,
+    derived,
     difference,
     fact,
     given,
@@ -26,7 +27,7 @@ def chips_figure(best: Candidate) -> Breakdown:
     """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica."""
     room = difference(
         "share that is used",
-        given("all", 1.0, "fraction"),
+        derived("all", 1.0, "fraction"),
         given("headroom", best.headroom_fraction, "fraction"),
     )
     load = quotient(

@@ -11,7 +11,15 @@ from datahall.breakdown import Breakdown, Source
 
 WHOLE = 1_000
 # facts are known by the kind of their source, and what is computed by its formula
-ORIGINS = {"input": "input", "assumption": "assumption", "fitted": "fitted", "simulated": "simulated"}
+ORIGINS = {
+    "input": "input",
+    "derived": "counted",
+    "decision": "chosen",
+    "assumption": "assumption",
+    "fitted": "fitted",
+    "model": "modelled",
+    "simulated": "simulated",
+}
 
 
 def draw(figure: Breakdown, citations: Sequence[Source], depth: int = WHOLE, *, notes: bool = True) -> Tree:

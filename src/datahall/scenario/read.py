@@ -11,7 +11,7 @@ from pathlib import Path
 
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
-from datahall.errors import DatahallError, ScenarioError, nearest, option
+from datahall.errors import DatahallError, ScenarioError, Speller, keyword, nearest, option
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain, Raw, Reading, inline_table, shown
@@ -31,11 +31,21 @@ def read_names(form: Form, given: Mapping[str, Raw], catalog: Catalog, *, bare: 
 
 
 def read_document(
-    form: Form, document: Document, catalog: Catalog, given: Mapping[str, Raw] | None = None
+    form: Form,
+    document: Document,
+    catalog: Catalog,
+    given: Mapping[str, Raw] | None = None,
+    *,
+    bare: bool = False,
+    spell: Speller = keyword,
 ) -> Scenario:
-    """A question from a file; what is `given` beside it stands in its place, and that is said."""
+    """A question from a file; what is `given` beside it stands in its place, and that is said.
+
+    What stands beside is read and spelled as the border does that it came through.
+    """
     folder = Path(document.path).parent if document.path else None
     reader = _Reader(form, Reading(catalog=catalog, folder=folder), document)
+    reader.beside_at, reader.spell = Reading(catalog=catalog, bare=bare), spell
     tables = reader.sections(document.content)
     return reader.scenario(tables, beside=given or {})
 
@@ -47,6 +57,9 @@ class _Reader:
         self.document = document
         self.errors: list[DatahallError] = []
         self.replaced: list[str] = []
+        self.beside: set[tuple[str, str]] = set()  # section and key of what was said beside a file
+        self.beside_at = at
+        self.spell: Speller = keyword
         self.given: frozenset[str] = frozenset()
 
     # -- what was written, by section -----------------------------------------------------------------------------
@@ -146,7 +159,7 @@ class _Reader:
                 raise self.errors[0]
             in_file = self.document is not None
             raise problems_error(
-                self.document.path if self.document else self.form.verb, self.errors, in_file=in_file
+                (self.document.path if self.document else "") or self.form.verb, self.errors, in_file=in_file
             )
         return Scenario(
             form=self.form, catalog=self.at.catalog, sections=sections, said=said,  # type: ignore[arg-type]
@@ -158,6 +171,7 @@ class _Reader:
         """Put what was said beside a file over what the file says."""
         for section, rows in self.tables(beside).items():
             there = tables.get(section) or []
+            self.beside |= {(section, key) for row in rows for key in row}
             if CONCEPTS[section].inline or not there:
                 tables[section] = rows
                 continue
@@ -183,7 +197,8 @@ class _Reader:
                 self._not_taken(concept, index, key, known)
                 continue
             try:
-                values[key] = field.kind.read(raw, self.at)
+                beside = (concept.name, key) in self.beside
+                values[key] = field.kind.read(raw, self.beside_at if beside else self.at)
             except DatahallError as error:
                 self._keep(error, field.name, (concept, index, key), prefix=f"{key}: ")
         self._apply_rules(concept, index, row, values)
@@ -222,6 +237,8 @@ class _Reader:
         error.field = error.field or name
         if prefix and isinstance(error, ScenarioError) and not error.message.startswith("⟦"):
             error.message = prefix + error.message
+        if place is not None and (place[0].name, place[2]) in self.beside:
+            error.where = error.where or self.spell(name, None)
         if self.document is not None and not error.where:
             error.where = self.document.where(*self._keys(*place)) if place else self.document.path
         self.errors.append(error)

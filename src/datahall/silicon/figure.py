@@ -16,9 +16,9 @@ from datahall.breakdown import (
     Breakdown,
     Source,
     assumed,
+    derived,
     fact,
     fitted,
-    given,
     maximum,
     product,
     quotient,
@@ -109,7 +109,7 @@ def _arithmetic(operator: Operator, shapes: Source) -> Breakdown:
     if isinstance(shape, Gemm) and flop == 2 * scalar(shape.m) * scalar(shape.n) * scalar(shape.k):
         parts = (
             assumed("operations", 2.0, "count", "a multiplication and an addition per term"),
-            given("rows", scalar(shape.m), "count", "tokens of the pass"),
+            derived("rows", scalar(shape.m), "count", "tokens of the pass"),
             fact("columns", scalar(shape.n), "count", shapes),
             fact("depth", scalar(shape.k), "count", shapes),
         )

@@ -20,6 +20,7 @@ from datahall.workload.sharding import Sharding
 
 SHOWN_GROUPS = 4
 LARGEST_SHOWN = 8
+MOST_SHOWN = 32  # sequences of the pass that is offered next
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,9 +80,15 @@ def show_fit(scenario: Scenario) -> Answer:
             follow(
                 scenario,
                 "show roofline",
-                {"chip": shown.chip.name, "tp": shown.tp, "batch": max(1, min(32, shown.num_sequences))},
+                {
+                    "chip": shown.chip.name,
+                    "tp": shown.tp,
+                    "batch": asked.sequences
+                    if scenario.given("batch")
+                    else max(1, min(MOST_SHOWN, shown.num_sequences)),
+                },
             ),
-            follow(scenario, "show model"),
+            follow(scenario, "show model", {"chips": [shown.chip.name]}),
         ),
     )
 

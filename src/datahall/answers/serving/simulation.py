@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Answer, Cell
-from datahall.answers.follow import follow
+from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.simulation_tables import (
@@ -330,7 +330,7 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         rate = service.traffic.arrivals.rate_per_s * turns
         more = max(1, round(service.fleet.num_replicas * rate / max(run.sustained_per_s, 1e-9) * MORE))
         return (follow(scenario, changes={"replicas": more}),)
-    if scenario.path:
+    if is_wide(scenario) or service.records:  # more than a plan can be asked for
         return (
             follow(scenario, changes={"seed": service.seed + 1}),
             follow(scenario, tail="-o run.perfetto-trace"),

@@ -19,6 +19,7 @@ from datahall.planner.serve import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
@@ -44,7 +45,12 @@ def show_techniques(scenario: Scenario) -> Answer:
     assert speculation is not None
     assert said.rate_per_s is not None
     steps = ladder(
-        replica_of(msgspec.structs.replace(deployment, draft="", tp=1), model, scenario.catalog),
+        replica_of(
+            msgspec.structs.replace(deployment, draft="", tp=1),
+            model,
+            scenario.catalog,
+            scenario.one(FabricDesign),
+        ),
         load_of(requests_of(said, model.max_context)),
         scenario.one(Promise),
         said.rate_per_s,

@@ -144,7 +144,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
 
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The memory and the step of the chosen layout; the run on twice the chips, where that was seen to work."""
-    laid_out = {**layout_inputs(plan.layout), "chips": plan.num_chips}
+    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips}
     commands = [
         follow(scenario, "show memory", laid_out),
         follow(scenario, "simulate train", laid_out),

@@ -13,6 +13,7 @@ from datahall.breakdown import (
     Breakdown,
     Source,
     assumed,
+    derived,
     fitted,
     given,
     maximum,
@@ -133,8 +134,12 @@ def _of_link(ask: Ask, bytes_per_s: float, name: str, what: str) -> Breakdown:
     links = ask.system.inside.num_mesh_links
     inside, _ = ask.shape
     if links and max(1, inside - 1) < links:
-        used = given("links in use", max(1, inside - 1), "count", note="one to each other chip of the group")
-        parts.append(quotient("share of the links", used, given("links of a chip", links, "count"), "ratio"))
+        used = derived(
+            "links in use", max(1, inside - 1), "count", note="one to each other chip of the group"
+        )
+        parts.append(
+            quotient("share of the links", used, derived("links of a chip", links, "count"), "ratio")
+        )
     return product(name, parts, "bytes_per_s")
 
 
@@ -143,7 +148,7 @@ def _ports(ask: Ask, share: float, what: str, num: int) -> Breakdown:
     assert ask.wires.nic is not None
     parts = [ask.wires.nic]
     if num > 1:
-        parts.append(given("chips of a domain that take part", num, "count"))
+        parts.append(derived("chips of a domain that take part", num, "count"))
     parts.append(_across(ask, f"share of the NICs that {what} reaches", share, "ratio"))
     return product("rate of the NICs", parts, "bytes_per_s")
 
@@ -151,7 +156,7 @@ def _ports(ask: Ask, share: float, what: str, num: int) -> Breakdown:
 def _passes(ask: Ask, count: float, name: str = "bytes", note: str = "") -> Breakdown:
     if count == 1.0:
         return ask.size
-    return product(name, [ask.size, given("passes", count, "ratio", note=note)], "bytes")
+    return product(name, [ask.size, derived("passes", count, "ratio", note=note)], "bytes")
 
 
 def _degree(ask: Ask, degree: float, *, net: bool = False) -> Breakdown:
@@ -168,7 +173,7 @@ def _ring(ask: Ask, index: int) -> Told:
     assert protocol is not None
     rounds = 2 if ask.collective == "all-reduce" else 1
     steps = rounds * (ask.num_ranks - 1)
-    all_steps = given("steps", steps, "count", note="2 (n − 1)" if rounds == 2 else "n − 1")
+    all_steps = derived("steps", steps, "count", note="2 (n − 1)" if rounds == 2 else "n − 1")
     hop, link = _hop(ask, protocol), _link(ask, protocol)
     base = _inside(ask, "start", protocol.base_s, "s")
     latency, rate = product("latency", [all_steps, hop], "s"), link
@@ -202,7 +207,7 @@ def _ring_latency(ask: Ask, across: Across, index: int, steps: int, hop: Breakdo
     far = product(
         "steps over the network",
         [
-            given("of them", crossing, "count"),
+            derived("of them", crossing, "count"),
             _across(ask, "a hop over the network", across.hop_s[index], "s"),
         ],
         "s",
@@ -212,7 +217,7 @@ def _ring_latency(ask: Ask, across: Across, index: int, steps: int, hop: Breakdo
     floor = _across(ask, "a proxy's least step", across.step_s[index], "s")
     near = product(
         "steps inside domains",
-        [given("of them", steps - crossing, "count"), maximum("a step inside a domain", [hop, floor])],
+        [derived("of them", steps - crossing, "count"), maximum("a step inside a domain", [hop, floor])],
         "s",
     )
     return total("latency", [near, far])
@@ -236,7 +241,7 @@ def _tree(ask: Ask, index: int) -> Told:
     latencies = [
         product(
             "chains inside domains",
-            [given("steps inside domains", 2 * (inside - 1), "count"), _hop(ask, protocol)],
+            [derived("steps inside domains", 2 * (inside - 1), "count"), _hop(ask, protocol)],
             "s",
         )
     ]
@@ -271,7 +276,7 @@ def _tree(ask: Ask, index: int) -> Told:
 
 def _tree_hops(ask: Ask, across: Across, index: int) -> Breakdown:
     _, domains = ask.shape
-    depth = given(
+    depth = derived(
         "steps over the network", 2 * float(tree_depth(float(domains))), "count", note="2 ⌈log₂ nodes⌉"
     )
     parts = [depth, _across(ask, "a tree's hop over the network", across.tree_hop_s[index], "s")]
@@ -325,7 +330,7 @@ def _pat(ask: Ask) -> Told:
     slower = assumed("share of a ring's rate", PAT_SHARE, "ratio", "Jeaugey, PAT, 2025; NCCL 2.23", NCCL)
     sent = _passes(ask, (ask.num_ranks - 1.0) / ask.num_ranks, "bytes through a rank", "(n − 1)/n")
     transfer = quotient("transfer", sent, product("rate of PAT", [rate, slower], "bytes_per_s"), "s")
-    steps = given("steps", float(tree_depth(float(ask.num_ranks))), "count", note="⌈log₂ n⌉")
+    steps = derived("steps", float(tree_depth(float(ask.num_ranks))), "count", note="⌈log₂ n⌉")
     hop = _across(ask, "a hop of PAT", across.hop_s[2] / nccl.PAT_HOPS, "s")
     each = assumed("what each rank adds", PAT_RANK_S, "s", "linear part that NCCL has left in PAT", NCCL)
     parts = [
@@ -345,24 +350,24 @@ def _exchange(ask: Ask) -> Told:
     share, local = (1, 1) if pairwise else (ask.num_ranks, inside - 1)
     peers = 1 if pairwise else ask.num_ranks - 1
     part = ask.size if share == 1 else quotient("for each rank", ask.size, ask.ranks, "bytes")
-    copies = given("peers in the domain", local, "count")
+    copies = derived("peers in the domain", local, "count")
     if own.own_steps:
         copies = total(
             "peers in the domain and own copy", [copies, _inside(ask, "own copy", own.own_steps, "count")]
         )
     stays = product("bytes that stay in the domain", [part, copies], "bytes")
     near = quotient("over the scale-up links", stays, _link(ask, own, "an exchange"), "s")
-    one_by_one = [given("peers", local, "count"), _inside(ask, "a peer", own.hop_s, "s")]
+    one_by_one = [derived("peers", local, "count"), _inside(ask, "a peer", own.hop_s, "s")]
     waits = [product("peers in the domain, one by one", one_by_one, "s")]
     bases, transfer = [_inside(ask, "start", own.base_s, "s")], near
     inside_s, across_s = (near.value if inside > 1 or domains == 1 else 0.0), 0.0
     if domains > 1:
         across = nccl.network(system)
-        leaving = given("peers outside the domain", 1 if pairwise else ask.num_ranks - inside, "count")
+        leaving = derived("peers outside the domain", 1 if pairwise else ask.num_ranks - inside, "count")
         away = product("bytes that leave the domain", [part, leaving], "bytes")
         far = quotient("over the NIC", away, _ports(ask, across.share[2], "an exchange", 1), "s")
         transfer, across_s = (maximum("transfer", [near, far]) if inside > 1 else far), far.value
-        posted = given("messages over the network", peers - local, "count")
+        posted = derived("messages over the network", peers - local, "count")
         waits.append(
             product("to post messages", [posted, _across(ask, "a message", across.message_s, "s")], "s")
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from datahall.breakdown import Breakdown, assumed, given, maximum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, derived, given, maximum, product, quotient, total
 from datahall.errors import UnsupportedError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.figure import Told
@@ -43,7 +43,7 @@ def torus_form(
         return _bisected(size, lengths, link, hop, wrapped=wrapped)
     gather = _bucket(size, lengths, link, hop, wrapped=wrapped)
     if collective == "all-reduce":
-        phases = given("phases", 2, "count", note="reduce-scatter, then all-gather")
+        phases = derived("phases", 2, "count", note="reduce-scatter, then all-gather")
         figure = product("closed form", [phases, gather.figure], "s")
         return Told(figure, 2.0 * gather.inside_s)
     return gather._replace(figure=gather.figure.named("closed form"))
@@ -56,21 +56,21 @@ def _bucket(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *
     sent = (
         size
         if share == 1.0
-        else product("bytes", [size, given("share", share, "ratio", note="(X − 1)/X")], "bytes")
+        else product("bytes", [size, derived("share", share, "ratio", note="(X − 1)/X")], "bytes")
     )
-    busy = given("links of a chip in use", (2 if wrapped else 1) * len(axes), "count", note="of all axes")
-    latency = product("latency", [given("hops", hops, "count"), hop], "s")
+    busy = derived("links of a chip in use", (2 if wrapped else 1) * len(axes), "count", note="of all axes")
+    latency = product("latency", [derived("hops", hops, "count"), hop], "s")
     transfer = quotient("transfer", sent, product("links of all axes", [busy, link], "bytes_per_s"), "s")
     return Told(maximum("all-gather", [latency, transfer]), transfer.value)
 
 
 def _bisected(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
     """Half of everything crosses the middle of the longest axis."""
-    hops = given("hops", sum(length // 2 for length in axes), "count")
+    hops = derived("hops", sum(length // 2 for length in axes), "count")
     part = max(axes) / (SPAN if wrapped else SPAN / 2.0)
     crossing = product(
         "bytes over a link of the bisection",
-        [size, given("share of the array", part, "ratio", note="longest axis / 8, on a line / 4")],
+        [size, derived("share of the array", part, "ratio", note="longest axis / 8, on a line / 4")],
         "bytes",
     )
     transfer = quotient("over the bisection", crossing, link, "s")

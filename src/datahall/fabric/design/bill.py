@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from datahall.breakdown import Breakdown, Source, assumed, fact, given, product, total
+from datahall.breakdown import Breakdown, Source, assumed, derived, fact, product, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.cable import Cable
 from datahall.catalog.entries.switch import Switch
@@ -189,9 +189,9 @@ def _of_item(item: Item, unit: str, facts: list[tuple[float, Fact]]) -> Breakdow
     if not known:
         return None
     each = known[0] if len(known) == 1 else total(f"one {item.part.title}", known)
-    parts = [given(f"number of {item.name}", item.num, "count", note="counted in the fabric"), each]
+    parts = [derived(f"number of {item.name}", item.num, "count", note="counted in the fabric"), each]
     if item.scale != 1.0:
-        parts.append(given("ports over those of the catalogue's switch", item.scale, "ratio"))
+        parts.append(derived("ports over those of the catalogue's switch", item.scale, "ratio"))
     return product(item.name, parts, unit)
 
 
@@ -202,7 +202,7 @@ def _leaf(times: float, one: Fact) -> Breakdown:
         leaf = leaf.with_band(low / one.value, high / one.value, "range of the prices seen")
     if times == 1.0:
         return leaf
-    return product(f"{one.label}, both ends", [given("ends of a cable", times, "count"), leaf], one.unit)
+    return product(f"{one.label}, both ends", [derived("ends of a cable", times, "count"), leaf], one.unit)
 
 
 def estimates(found: Bill) -> tuple[Source, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, fitted, given, product, total
+from datahall.breakdown import Breakdown, derived, fitted, product, total
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
@@ -93,7 +93,9 @@ class _Kernels:
     def _kernel(self, kernel: KernelTime, uneven: float) -> Breakdown:
         chip, model = self.passes.replica.chip, self.passes.replica.model
         each = kernel_figure(chip, kernel, self.passes.calibration, derived_from(model))
-        times = given("runs", uneven * kernel.operator.count, "count", "in the layers of the heaviest stage")
+        times = derived(
+            "runs", uneven * kernel.operator.count, "count", "in the layers of the heaviest stage"
+        )
         return product(kernel.operator.name.replace("_", " "), (times, each), "s", f"{kernel.bound}-bound")
 
     def attention(
@@ -168,7 +170,7 @@ def _host(replica: Replica, num_sequences: int) -> Breakdown:
                 "of its sequences",
                 (
                     fitted("of a sequence", engine.host_sequence_s, "s", why, engine.source),
-                    given("sequences", num_sequences, "count", "in the step"),
+                    derived("sequences", num_sequences, "count", "in the step"),
                 ),
                 "s",
             ),

@@ -18,6 +18,10 @@ class Listed(Kind, frozen=True):
     empty: bool = False  # whether none is allowed
     repeats: bool = False  # whether one that comes again counts again
 
+    @property
+    def sample(self) -> str:
+        return self.example or self.of.sample
+
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
         read = tuple(self.of.read(one, at) for one in listed(raw))
         found = read if self.repeats else tuple(dict.fromkeys(read))
@@ -135,7 +139,7 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
     """
     if isinstance(raw, dict):
         return dict(raw)
-    if not isinstance(raw, str):
+    if not isinstance(raw, str) or not raw.strip():
         raise ScenarioError(f"{shown(raw)} is not a table", hint='e.g. "key=value,key=value"')
     if raw.strip().startswith("{"):
         try:
@@ -154,5 +158,5 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
         elif key:  # a comma inside a value: 0-3,7
             table[key] = f"{table[key]},{part}"
         else:
-            raise ScenarioError(f"{shown(part)} is not key=value", hint='e.g. "switches=0-3,start=2ms"')
+            raise ScenarioError(f"{shown(part)} is not key=value", hint='e.g. "key=value,key=value"')
     return table

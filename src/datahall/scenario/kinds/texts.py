@@ -55,6 +55,8 @@ class Text(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, self.hint() or "write text")
+        if not str(raw).strip():
+            raise ScenarioError("nothing is said", hint=self.hint() or "write text, or leave it out")
         return str(raw).strip()
 
 

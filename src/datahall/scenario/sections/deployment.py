@@ -37,7 +37,8 @@ class Deployment(Section, frozen=True, kw_only=True):
     tp: Annotated[
         int | None,
         Count(
-            "Chips that share each layer of a replica (default: the fewest that hold it).", most=MOST_CHIPS
+            "Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).",
+            most=MOST_CHIPS,
         ),
     ] = None
     pp: Annotated[int, Count("Pipeline stages of a replica.", most=1024)] = 1

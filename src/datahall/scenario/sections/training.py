@@ -40,7 +40,7 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     """What is trained, and by when."""
 
     num_tokens: Annotated[
-        float | None, Quantity("Tokens to train on.", name="tokens", unit="tokens", above=True, example="15T")
+        float | None, Quantity("Tokens to train on.", name="tokens", unit="tokens", least=1.0, example="15T")
     ] = None
     deadline_s: Annotated[
         float | None,

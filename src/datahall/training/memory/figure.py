@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, derived, given, maximum, minimum, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.leaf import of_model
@@ -106,7 +106,7 @@ class _Stage:
         kinds = [self._per_layer(kind, count, "expert") for kind, count in run.layers if kind.mlp == "moe"]
         if not kinds:
             return None
-        ways = given("chips that hold all experts once", float(self.space.expert_ways[0]), "count")
+        ways = derived("chips that hold all experts once", float(self.space.expert_ways[0]), "count")
         whole = total("of its layers, routed", kinds)
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
@@ -131,7 +131,7 @@ class _Stage:
             (self._dense(), float(self.space.sharers[0])), (self._expert(), float(self.space.expert_sharers[0])),
         ):  # fmt: skip
             if held is not None and held.value:
-                ranks = given("ranks that share it", sharers, "count", f"ZeRO-{self.layout.zero}")
+                ranks = derived("ranks that share it", sharers, "count", f"ZeRO-{self.layout.zero}")
                 share = quotient(f"share of {held.name}", held, ranks, "parameters") if spread else held
                 parts.append(product(f"{name}, {held.name.partition(' ')[0]}", [share, bytes_each], "bytes"))
         return parts[0].named(name) if len(parts) == 1 else total(name, parts)
@@ -211,7 +211,7 @@ class _Stage:
         if layout.cp == 1:
             return whole
         return quotient(
-            "tokens on a chip", whole, given("chips that share a sequence", layout.cp, "count"), "count"
+            "tokens on a chip", whole, derived("chips that share a sequence", layout.cp, "count"), "count"
         )
 
     def _layer(self, kind: Layer) -> Breakdown:
@@ -321,5 +321,5 @@ class _Stage:
         context = assumed("context of the driver", books.context_bytes, "bytes", "with loaded kernels", USUAL)
         groups = float(num_groups(self.space)[0])
         each = assumed("buffers of a communicator", books.group_bytes, "bytes", "NCCL", USUAL)
-        used = given("groups with more than one rank", groups, "count")
+        used = derived("groups with more than one rank", groups, "count")
         return total("communicators and context", [product("communicators", [used, each], "bytes"), context])

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from datahall.breakdown import Breakdown, assumed, difference, fact, given, maximum, product, quotient, total
+from datahall.breakdown import (
+    Breakdown,
+    assumed,
+    derived,
+    difference,
+    fact,
+    maximum,
+    product,
+    quotient,
+    total,
+)
 from datahall.cluster.cluster import Cluster
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.leaf import of_model
@@ -124,4 +134,4 @@ class _Outside:
             "in one micro-batch",
             [maximum("after forward", [NOTHING, forward]), maximum("after backward", [NOTHING, backward])],
         )
-        return product("every micro-batch", [given("micro-batches", num_micro, "count"), once], "s")
+        return product("every micro-batch", [derived("micro-batches", num_micro, "count"), once], "s")

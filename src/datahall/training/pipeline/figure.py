@@ -7,6 +7,7 @@ from math import log
 from datahall.breakdown import (
     Breakdown,
     assumed,
+    derived,
     fitted,
     given,
     product,
@@ -55,7 +56,7 @@ class _Parts:
         job, layout = self.run.job, self.run.layout
         at_once = product(
             "sequences at once",
-            [given("replicas", layout.dp, "count"), given("micro-batch", layout.micro_batch, "count")],
+            [derived("replicas", layout.dp, "count"), given("micro-batch", layout.micro_batch, "count")],
             "count",
         )
         return quotient("micro-batches", given("global batch", job.global_batch, "count"), at_once, "count")
@@ -113,7 +114,7 @@ class _Parts:
         size = quotient(
             "message",
             product("activations of a micro-batch", parts, "bytes"),
-            given("chips that send a part each", layout.tp * layout.cp, "count"),
+            derived("chips that send a part each", layout.tp * layout.cp, "count"),
             "bytes",
         )
         stride = layout.tp * layout.cp * layout.dp
@@ -183,6 +184,6 @@ class _Parts:
         if run.stragglers.any:
             return simulated(name, value, "s", "slow hosts and jitter drawn for every replica")
         growth = self._fit("growth of a step per factor of e in chips", run.framework.jitter)
-        chips = given("logarithm of the chips", log(max(1, run.cluster.num_chips)), "ratio", "natural")
+        chips = derived("logarithm of the chips", log(max(1, run.cluster.num_chips)), "ratio", "natural")
         share = product("growth of the step", [growth, chips], "fraction")
         return simulated(name, value, "s", "the growth, of all other parts together", share)

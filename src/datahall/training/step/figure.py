@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, assumed, fitted, given, maximum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, derived, fitted, given, maximum, product, quotient, total
 from datahall.cluster.cluster import Cluster
 from datahall.silicon.calibration import calibrate
 from datahall.training.layout.layout import Layout, Space
@@ -144,7 +144,7 @@ class _Context:
 
     def _load(self) -> Breakdown:
         if self.job.imbalance is not None:
-            return given(
+            return derived(
                 "load of the busiest rank over the mean", self.load, "ratio", "at most the ranks there are"
             )
         why = "scatter of chance alone, as where routing is forced even"
@@ -200,7 +200,7 @@ class _Context:
         ]  # fmt: skip
         whole = product("activations of a micro-batch", parts, "bytes")
         return whole if layout.cp == 1 else quotient(
-            "activations of a chip", whole, given("chips that share a sequence", layout.cp, "count"), "bytes"
+            "activations of a chip", whole, derived("chips that share a sequence", layout.cp, "count"), "bytes"
         )  # fmt: skip
 
     def _tensor(self) -> Breakdown | None:
@@ -268,7 +268,7 @@ class _Context:
         times = assumed("exchanges", EXCHANGES, "count", "dispatch and combine, forward and backward")
         moved = quotient(
             "moved in a layer", product("token copies", [self._tokens((copies,)), times, routed], "bytes"),
-            given("chips that share a token's vector", spread, "count"), "bytes",
+            derived("chips that share a token's vector", spread, "count"), "bytes",
         )  # fmt: skip
         load = self._load()
         whole_s = shown_s / (framework.expert_exposed * load.value)
