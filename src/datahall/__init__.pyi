@@ -90,11 +90,11 @@ def plan_serve(
     users : str | int | None
         People who wait for their answers, instead of a rate.
     traffic : str
-        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+        Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
-        Tokens of a prompt (default 1000, or the preset's).
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
     osl : str | int | Mapping[str, Any] | None
-        Tokens of an answer (default 250, or the preset's).
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
     spread : str | float | None
         Standard deviation of lengths over their mean.
     burstiness : str | float | None
@@ -118,7 +118,7 @@ def plan_serve(
     headroom : str | float
         Of what a replica holds, left free. (default 10%)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it).
+        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
     engine : str
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
@@ -345,7 +345,7 @@ def show_fit(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it).
+        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -398,7 +398,7 @@ def show_roofline(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it).
+        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     context : str | int
@@ -696,6 +696,29 @@ def show_techniques(
     draft: str = "",
     num_draft: str | int = 3,
     acceptance: str | float = "50%",
+    adapters: str | int | None = None,
+    adapter_rank: str | int = 16,
+    resident_adapters: str | int | None = None,
+    adapter_zipf: str | float = "1",
+    attention_adapters: bool = False,
+    max_context: str | int | None = None,
+    batching: str | None = None,
+    token_budget: str | int | None = None,
+    max_sequences: str | int | None = None,
+    block_tokens: str | int | None = None,
+    chunked_prefill: bool | None = None,
+    mixed_steps: bool | None = None,
+    whole_prompt_blocks: bool | None = None,
+    whole_output_blocks: bool | None = None,
+    prefix_caching: bool | None = None,
+    preemption: str | None = None,
+    expert_exchange: str | None = None,
+    memory_fraction: str | float | None = None,
+    reserved: str | float | None = None,
+    host_step: str | float | None = None,
+    host_sequence: str | float | None = None,
+    wait: str | float | None = None,
+    first_token: str | float | None = None,
     rate: str | float | None = None,
     traffic: str = "",
     isl: str | int | Mapping[str, Any] | None = None,
@@ -705,6 +728,10 @@ def show_techniques(
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     cached: str | float = "30%",
+    on: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str = "1:1",
     catalog: Catalog | None = None,
 ) -> Answer:
     """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together.
@@ -718,7 +745,7 @@ def show_techniques(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it).
+        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -729,14 +756,60 @@ def show_techniques(
         Tokens drafted for a step. (default 3)
     acceptance : str | float
         Chance that a drafted token is kept. (default 50%)
+    adapters : str | int | None
+        LoRA adapters that requests ask for.
+    adapter_rank : str | int
+        Rank of an adapter. (default 16)
+    resident_adapters : str | int | None
+        Adapters on the chips at once (default: all).
+    adapter_zipf : str | float
+        Zipf exponent of the adapters' popularity; 0: all alike. (default 1)
+    attention_adapters : bool
+        Adapters beside attention alone, not the dense MLPs.
+    max_context : str | int | None
+        Longest sequence it accepts (default: the model's).
+    batching : str | None
+        How requests share steps.
+    token_budget : str | int | None
+        Most new tokens in one step.
+    max_sequences : str | int | None
+        Most sequences that run at once.
+    block_tokens : str | int | None
+        Tokens of one block of cache.
+    chunked_prefill : bool | None
+        Prompts may be cut to what is left of a step.
+    mixed_steps : bool | None
+        Prompts and decodes share steps.
+    whole_prompt_blocks : bool | None
+        A prompt waits until blocks for all of it are free.
+    whole_output_blocks : bool | None
+        … and for all that it may generate.
+    prefix_caching : bool | None
+        Blocks of shared prefixes are kept.
+    preemption : str | None
+        What happens to who must leave.
+    expert_exchange : str | None
+        How attention ranks meet at the experts.
+    memory_fraction : str | float | None
+        Of the chip's memory that the engine takes.
+    reserved : str | float | None
+        Memory for context, graphs and buffers.
+    host_step : str | float | None
+        Host time of a step that the chip waits for.
+    host_sequence : str | float | None
+        … and more of it for each sequence.
+    wait : str | float | None
+        Dynamic batching: how long a first request waits for company.
+    first_token : str | float | None
+        Front end: tokenising, queues, the first chunk back.
     rate : str | float | None
         Requests per second, or "inf": all at once.
     traffic : str
-        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+        Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
-        Tokens of a prompt (default 1000, or the preset's).
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
     osl : str | int | Mapping[str, Any] | None
-        Tokens of an answer (default 250, or the preset's).
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
     spread : str | float | None
         Standard deviation of lengths over their mean.
     ttft : str | float
@@ -747,6 +820,14 @@ def show_techniques(
         Share of requests that must keep both limits. (default 95)
     cached : str | float
         Share of a prompt that a prefix cache finds. (default 30%)
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str
+        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -876,7 +957,7 @@ def simulate_serve(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it).
+        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
     pp : str | int
         Pipeline stages of a replica. (default 1)
     dp : str | int
@@ -984,11 +1065,11 @@ def simulate_serve(
     trace : str
         Recorded requests, CSV or JSONL, instead of a rate.
     traffic : str
-        Lengths by name: sharegpt, lmsys-chat, rag, agent, …
+        Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
-        Tokens of a prompt (default 1000, or the preset's).
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
     osl : str | int | Mapping[str, Any] | None
-        Tokens of an answer (default 250, or the preset's).
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
     spread : str | float | None
         Standard deviation of lengths over their mean.
     burstiness : str | float | None
@@ -1030,7 +1111,7 @@ def simulate_serve(
     requests : str | int | None
         Requests to simulate (default 10000).
     duration : str | float | None
-        Or for how long.
+        Or for how long; with both, what ends first.
     speed : str | float
         2 replays a trace twice as fast. (default 1)
     sort : bool
@@ -1202,7 +1283,7 @@ def simulate_train(
 
     Examples of the command
 
-        datahall simulate train llama-3.1-405b --chips 16384 --tp 8 --pp 16 --global-batch 2048
+        datahall simulate train llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048
         datahall simulate train llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5
         datahall simulate train llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"
         datahall simulate train llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace

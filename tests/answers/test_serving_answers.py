@@ -167,7 +167,15 @@ def _flat(question: dict[str, object]) -> dict[str, object]:
     """What was said, by the names of inputs; the key of a preset is its flag."""
     found: dict[str, object] = {}
     for key, value in question.items():
-        found |= value if isinstance(value, dict) else {key: value}
+        if key not in (
+            "failure",
+            "cache",
+            "region",
+            "job",
+            "background",
+            "stall",
+        ):  # inline tables: one flag each
+            found |= value if isinstance(value, dict) else {key: value}
     if "preset" in found:
         found["traffic"] = found.pop("preset")
     return found

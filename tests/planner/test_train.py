@@ -194,7 +194,7 @@ def test_the_answer_holds_the_decision_its_margin_and_its_rivals() -> None:
         ({}, ScenarioError, "chips", "either how many chips"),
         ({"chips": "many"}, ScenarioError, "chips", "many"),
         ({"chips": 0}, ScenarioError, "chips", "at least 1"),
-        ({"chips": 8, "tokens": "0"}, ScenarioError, "tokens", "above 0"),
+        ({"chips": 8, "tokens": "0"}, ScenarioError, "tokens", "at least 1"),
         ({"chips": 8, "tokens": "lots"}, ScenarioError, "tokens", "lots"),
         ({"deadline": "-3d"}, ScenarioError, "deadline", "above 0"),
         ({"chips": 8, "framework": "nemmo"}, UnknownNameError, "framework", "nemo"),

@@ -169,7 +169,7 @@ def test_the_first_cluster_in_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert plan.num_chips == 16  # 30 s by the deadline of 30 s
     assert [one.num_chips for one in plan.weighed] == [4, 8, 16]
     assert [(one.what, one.why, one.hint) for one in plan.refusals] == [
-        ("1 chips", "nothing fits", "more chips"),
+        ("1 chip", "nothing fits", "more chips"),
         ("2 chips", "nothing fits", "more chips"),
     ]
     assert tried == [1, 2, 4, 8, 16]

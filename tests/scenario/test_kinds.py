@@ -111,12 +111,20 @@ def test_every_input_says_what_it_is_and_what_stands_for_it(section: str) -> Non
         assert field.kind.schema(), field.path
 
 
-def test_a_rule_names_inputs_of_its_own_section() -> None:
+def test_a_rule_names_inputs_and_tables_that_there_are() -> None:
+    """What an input needs may stand in another section, or be one value of another input."""
+    everywhere = {field.name: field for section in CONCEPTS for field in fields(section)}
     for section in CONCEPTS:
-        names = {field.name for field in fields(section)}
+        names = {field.name: field for field in fields(section)}
         for field in fields(section):
-            assert set(field.kind.needs) <= names, field.path
-            assert set(field.kind.against) <= names, field.path
+            assert set(field.kind.against) <= set(names), field.path
+            for need in field.kind.needs:
+                name, _, value = need.partition("=")
+                assert name in everywhere or CONCEPTS[name].inline, field.path
+                if value:
+                    choice = names[name].kind
+                    assert isinstance(choice, Choice)
+                    assert value in choice.options, field.path
 
 
 def input_of(section: str, name: str) -> Field:

@@ -157,7 +157,6 @@ def test_what_is_required_is_asked_for_with_an_example(shelf: Catalog) -> None:
         ('{name = "eu", to = {us = "40 ms"}}', {"name": "eu", "to": {"us": "40 ms"}}),
         ({"name": "eu"}, {"name": "eu"}),
         (" process = 5 ", {"process": "5"}),
-        ("", {}),
     ],
 )
 def test_tables_stand_in_one_line(raw: Raw, table: dict[str, Raw]) -> None:

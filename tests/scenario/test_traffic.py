@@ -73,7 +73,8 @@ def test_what_is_said_stands_over_a_preset_and_the_name_tells(asked: Asked) -> N
     assert traffic.name == "rag with its own osl and system"
     assert asked(traffic="rag", rate=5).name == "rag"
     assert asked(traffic="rag", rate=5, traffic_name="mine", osl=5).name == "mine"
-    assert asked(rate=5).name == "custom"
+    assert asked(rate=5).name == "lmsys-chat"
+    assert asked(rate=5, isl=300).name == "custom"
 
 
 def test_documents_without_a_length_have_the_usual_one(asked: Asked) -> None:

@@ -42,10 +42,12 @@ def broken_rules(
         if field is None:
             continue
         own = _word(concept, field.name)
-        for other in field.kind.against:
-            if other in by_name and by_name[other].key in row:
-                message = f"{own} and {_word(concept, other)} do not go together"
-                yield key, _error(concept, field, message, "say one of them")
+        beside = [name for name in field.kind.against if name in by_name and by_name[name].key in row]
+        for other in beside:
+            message = f"{own} and {_word(concept, other)} do not go together"
+            yield key, _error(concept, field, message, "say one of them")
+        if beside:
+            continue
         needs = [need for need in field.kind.needs if _name(need) in by_name or _is_taken(form, need)]
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
             words = " or ".join(_word(concept, *need.split("=", 1)) for need in needs)

@@ -32,6 +32,7 @@ from datahall.workload.traffic.lengths import (
     sampler,
 )
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
+from datahall.workload.traffic.presets import preset
 from datahall.workload.traffic.replay import replay
 from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, join
 from datahall.workload.traffic.shapes import Fixed, Lognormal
@@ -406,13 +407,15 @@ def test_what_is_not_said_of_traffic_is_usual() -> None:
     assert said(users=10, think_s=1.0).num_requests == 10_000
     assert said(users=3000, think_s=1.0).num_requests == 15_000
     assert said(rate_per_s=1.0, duration_s=5.0).num_requests == 0
-    assert (said(rate_per_s=1.0).prompt, said(rate_per_s=1.0).output) == (Fixed(1000), Fixed(250))
-    library = said(rate_per_s=1.0, documents=5).conversation
+    usual = said(rate_per_s=1.0)
+    assert (usual.name, usual.prompt) == ("lmsys-chat", preset("lmsys-chat").prompt)
+    assert said(rate_per_s=1.0, osl=Fixed(9)).prompt == Fixed(1000)
+    library = said(rate_per_s=1.0, isl=Fixed(9), documents=5).conversation
     assert (library.num_documents, library.document_tokens) == (5, 1000)
     assert said(rate_per_s=1.0, documents=5, document=70).conversation.document_tokens == 70
-    assert said(rate_per_s=1.0).conversation == Conversation()
-    assert said(rate_per_s=1.0, spread_ratio=0.0).prompt == Fixed(1000)
-    assert said(rate_per_s=1.0, spread_ratio=0.5).output == Lognormal(250.0, 0.5)
+    assert said(rate_per_s=1.0, isl=Fixed(9)).conversation == Conversation()
+    assert said(rate_per_s=1.0, osl=Fixed(9), spread_ratio=0.0).prompt == Fixed(1000)
+    assert said(rate_per_s=1.0, isl=Fixed(9), spread_ratio=0.5).output == Lognormal(250.0, 0.5)
     assert said(rate_per_s=1.0, isl=Fixed(10)).output == Fixed(250)
     bursty = said(rate_per_s=6.0, burstiness_ratio=3.0, turns=2.0).arrivals
     assert bursty == Arrivals(rate_per_s=3.0, gaps="gamma", variation_ratio=3.0)

@@ -331,10 +331,7 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         more = max(1, round(service.fleet.num_replicas * rate / max(run.sustained_per_s, 1e-9) * MORE))
         return (follow(scenario, changes={"replicas": more}),)
     if is_wide(scenario) or service.records:  # more than a plan can be asked for
-        return (
-            follow(scenario, changes={"seed": service.seed + 1}),
-            follow(scenario, tail="-o run.perfetto-trace"),
-        )
+        return (follow(scenario, changes={"seed": service.seed + 1}), "datahall validate inference")
     if service.replica.engine.batching != "continuous":  # of which there is a plan
         usual = {"engine": Deployment().engine, "batching": None, "wait": None}
         return (follow(scenario, changes=usual), "datahall validate inference")

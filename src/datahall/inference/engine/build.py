@@ -63,7 +63,13 @@ def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: FabricDe
         SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
     )
     domain = max(1, wires.domain or chip.num_scale_up_domain)
-    return cluster_from(wires, catalog, chip=chip.name, num_chips=ceil(num_chips / domain) * domain).system
+    system = cluster_from(wires, catalog, chip=chip.name, num_chips=ceil(num_chips / domain) * domain).system
+    if system.torus:
+        raise ScenarioError(
+            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
+            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
+        )  # fmt: skip
+    return system
 
 
 def engine_of(deployment: Deployment, chip: Chip) -> Engine:
