@@ -72,6 +72,5 @@ def nvlink_sharp_all_gather_time(
     return hop_s + np.maximum(size_bytes, size_bytes / num_ranks) / bytes_per_s
 
 
-ring_reduce_scatter_time = ring_all_gather_time
 halving_reduce_scatter_time = bruck_all_gather_time
 pat_reduce_scatter_time = pat_all_gather_time
