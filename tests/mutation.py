@@ -1,12 +1,14 @@
 """How much wrong code do the tests let pass?  Break a line of a room, run its tests, see whether one fails.
 
-    python tests/mutation.py --seed 7 --count 60 [--room fabric] [--list] [--only N]
+    python tests/mutation.py --seed 7 --count 60 [--room fabric] [--room-only] [--list] [--only N]
 
 A mutant is one small change of the syntax tree: another operator, a constant moved, a term dropped, a
 condition turned round, a check removed.  The seed draws the mutants; each is put into a copy of the tree,
 never into the tree itself, and meets the tests of its room: the doctests of its module, the files that
-speak of the module, then the rest of the folder.  A mutant that lives is a gap in the tests, or a change
-that nobody could see; the second kind is why the share that lives is read and not asserted.
+speak of the module, then the rest of the folder.  One that lives meets the tests of all other rooms, and
+is counted apart when they see it: the line is guarded, if from afar.  A mutant that lives is a gap in the
+tests, or a change that nobody could see; the second kind is why the share that lives is read and not
+asserted.
 
 Left alone are annotations, text (docstrings, f-strings, what an error says, functions that return words),
 assertions, and lines that say `# pragma: no mutate`.
@@ -36,9 +38,12 @@ ROOT = Path(__file__).resolve().parent.parent
 HOUSE = Path("src/datahall")
 ROOMS = (
     "events", "workload", "silicon", "fabric", "cluster", "training", "inference", "planner", "scenario",
-    "breakdown.py", "units.py",
+    "answers", "breakdown.py", "units.py",
 )  # fmt: skip
-COPIED = ("src", "tests", "calibration", "docs", "pyproject.toml", "README.md", "CHANGELOG.md")
+COPIED = (
+    "src", "tests", "calibration", "benchmarks", "docs", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md",
+)  # fmt: skip
+HOUSE_TESTS = "the house"
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".hypothesis", ".*_cache")
 MARK = "# pragma: no mutate"
 UNTOUCHED = {"__repr__", "__str__", "__rich__"}
@@ -228,6 +233,12 @@ def tests_of_room(room: str, tree: Path) -> list[Path]:
     return sorted(place.rglob("test_*.py")) if place.is_dir() else [place] if place.exists() else []
 
 
+def tests_elsewhere(room: str, tree: Path) -> list[Path]:
+    """The test files of all rooms but one."""
+    own = set(tests_of_room(room, tree))
+    return [file for file in sorted((tree / "tests").rglob("test_*.py")) if file not in own]
+
+
 def drawn(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
     """So many mutants of the rooms, by the seed; the first of a longer draw are those of a shorter one."""
     every = [one for path in modules(rooms) for one in mutants_of(path, (ROOT / path).read_bytes())]
@@ -285,8 +296,14 @@ class Tree:
         self.limits_s[room] = FIRST_WAIT_S + WAIT_RATIO * found.seconds
         return found
 
-    def tried(self, mutant: Mutant) -> Verdict:
-        """Break the copy, run the tests of the room, mend the copy."""
+    def clean_house(self) -> Verdict:
+        """Run every test on code that is right, once, before a mutant meets more than its room."""
+        found = self._tested(tests_elsewhere("", self.folder), self.warm, limit_s=3600.0)
+        self.limits_s[HOUSE_TESTS] = FIRST_WAIT_S + WAIT_RATIO * found.seconds
+        return found
+
+    def tried(self, mutant: Mutant, *, elsewhere: bool = False) -> Verdict:
+        """Break the copy, run the tests of the room or of all others, mend the copy."""
         file = self.folder / mutant.path
         source, kept = file.read_bytes(), file.stat()
         shutil.rmtree(self.cache, ignore_errors=True)
@@ -297,7 +314,8 @@ class Tree:
             for path, _ in [(file, kept), *touched]:
                 self._time_ns += 2_000_000_000  # Python and numba know a changed file by its time
                 os.utime(path, ns=(self._time_ns, self._time_ns))
-            return self._tested(self._tests_of(mutant), self.cache, self.limits_s[mutant.room])
+            limit_s = self.limits_s[HOUSE_TESTS if elsewhere else mutant.room]
+            return self._tested(self._tests_of(mutant, elsewhere=elsewhere), self.cache, limit_s)
         finally:
             file.write_bytes(source)
             for path, stat in [(file, kept), *touched]:
@@ -311,8 +329,8 @@ class Tree:
         files = [self.folder / one for one in reached[1:]]
         return [file for file in files if "Kernel(" in file.read_text()]
 
-    def _tests_of(self, mutant: Mutant) -> list[Path]:
-        """The module's doctests, the test files that speak of it, and the others."""
+    def _tests_of(self, mutant: Mutant, *, elsewhere: bool) -> list[Path]:
+        """The module's doctests, the test files that speak of it, and the others; or those of other rooms."""
         stem = mutant.path.parent.name if mutant.path.stem == "__init__" else mutant.path.stem
         dotted = _dotted(mutant.path)
         word = re.compile(rf"\b{stem}\b")
@@ -321,6 +339,8 @@ class Tree:
             text = file.read_text()
             return 0 if dotted in text else 1 if word.search(text) or stem in file.stem else 2
 
+        if elsewhere:
+            return sorted(tests_elsewhere(mutant.room, self.folder), key=distance)
         tests = sorted(tests_of_room(mutant.room, self.folder), key=distance)
         return [self.folder / mutant.path, *tests]
 
@@ -376,6 +396,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--room", action="append", choices=ROOMS, help="only this room; may be repeated")
+    parser.add_argument(
+        "--room-only", action="store_true", help="run no tests but those of the mutant's room"
+    )
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     parser.add_argument("--only", type=int, metavar="N", help="try only mutant N of the draw")
     asked = parser.parse_args()
@@ -389,27 +412,53 @@ def main() -> int:
     for name in LIBRARIES:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        return _report(Tree(Path(folder)), mutants)
+        return _report(Tree(Path(folder)), mutants, room_only=asked.room_only)
 
 
-def _report(tree: Tree, mutants: list[tuple[int, Mutant]]) -> int:
+def _report(tree: Tree, mutants: list[tuple[int, Mutant]], *, room_only: bool) -> int:
     for room in sorted({mutant.room for _, mutant in mutants}):
         clean = tree.clean(room)
         if clean.word != "LIVED":
             print(f"the tests of {room} fail before anything is broken: {clean.said or clean.word}")
             return 2
         print(f"{room}: the tests pass in {clean.seconds:.0f} s, compiling included", flush=True)
-    lived = []
+    lived: list[tuple[int, Mutant]] = []
     for number, mutant in mutants:
         verdict = tree.tried(mutant)
         if verdict.word == "LIVED":
-            lived.append(number)
-        print(f"{number:>4}  {verdict.word:<7} {verdict.seconds:5.1f} s  {_described(mutant)}", flush=True)
-        if verdict.said:
-            print(f"                       {verdict.said}", flush=True)
-    share = len(lived) / max(1, len(mutants))
-    print(f"{len(lived)} of {len(mutants)} mutants lived ({share:.1%}): {lived}")
+            lived.append((number, mutant))
+        _say(number, mutant, verdict)
+    print(f"{_share(lived, mutants)} lived the tests of their room", flush=True)
+    if lived and not room_only:
+        lived = _lived_elsewhere(tree, lived)
+        print(f"{_share(lived, mutants)} lived every test: {[number for number, _ in lived]}")
     return 0
+
+
+def _lived_elsewhere(tree: Tree, mutants: list[tuple[int, Mutant]]) -> list[tuple[int, Mutant]]:
+    """Those of the mutants that the tests of the other rooms do not see either."""
+    clean = tree.clean_house()
+    if clean.word != "LIVED":
+        print(f"the tests fail before anything is broken: {clean.said or clean.word}")
+        return mutants
+    print(f"{HOUSE_TESTS}: the tests pass in {clean.seconds:.0f} s", flush=True)
+    lived = []
+    for number, mutant in mutants:
+        verdict = tree.tried(mutant, elsewhere=True)
+        if verdict.word == "LIVED":
+            lived.append((number, mutant))
+        _say(number, mutant, verdict)
+    return lived
+
+
+def _say(number: int, mutant: Mutant, verdict: Verdict) -> None:
+    print(f"{number:>4}  {verdict.word:<7} {verdict.seconds:5.1f} s  {_described(mutant)}", flush=True)
+    if verdict.said:
+        print(f"                       {verdict.said}", flush=True)
+
+
+def _share(some: list[tuple[int, Mutant]], every: list[tuple[int, Mutant]]) -> str:
+    return f"{len(some)} of {len(every)} mutants ({len(some) / max(1, len(every)):.1%})"
 
 
 def _described(mutant: Mutant) -> str:
