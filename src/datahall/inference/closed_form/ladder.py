@@ -74,11 +74,6 @@ def ladder(
     ways = _ways(plain, cached, speculation)
     alone = tuple(effect(name, technique(plain), promise, rate_per_s) for name, technique in ways.items())
     reference = effect("as it is", plain, promise, rate_per_s)
-    if not reference.held_per_s:
-        raise InfeasibleError(
-            reference.note,
-            hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips ({option('tp')})",
-        )
     without = [effect("one request at a time", one_by_one(plain), promise, rate_per_s)]
     if shares_steps(plain):
         without.append(effect("without chunked prefill", unchunked(plain), promise, rate_per_s))
