@@ -80,8 +80,10 @@ def _held(best: Candidate) -> Breakdown:
     kept = _latency(at, most.state, first, best.mean_step())
     limit = given(f"{latency} limit", promise.ttft_s if first else promise.tpot_s, "s")
     broken, why = None, f"here the {most.ends} ends it before the limit is reached"
-    if most.ends == latency:
+    if most.ends == latency and most.beyond.stable:
         broken, why = _latency(f"{at}, a step of the search beyond", most.beyond, first), ""
+    elif most.ends == latency:
+        why = "beyond it requests come faster than they are answered"
     each = solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)
     low, high = most.price.band
     basis = f"{best.replica.engine.title}, {most.price.level}"

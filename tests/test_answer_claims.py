@@ -1,0 +1,72 @@
+"""What answers claim follows from what is under it: forty questions out of those that every border is asked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from tests.answers.claims import unfounded
+from tests.answers.test_one_answer import QUESTIONS, as_question
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.breakdown import given
+
+NUM_ASKED = 40
+
+
+def asked() -> list[tuple[str, dict[str, str]]]:
+    """Questions whose answers have figures, drawn the same way on every run."""
+    pool = [(verb, said) for verb, said in QUESTIONS if not verb.startswith("catalog")]
+    return random.Random(9).sample(pool, NUM_ASKED)
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"), asked(), ids=lambda value: value if isinstance(value, str) else "…"
+)
+def test_an_answer_claims_what_follows_from_what_is_under_it(verb: str, said: dict[str, str]) -> None:
+    try:
+        answer = dh.ask(as_question(verb, said))
+    except dh.DatahallError:
+        return  # a question that is refused claims nothing
+    assert unfounded(answer) == []
+
+
+@pytest.fixture(scope="module")
+def roofline() -> Answer:
+    return dh.show_roofline("h200", model="llama-3.1-8b", batch=32)
+
+
+def wider(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, results=answer.results | {"pass_high_s": 1.0})
+
+
+def other_headline(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, headline=answer.headline.replace("32 sequences", "33 sequences"))
+
+
+def other_figure(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, figure=given("a count of something else", 7, "count"))
+
+
+def no_input(answer: Answer) -> Answer:
+    made_up = given("a pass", answer.figure.value, "s")  # type: ignore[union-attr]
+    return msgspec.structs.replace(answer, figure=made_up)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (wider, "the band of pass_s is not"),
+        (other_headline, '"33" of the headline'),
+        (other_figure, "stands neither in the results"),
+        (no_input, "said to be an input"),
+    ],
+)
+def test_an_answer_that_claims_more_is_found(
+    roofline: Answer, change: Callable[[Answer], Answer], words: str
+) -> None:
+    assert unfounded(roofline) == []
+    assert any(words in line for line in unfounded(change(roofline)))
