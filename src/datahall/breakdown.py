@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil, inf, isclose, prod
+from math import floor as round_down
 from typing import Literal
 
 import msgspec
@@ -353,7 +354,7 @@ _VALUES: dict[str, Callable[[list[float]], float]] = {
     "product": prod,
     "quotient": _quotient,
     "ceiling": lambda values: float(max(1, ceil(values[0] - 1e-9))) if values[0] < inf else inf,
-    "floor": lambda values: float(int(values[0] + 1e-9)) if values[0] < inf else inf,
+    "floor": lambda values: float(round_down(values[0] + 1e-9)) if values[0] < inf else inf,
     "maximum": max,
     "minimum": min,
     "overlap": _overlap,

@@ -89,7 +89,7 @@ def _ways_to_say(value: float, unit: str) -> Iterator[str]:
         return
     for digits in DIGITS:
         yield from NUMBER.findall(fmt(abs(value), unit, digits))
-    yield f"{abs(value):,.0f}"
+    yield from (f"{abs(value):,.0f}", f"{abs(value):.0f}")
     if unit == "fraction":
         yield from (f"{abs(value) * 100:.{places}f}" for places in (0, 1))
 
@@ -156,4 +156,6 @@ def _names() -> tuple[str, ...]:
 def _without_names(text: str) -> str:
     for name in _names():
         text = text.replace(name, "…")
-    return re.sub(r"\b[a-zA-Z]+\d+\w*\b", "…", text)  # formats and kinds of memory: bf16, HBM3
+    return re.sub(
+        r"\b[a-zA-Z]+\d+\w*\b|\S+/\S+/\S+", "…", text
+    )  # formats and kinds of memory: bf16, HBM3; paths
