@@ -18,6 +18,7 @@ from datahall.breakdown import (
     assumed,
     ceiling,
     chosen,
+    derived,
     difference,
     evaluate,
     fact,
@@ -78,10 +79,12 @@ def leaf(value: float, name: str = "x", unit: str = "s") -> Breakdown:
         (quotient("t", leaf(3, "a"), leaf(0, "b"), "s"), inf, "a / b"),
         (ceiling("t", leaf(2.1, "a")), 3, "⌈a⌉"),
         (ceiling("t", leaf(0.0, "a")), 1, "⌈a⌉"),
-        (ceiling("t", leaf(3.0 + 1e-12, "a")), 3, "⌈a⌉"),
+        (ceiling("t", leaf(3.0 + 0.95e-9, "a")), 3, "⌈a⌉"),
+        (ceiling("t", leaf(3.0 + 1.05e-9, "a")), 4, "⌈a⌉"),
         (ceiling("t", leaf(inf, "a")), inf, "⌈a⌉"),
         (floor("t", leaf(2.9, "a")), 2, "⌊a⌋"),
-        (floor("t", leaf(3.0 - 1e-12, "a")), 3, "⌊a⌋"),
+        (floor("t", leaf(3.0 - 0.95e-9, "a")), 3, "⌊a⌋"),
+        (floor("t", leaf(3.0 - 1.05e-9, "a")), 2, "⌊a⌋"),
         (floor("t", leaf(-0.5, "a")), -1, "⌊a⌋"),
         (floor("t", leaf(inf, "a")), inf, "⌊a⌋"),
         (maximum("t", (leaf(2, "a"), leaf(3, "b"))), 3, "max(a, b)"),
@@ -178,11 +181,37 @@ CONSTRUCTED = [
 
 
 @pytest.mark.parametrize("figure", CONSTRUCTED, ids=lambda figure: figure.operation)
-@pytest.mark.parametrize("off", [1 + 1e-7, 1 - 1e-7, 2.0, 0.0])
+@pytest.mark.parametrize("off", [1 + 1.05e-9, 1 - 1.05e-9, 2.0, 0.0])
 def test_a_value_that_its_parts_do_not_make_is_found_whatever_made_it(figure: Breakdown, off: float) -> None:
     assert false_nodes(figure) == []
     wrong = msgspec.structs.replace(figure, value=figure.value * off)
     assert false_nodes(total("whole", (wrong, leaf(1)))), "at any depth"
+
+
+def test_a_value_within_the_rounding_of_floats_is_the_same() -> None:
+    whole = total("t", (leaf(2), leaf(3)))
+    assert false_nodes(msgspec.structs.replace(whole, value=5.0 * (1 + 0.95e-9))) == []
+    assert false_nodes(difference("t", leaf(2), leaf(2))) == [], "nothing is nothing"
+
+
+@pytest.mark.parametrize(
+    ("made", "origin"),
+    [
+        (fact("a", 2, "s", SHEET, note="why"), "fact"),
+        (given("a", 2, "s", "why"), "input"),
+        (derived("a", 2, "s", "why"), "derived"),
+        (chosen("a", 2, "s", "why"), "decision"),
+        (fitted("a", 2, "s", "why", SHEET), "fitted"),
+        (assumed("a", 2, "s", "why", SHEET), "assumption"),
+        (simulated("a", 2, "s", "why"), "simulated"),
+    ],
+)
+def test_a_leaf_says_what_it_is_and_why(made: Breakdown, origin: str) -> None:
+    cited = origin in ("fact", "fitted", "assumption")
+    expected = {"name": "a", "value": 2.0, "unit": "s", "origin": origin, "note": "why"}
+    assert {name: getattr(made, name) for name in expected} == expected
+    assert made.sources == ((SHEET,) if cited else ())
+    assert (made.formula, made.parts, false_nodes(made)) == ("", (), [])
 
 
 def test_two_ways_to_add_the_same_floats_are_the_same_figure() -> None:

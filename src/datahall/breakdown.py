@@ -32,6 +32,7 @@ Operation = Literal[
 ]  # fmt: skip
 
 SAME = 1e-9  # relative distance within which two floats are the same figure
+WHOLE = 1e-9  # how far a float may miss a whole number that it stands for
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -334,7 +335,7 @@ _CHECKS = (_not_its_parts, _without_origin, _not_solved, _wrong_band)
 
 
 def _same(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=SAME, abs_tol=1e-300)
+    return isclose(one, other, rel_tol=SAME)
 
 
 def _quotient(values: list[float]) -> float:
@@ -353,8 +354,8 @@ _VALUES: dict[str, Callable[[list[float]], float]] = {
     "difference": lambda values: values[0] - sum(values[1:]),
     "product": prod,
     "quotient": _quotient,
-    "ceiling": lambda values: float(max(1, ceil(values[0] - 1e-9))) if values[0] < inf else inf,
-    "floor": lambda values: float(round_down(values[0] + 1e-9)) if values[0] < inf else inf,
+    "ceiling": lambda values: float(max(1, ceil(values[0] - WHOLE))) if values[0] < inf else inf,
+    "floor": lambda values: float(round_down(values[0] + WHOLE)) if values[0] < inf else inf,
     "maximum": max,
     "minimum": min,
     "overlap": _overlap,
@@ -362,7 +363,7 @@ _VALUES: dict[str, Callable[[list[float]], float]] = {
 }
 
 # parts that make the whole smaller when they grow
-_FALLING = {"difference": slice(1, None), "quotient": slice(1, 2), "overlap": slice(2, 3)}
+_FALLING = {"difference": slice(1, None), "quotient": slice(1, None), "overlap": slice(2, None)}
 
 
 def _names(parts: Sequence[Breakdown], sign: str) -> str:
