@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datahall.answer import Answer, Axis, LineChart, Series, StackChart
+from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
 from datahall.report.chart import LETTER, Labels, Scale, decades, steps, svg
 
@@ -125,8 +125,8 @@ def texts_of(drawn: str) -> list[tuple[float, float, str, str]]:
 
 
 MANY = (
-    "kernels", "tensor and expert exchange", "gathering sharded weights", "gradient exchange", "messages between stages",
-    "optimizer", "fixed costs", "waiting for the slowest rank", "bubble",
+    "kernels", "tensor and expert exchange", "gathering sharded weights", "gradient exchange",
+    "messages between stages", "optimizer", "fixed costs", "waiting for the slowest rank", "bubble",
 )  # fmt: skip
 
 
@@ -193,3 +193,15 @@ def test_each_command_to_copy_is_a_line() -> None:
     block = re.search(r"<pre>(.*?)</pre>", page, re.S)
     assert block is not None
     assert unescape(re.sub(r"<[^>]+>", "", block[1])).splitlines() == list(commands)
+
+
+def test_a_long_text_in_a_table_keeps_room_and_a_short_one_its_line() -> None:
+    rows = (("tp 2, dp 1024, zero 3 in groups of 256, mb 1", 3.5),), (("tp 2", 3.5),)
+    classes = []
+    for one in rows:
+        table = Table(title="layouts", columns=(Column("layout"), Column("step", "s")), rows=one)
+        page = render(Answer(kind="example", headline="It does.", tables=(table,)), "html")
+        classes.append(re.search(r'<td class="(\w)">tp', page)[1])  # type: ignore[index]
+    assert classes == ["t", "s"]
+    assert re.search(r"td\.t \{ min-width: \d+rem", page)
+    assert re.search(r"td\.s \{ white-space: nowrap", page)

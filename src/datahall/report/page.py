@@ -134,8 +134,8 @@ def _cell(column: Column, cell: Cell, aside: str) -> str:
     if column.unit == "citation" and cell is not None:
         return f'<td><a href="#source-{cell}">{escape(shown(cell, "citation"))}</a></td>'
     said = shown(cell, column.unit)
-    kinds = ("n" if column.numeric else "s" if len(said) <= SHORT else "", "unknown" if cell is None else "")
-    return f"<td{_class(' '.join(filter(None, kinds)))}>{escape(said)}{aside}</td>"
+    kinds = ("n" if column.numeric else "s" if len(said) <= SHORT else "t", "unknown" if cell is None else "")
+    return f"<td{_class(' '.join(filter(None, kinds)))}>{_unbroken(said)}{aside}</td>"
 
 
 def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
