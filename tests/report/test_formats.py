@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import msgspec
 import pytest
@@ -167,3 +168,18 @@ def test_what_is_broken_in_a_marked_table_goes_on_under_its_own_text() -> None:
 
 def test_words_that_fit_are_not_broken() -> None:
     assert any("tp 2, dp 1024, zero 3 in groups of 256, mb 1" in line for line in lines_of(LAYOUTS, 160))
+
+
+def test_markdown_says_of_every_leaf_what_it_rests_on(answer: Answer) -> None:
+    text = render(answer, "md")
+    numbers = {source: number for number, source in enumerate(answer.citations(), start=1)}
+    assert answer.figure is not None
+    for _, leaf in answer.figure.walk():
+        (line,) = (one for one in text.splitlines() if one.lstrip().startswith(f"- {leaf.name}: "))
+        assert all(f"[{numbers[source]}]" in line for source in leaf.sources)
+        assert leaf.formula in line
+        assert leaf.parts or line.endswith(")"), "an input, an assumption, or a source"
+
+
+def test_markdown_holds_no_tag(answer: Answer) -> None:
+    assert not re.search(r"(?<!\\)<[A-Za-z/!]", render(answer, "md"))
