@@ -382,6 +382,16 @@ def test_a_figure_survives_json() -> None:
     assert b'"basis":""' not in text, "what says nothing is left out"
 
 
+def test_words_are_added_to_a_figure_and_keep_what_they_do_not_replace() -> None:
+    said = REST.with_note("loss, norms", basis="measured", sources=(RUN, SHEET))
+    assert (said.note, said.basis, said.sources) == ("loss, norms", "measured", (RUN, SHEET))
+    assert said.with_note(sources=(SHEET,)) == said, "a source stands once"
+    assert said.with_note(basis="family-calibrated").note == "loss, norms"
+    assert said.with_note("other").basis == "measured"
+    assert (said.name, said.value, said.parts) == (REST.name, REST.value, REST.parts)
+    assert STEP.named("one step") == msgspec.structs.replace(STEP, name="one step")
+
+
 def test_a_figure_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         STEP.value = 0.0  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -211,3 +212,21 @@ def test_no_algorithm_of_the_list_beats_the_cut() -> None:
     assert found.bound.cut is not None
     floor = crossing_s("all-reduce", 1e9, 1024, found.bound.cut)
     assert all(one.time_s >= floor * (1 - 1e-12) for one in found.choice.candidates)
+
+
+@pytest.mark.parametrize("topology", ["", "fat-tree", "rail-optimised"])
+def test_a_version_of_the_library_and_a_level_of_constants_hold_with_and_without_a_topology(
+    topology: str,
+) -> None:
+    asked = FabricDesign(topology=topology, chip="h100-sxm", chips=64)
+    usual = cluster_from(asked, CATALOG).system
+    older = cluster_from(asked, CATALOG, version=(2, 12)).system
+    assert older.version == (2, 12) != usual.version
+    assert msgspec.structs.replace(older, version=usual.version) == usual
+    bare = cluster_from(asked, CATALOG, level="datasheet").system
+    assert bare.level(64) == "datasheet only" != usual.level(64)
+    sizes = np.geomspace(1e3, 1e9, 5)
+    for other in (older, bare):
+        assert machine_times(other, "all-reduce", sizes, 64) != pytest.approx(
+            machine_times(usual, "all-reduce", sizes, 64), rel=1e-6
+        )
