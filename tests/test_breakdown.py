@@ -266,6 +266,17 @@ def test_a_band_that_does_not_hold_is_found(figure: Breakdown, words: str) -> No
     assert words in line
 
 
+def test_a_band_does_not_reach_below_what_physics_allows() -> None:
+    figure = leaf(2.0)
+    assert ends(figure.with_band(0.5, 1.5, "64 runs", floor=1.5)) == (1.5, 3.0)
+    assert ends(figure.with_band(0.5, 1.5, "64 runs", floor=0.5)) == (1.0, 3.0)
+    at_the_floor = figure.with_band(0.5, 1.5, "64 runs", floor=2.0)
+    assert ends(at_the_floor) == (2.0, 3.0)
+    assert ends(figure.with_band(0.5, 1.5, "64 runs", floor=2.0 + 1e-12)) == (2.0, 3.0), "a rounding above it"
+    assert ends(leaf(-2.0).with_band(1.5, 0.5, "64 runs")) == (-3.0, -1.0), "no floor unless one is known"
+    assert false_nodes(at_the_floor) == []
+
+
 def test_a_band_may_be_exact() -> None:
     assert false_nodes(leaf(2.0).with_band(1.0, 1.0, "counted")) == []
     assert false_nodes(total("t", (BANDED, leaf(5.0)))) == []

@@ -113,11 +113,13 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Every source this figure rests on, once each, in the order they are met."""
         return tuple(dict.fromkeys(source for _, figure in self.walk() for source in figure.sources))
 
-    def with_band(self, low_ratio: float, high_ratio: float, basis: str) -> Breakdown:
-        """The same figure with the band that was earned for it, as ratios of measured over predicted."""
-        return msgspec.structs.replace(
-            self, band=Band(self.value * low_ratio, self.value * high_ratio, basis)
-        )
+    def with_band(self, low_ratio: float, high_ratio: float, basis: str, *, floor: float = -inf) -> Breakdown:
+        """The same figure with the band that was earned for it, as ratios of measured over predicted.
+
+        No measurement lies below a `floor` that physics sets, such as bytes over the narrowest place they cross.
+        """
+        low = max(self.value * low_ratio, min(self.value, floor))
+        return msgspec.structs.replace(self, band=Band(low, self.value * high_ratio, basis))
 
     def with_note(self, note: str = "", basis: Basis = "", sources: Sequence[Source] = ()) -> Breakdown:
         """The same figure with words on what it rests on."""

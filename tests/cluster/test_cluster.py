@@ -230,3 +230,15 @@ def test_a_version_of_the_library_and_a_level_of_constants_hold_with_and_without
         assert machine_times(other, "all-reduce", sizes, 64) != pytest.approx(
             machine_times(usual, "all-reduce", sizes, 64), rel=1e-6
         )
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all"])
+@pytest.mark.parametrize("on", ["tree", "fat-tree"])
+def test_no_run_is_expected_below_what_the_narrowest_place_lets_through(kind: Collective, on: str) -> None:
+    made = cluster_from(FabricDesign(topology=on, chips=1024), CATALOG)
+    found = time_collective(made, kind, 1e9)
+    crossings = [part.value for part in found.figure.parts if part.name.startswith("out of a ")]
+    assert found.band.low >= max(crossings)
+    low, high = found.ratios
+    assert found.band.high == pytest.approx(found.choice.time_s * high)
+    assert found.band.low == pytest.approx(max(*crossings, found.choice.time_s * low))
