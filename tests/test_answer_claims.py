@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -13,6 +13,10 @@ from tests.answers.test_one_answer import QUESTIONS, as_question
 import datahall as dh
 from datahall.answer import Answer
 from datahall.breakdown import given
+from datahall.fabric.collectives.constants import library
+from datahall.inference.engine.engine import engines
+from datahall.silicon.calibration import constant_sets
+from datahall.training.step.framework import frameworks
 
 NUM_ASKED = 40
 
@@ -70,3 +74,19 @@ def test_an_answer_that_claims_more_is_found(
 ) -> None:
     assert unfounded(roofline) == []
     assert any(words in line for line in unfounded(change(roofline)))
+
+
+def stated_bands() -> Iterator[tuple[str, tuple[float, float]]]:
+    """Every band that constants state, as ratios of measured over predicted."""
+    yield from ((f"collectives {name}", band) for name, band in library().bands.items())
+    for name, constants in constant_sets().items():
+        yield from ((f"{name} {kind}", band) for kind, band in constants.bands.items())
+    for kit in frameworks().values():
+        kinds = (kit.band, kit.expert_band, kit.adapter_band, kit.kin_band)
+        yield from ((f"framework {kit.name}", band) for band in kinds)
+    for one in engines().values():
+        yield from ((f"{one.name} {metric}", one.band(metric)) for metric in ("TTFT", "TPOT"))
+
+
+def test_every_band_that_is_stated_holds_what_is_predicted() -> None:
+    assert [name for name, (low, high) in stated_bands() if not 0 < low <= 1 <= high] == []
