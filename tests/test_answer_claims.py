@@ -90,3 +90,18 @@ def stated_bands() -> Iterator[tuple[str, tuple[float, float]]]:
 
 def test_every_band_that_is_stated_holds_what_is_predicted() -> None:
     assert [name for name, (low, high) in stated_bands() if not 0 < low <= 1 <= high] == []
+
+
+def test_an_input_that_says_nothing_is_not_said() -> None:
+    """A default stands among the inputs only beside what it is about."""
+    plain = dh.show_fit("llama-3.1-8b", chip="h200").inputs
+    assert "adapter_rank" not in plain
+    assert (plain["context"], plain["batch"], plain["precision"]) == (8192, 1, "bf16"), (
+        "defaults that say something"
+    )
+    assert dh.show_fit("llama-3.1-8b", chip="h200", adapters=4).inputs["adapter_rank"] == 16
+    assert "oversubscription" not in dh.show_collective("all-reduce", size="1MB", chips=8).inputs
+    assert (
+        dh.show_collective("all-reduce", size="1MB", chips=64, on="fat-tree").inputs["oversubscription"]
+        == "1:1"
+    )
