@@ -7,12 +7,14 @@ on arrays; a breakdown is built for the one row that is shown, so it costs nothi
 
 Bands combine by one rule, interval arithmetic: parts err together, so a sum of P10s is the P10 of the sum, and what is
 divided by is taken at its other end.  A band is stated once, where it was earned; what rests on it derives its own.
+`false_nodes` says where any of this does not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil, inf, isclose, prod
+from math import floor as round_down
 from typing import Literal
 
 import msgspec
@@ -30,7 +32,7 @@ Operation = Literal[
 ]  # fmt: skip
 
 SAME = 1e-9  # relative distance within which two floats are the same figure
-MET = 0.02  # how far the two sides of an equation may be apart that was solved by bisection
+WHOLE = 1e-9  # how far a float may miss a whole number that it stands for
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -111,11 +113,13 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Every source this figure rests on, once each, in the order they are met."""
         return tuple(dict.fromkeys(source for _, figure in self.walk() for source in figure.sources))
 
-    def with_band(self, low_ratio: float, high_ratio: float, basis: str) -> Breakdown:
-        """The same figure with the band that was earned for it, as ratios of measured over predicted."""
-        return msgspec.structs.replace(
-            self, band=Band(self.value * low_ratio, self.value * high_ratio, basis)
-        )
+    def with_band(self, low_ratio: float, high_ratio: float, basis: str, *, floor: float = -inf) -> Breakdown:
+        """The same figure with the band that was earned for it, as ratios of measured over predicted.
+
+        No measurement lies below a `floor` that physics sets, such as bytes over the narrowest place they cross.
+        """
+        low = max(self.value * low_ratio, min(self.value, floor))
+        return msgspec.structs.replace(self, band=Band(low, self.value * high_ratio, basis))
 
     def with_note(self, note: str = "", basis: Basis = "", sources: Sequence[Source] = ()) -> Breakdown:
         """The same figure with words on what it rests on."""
@@ -164,11 +168,10 @@ def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:
     return Breakdown(name=name, value=float(value), unit=unit, origin="decision", note=why)
 
 
-def modelled(name: str, value: float, unit: str, by: str, *beside: Breakdown) -> Breakdown:
+def modelled(name: str, value: float, unit: str, by: str, *inputs: Breakdown) -> Breakdown:
     """What a numerical model found that is no sum or product: which model, and the figures it was run with."""
     return Breakdown(
-        name=name, value=float(value), unit=unit, origin="model", operation="modelled" if beside else "",
-        parts=beside, note=by,
+        name=name, value=float(value), unit=unit, origin="model", operation="modelled", parts=inputs, note=by
     )  # fmt: skip
 
 
@@ -231,12 +234,21 @@ def power(name: str, part: Breakdown, exponent: Breakdown, unit: str, note: str 
 
 
 def solved(
-    name: str, value: float, unit: str, reaches: Breakdown, limit: Breakdown, note: str = ""
+    name: str,
+    value: float,
+    unit: str,
+    kept: Breakdown,
+    limit: Breakdown,
+    broken: Breakdown | None,
+    note: str = "",
 ) -> Breakdown:
-    """The largest value at which one figure just keeps a limit; both are its parts."""
-    return Breakdown(
-        name=name, value=float(value), unit=unit, operation="solved", parts=(reaches, limit), note=note
-    )
+    """The largest value at which a figure keeps a limit: what it is there, the limit, and what it is just beyond.
+
+    `kept` rests on a leaf of the name and the value that were found, so that the equation can be checked.  Where
+    something else ends the search before the limit is `broken`, the note says what.
+    """
+    parts = (kept, limit) if broken is None else (kept, limit, broken)
+    return Breakdown(name=name, value=float(value), unit=unit, operation="solved", parts=parts, note=note)
 
 
 def _computed(operation: Operation, name: str, parts: Sequence[Breakdown], unit: str, note: str) -> Breakdown:
@@ -259,7 +271,7 @@ def _combined(operation: Operation, parts: Sequence[Breakdown]) -> Band | None:
         return None
     lows = [band.low if band else part.value for band, part in zip(bands, parts, strict=True)]
     highs = [band.high if band else part.value for band, part in zip(bands, parts, strict=True)]
-    falling = {"difference": slice(1, None), "quotient": slice(1, 2)}.get(operation)
+    falling = _FALLING.get(operation)
     if falling is not None:
         lows[falling], highs[falling] = highs[falling], lows[falling]
     compute = _VALUES[operation]
@@ -268,27 +280,64 @@ def _combined(operation: Operation, parts: Sequence[Breakdown]) -> Band | None:
 
 
 def evaluate(figure: Breakdown) -> float:
-    """The value again from the values of the parts; a leaf, and what a simulation found, is what it says."""
-    if figure.operation in ("", "simulated", "modelled", "solved"):
-        return figure.value
-    return _VALUES[figure.operation]([part.value for part in figure.parts])
+    """The value again from the values of the parts; a leaf, and what a search or a run found, is what it says."""
+    compute = _VALUES.get(figure.operation)
+    return compute([part.value for part in figure.parts]) if compute else figure.value
 
 
 def false_nodes(figure: Breakdown) -> list[str]:
-    """What does not hold in a chain: figures that are not what their parts make, leaves without an origin."""
-    wrong = []
-    for _, one in figure.walk():
-        if not isclose(evaluate(one), one.value, rel_tol=SAME, abs_tol=1e-300):
-            wrong.append(f"{one.name} is {one.value!r}, but {one.formula} is {evaluate(one)!r}")
-        if one.operation == "solved" and one.parts[0].value > one.parts[1].value * (1 + MET):
-            wrong.append(f"{one.name}: {one.parts[0]} is beyond {one.parts[1]}")
-        if not one.parts and one.origin == "computed":
-            wrong.append(f"{one.name} says neither what it is computed from nor what it rests on")
-        if one.origin == "fact" and not one.sources:
-            wrong.append(f"the fact {one.name} has no source")
-        if one.origin not in ("computed", "fact", "input", "derived") and not (one.note or one.sources):
-            wrong.append(f"{one.name} is {one.origin}, but does not say on what")
-    return wrong
+    """What does not hold in a chain: each figure is what its parts make, each leaf says what it rests on, each band
+    is stated once and holds its figure."""
+    return [line for _, one in figure.walk() for check in _CHECKS for line in check(one)]
+
+
+def _not_its_parts(one: Breakdown) -> Iterator[str]:
+    if not _same(evaluate(one), one.value):
+        yield f"{one.name} is {one.value!r}, but {one.formula} is {evaluate(one)!r}"
+
+
+def _without_origin(one: Breakdown) -> Iterator[str]:
+    if not one.parts and one.origin == "computed":
+        yield f"{one.name} says neither what it is computed from nor what it rests on"
+    if one.origin == "fact" and not one.sources:
+        yield f"the fact {one.name} has no source"
+    if one.origin not in ("computed", "fact", "input", "derived") and not (one.note or one.sources):
+        yield f"{one.name} is {one.origin}, but does not say on what"
+    if one.origin == "model" and not one.parts:
+        yield f"{one.name} is modelled, but does not say from what"
+
+
+def _not_solved(one: Breakdown) -> Iterator[str]:
+    if one.operation != "solved":
+        return
+    kept, limit, *broken = one.parts
+    if kept.value > limit.value:
+        yield f"{one.name}: {kept} is beyond {limit}"
+    if not any(below.name == one.name and below.value == one.value for _, below in kept.walk()):
+        yield f"{one.name} is {one.value!r}, but {kept.name} was not found with it"
+    if any(further.value <= limit.value for further in broken):
+        yield f"{one.name} is not the most: a step beyond it, {broken[0]} keeps {limit} as well"
+    if not broken and not one.note:
+        yield f"{one.name} says neither where its limit is broken nor what ends it before"
+
+
+def _wrong_band(one: Breakdown) -> Iterator[str]:
+    if one.band is None:
+        return
+    if not one.band.low <= one.value <= one.band.high:
+        yield f"the band of {one} does not hold it"
+    if not one.band.basis:
+        yield f"the band of {one} does not say what it rests on"
+    derived = _combined(one.operation, one.parts) if one.operation in _VALUES else None
+    if derived and not (_same(derived.low, one.band.low) and _same(derived.high, one.band.high)):
+        yield f"the band of {one.name} is stated twice: its parts have one, and make {derived.low!r} – {derived.high!r}"
+
+
+_CHECKS = (_not_its_parts, _without_origin, _not_solved, _wrong_band)
+
+
+def _same(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=SAME)
 
 
 def _quotient(values: list[float]) -> float:
@@ -307,13 +356,16 @@ _VALUES: dict[str, Callable[[list[float]], float]] = {
     "difference": lambda values: values[0] - sum(values[1:]),
     "product": prod,
     "quotient": _quotient,
-    "ceiling": lambda values: float(max(1, ceil(values[0] - 1e-9))) if values[0] < inf else inf,
-    "floor": lambda values: float(int(values[0] + 1e-9)) if values[0] < inf else inf,
+    "ceiling": lambda values: float(max(1, ceil(values[0] - WHOLE))) if values[0] < inf else inf,
+    "floor": lambda values: float(round_down(values[0] + WHOLE)) if values[0] < inf else inf,
     "maximum": max,
     "minimum": min,
     "overlap": _overlap,
     "power": lambda values: float(values[0] ** values[1]),
 }
+
+# parts that make the whole smaller when they grow
+_FALLING = {"difference": slice(1, None), "quotient": slice(1, None), "overlap": slice(2, None)}
 
 
 def _names(parts: Sequence[Breakdown], sign: str) -> str:

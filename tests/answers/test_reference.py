@@ -140,3 +140,26 @@ def test_what_was_asked_fits_the_schema(verb: str, asked: dict[str, object]) -> 
     assert matches(json.loads(json.dumps(question)), schema(verb))
     assert not matches({**question, "version": 2}, schema(verb))
     assert not matches({**question, "nonsense": 1}, schema(verb))
+
+
+@each_verb
+def test_a_schema_requires_what_the_verb_requires_and_nothing_else(verb: Verb) -> None:
+    made, form = schema(verb.name), form_of(verb.name)
+    homes = {name: (form.fields[name].section, form.fields[name].key) for name in verb.required}
+    head = {key for section, key in homes.values() if not section}
+    assert made["required"] == ["version", *made["required"][1:]]  # type: ignore[index]
+    assert set(made["required"]) == {"version"} | head | {section for section, _ in homes.values() if section}  # type: ignore[arg-type]
+    for section in filter(None, form.sections):
+        table = made["properties"][section]  # type: ignore[index]
+        for way in (table["anyOf"][0], table["anyOf"][1]["items"]) if "anyOf" in table else (table,):
+            assert set(way.get("required", ())) == {key for home, key in homes.values() if home == section}
+
+
+def test_a_question_without_what_is_required_fits_no_schema() -> None:
+    question = datahall.show_roofline("h200", model="llama-3.1-8b").question
+    rule = schema("show roofline")
+    assert matches(question, rule)
+    assert not matches({key: value for key, value in question.items() if key != "model"}, rule)
+    assert not matches({**question, "deployment": {}}, rule)
+    assert not matches({**question, "deployment": [{}]}, rule)
+    assert not matches({key: value for key, value in question.items() if key != "deployment"}, rule)

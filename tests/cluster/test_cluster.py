@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -211,3 +212,33 @@ def test_no_algorithm_of_the_list_beats_the_cut() -> None:
     assert found.bound.cut is not None
     floor = crossing_s("all-reduce", 1e9, 1024, found.bound.cut)
     assert all(one.time_s >= floor * (1 - 1e-12) for one in found.choice.candidates)
+
+
+@pytest.mark.parametrize("topology", ["", "fat-tree", "rail-optimised"])
+def test_a_version_of_the_library_and_a_level_of_constants_hold_with_and_without_a_topology(
+    topology: str,
+) -> None:
+    asked = FabricDesign(topology=topology, chip="h100-sxm", chips=64)
+    usual = cluster_from(asked, CATALOG).system
+    older = cluster_from(asked, CATALOG, version=(2, 12)).system
+    assert older.version == (2, 12) != usual.version
+    assert msgspec.structs.replace(older, version=usual.version) == usual
+    bare = cluster_from(asked, CATALOG, level="datasheet").system
+    assert bare.level(64) == "datasheet only" != usual.level(64)
+    sizes = np.geomspace(1e3, 1e9, 5)
+    for other in (older, bare):
+        assert machine_times(other, "all-reduce", sizes, 64) != pytest.approx(
+            machine_times(usual, "all-reduce", sizes, 64), rel=1e-6
+        )
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all"])
+@pytest.mark.parametrize("on", ["tree", "fat-tree"])
+def test_no_run_is_expected_below_what_the_narrowest_place_lets_through(kind: Collective, on: str) -> None:
+    made = cluster_from(FabricDesign(topology=on, chips=1024), CATALOG)
+    found = time_collective(made, kind, 1e9)
+    crossings = [part.value for part in found.figure.parts if part.name.startswith("out of a ")]
+    assert found.band.low >= max(crossings)
+    low, high = found.ratios
+    assert found.band.high == pytest.approx(found.choice.time_s * high)
+    assert found.band.low == pytest.approx(max(*crossings, found.choice.time_s * low))

@@ -2,12 +2,14 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from tests.answers.claims import unfounded
 
 from datahall.answers.verbs import VERBS, Verb
-from datahall.breakdown import false_nodes
 from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.wire import decode
@@ -75,25 +77,30 @@ LINES = VERB_LINES | {
     "error-usage": "shw",
     "error-infeasible": "show hierarchy h100-sxm --working-set '160 GB'",
 }
-# their numbers are the ledger's business, their shape is ours
+# In these, what rests on fitted constants may move a little when they are fitted again; the rest of them may not.
 FITTED = {
-    "error-overload", "plan-serve", "plan-train", "show-collective", "show-memory", "show-roofline",
-    "show-roofline-explain", "show-roofline-md", "show-techniques", "simulate-fabric", "simulate-serve",
-    "simulate-train", "validate",
+    "error-overload", "plan-serve", "plan-train", "show-collective", "show-roofline", "show-roofline-explain",
+    "show-roofline-md", "show-techniques", "simulate-serve", "simulate-train",
 }  # fmt: skip
+MOST_MOVED = 0.02  # of a number that rests on fitted constants
 
 
 @pytest.fixture
-def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home and a folder of one's own with the files that examples name."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+def at_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home and a folder of one's own with the files that examples name; lines break by the length of its name."""
+    with TemporaryDirectory(prefix="home-", dir="/tmp") as folder:
+        yield _furnished(Path(folder), monkeypatch)
+
+
+def _furnished(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
     for variable in ("DATAHALL_CATALOG", "COLUMNS"):
         monkeypatch.delenv(variable, raising=False)
     load.cache_clear()
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (home / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(home)
+    return home
 
 
 @pytest.mark.golden
@@ -102,28 +109,72 @@ def test_golden(name: str, update: bool, at_home: Path, capsys: pytest.CaptureFi
     code = run(shlex.split(LINES[name]))
     out, err = capsys.readouterr()
     text = f"$ datahall {LINES[name]}\n{out}{err}[exit {code}]\n".replace(str(at_home), "~")
-    if name in FITTED:
-        text = _masked(text)
     file = HERE / f"{name}.txt"
     if update:
         file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+    recorded = file.read_text(encoding="utf-8")
+    assert text == recorded or (name in FITTED and moved(recorded, text) == [])
 
 
-def _masked(text: str) -> str:
-    """Every number below the command as one sign."""
-    head, _, rest = text.partition("\n")
-    masked = re.sub(r"[\d.,]*\d", "#", rest)
-    return f"{head}\n{masked}"
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+# a time, a rate, a share or a ratio may move; one that a leaf states is no result of a fit
+MOVES = re.compile(
+    r" ?(?:(?:[nµm]?s|min|h|days)\b|[kMGT]?(?:B|FLOP|tokens|requests)/s|%|×)"
+    r"(?! (?:input|counted|chosen|assumption|(?:datasheet|derived|measured) \[))"
+)
+DRAWN = re.compile(r"[\s─│├└]+")  # white space and lines, which follow the widths of numbers
+
+
+def moved(recorded: str, text: str) -> list[str]:
+    """Where a text says something else than the recorded one, or a number that moved further than it may."""
+    was, now = DRAWN.sub(" ", recorded), DRAWN.sub(" ", text)
+    if NUMBER.split(was) != NUMBER.split(now):
+        return ["the words differ"]
+    return [
+        f"{one[0]} became {other[0]}: …{now[max(0, other.start() - 40) : other.end() + 20]}"
+        for one, other in zip(NUMBER.finditer(was), NUMBER.finditer(now), strict=True)
+        if one[0] != other[0] and not (MOVES.match(now, other.end()) and _near(one[0], other[0]))
+    ]
+
+
+def _near(one: str, other: str) -> bool:
+    """Whether two numbers are within the ratio, to the digits that are shown."""
+    decimals = min(len(text.partition(".")[2]) for text in (one, other))
+    was, now = (float(text.replace(",", "")) for text in (one, other))
+    return abs(now - was) <= MOST_MOVED * was + 10.0**-decimals
+
+
+LINES_SEEN = (
+    "step 31.78 ms [28.5 ms – 37.1 ms] = a + b\n├── rows 345.1 counted\n└── peak 4.5 TB/s  datasheet [5]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "may"),
+    [
+        ("31.78 ms", "31.9 ms", True),
+        ("31.78 ms", "33.1 ms", False),
+        ("31.78 ms", "31.78 s", False),
+        ("345.1", "345.2", False),
+        ("4.5 TB/s", "4.6 TB/s", False),
+        ("[5]", "[6]", False),
+        ("a + b", "a + c", False),
+        ("└── peak", "│   └── peak", True),
+    ],
+)
+def test_only_what_rests_on_a_fit_may_move_and_only_a_little(old: str, new: str, may: bool) -> None:
+    assert (moved(LINES_SEEN, LINES_SEEN.replace(old, new)) == []) is may
 
 
 @pytest.mark.golden
 @pytest.mark.usefixtures("at_home")
 @pytest.mark.parametrize("name", [name for name in VERB_LINES if name != "validate"])
-def test_every_figure_of_a_golden_answer_holds(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_golden_answer_claims_what_follows_from_what_is_under_it(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     run([*shlex.split(VERB_LINES[name]), "--json", "--quiet"])
     answer = decode(capsys.readouterr().out)
-    assert answer.figure is None or false_nodes(answer.figure) == []
+    assert unfounded(answer) == []
 
 
 def test_nothing_is_left_beside_the_goldens_that_are_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import msgspec
 import pytest
@@ -127,3 +128,58 @@ def test_a_number_is_never_cut_short(width: int) -> None:
     table = Table(title="t", columns=columns, rows=rows, marked=0)
     text = render(Answer(kind="x", inputs={}, headline="x", tables=(table,)), width=width)
     assert all(f"123,456,79{n}" in text for n in range(5))
+
+
+LAYOUTS = Table(
+    title="layouts",
+    columns=(
+        Column("layout"), Column("step", "s"), Column("time", "s"), Column("free", "bytes"), Column("why it lost"),
+    ),
+    rows=(
+        ("tp 2, dp 1024, zero 3 in groups of 256, mb 1", 3.492, 72.28 * 86400, 42e9, ""),
+        ("cp 4, dp 512", 3.547, 73.41 * 86400, 30.49e9, "1.57 % slower: 151 ms more tensor-parallel exchange"),
+    ),
+    marked=1,
+)  # fmt: skip
+
+
+def lines_of(table: Table, width: int) -> list[str]:
+    return render(
+        Answer(kind="example", headline="It does.", tables=(table,)), "table", width=width
+    ).splitlines()
+
+
+@pytest.mark.parametrize("width", [64, 72, 80, 100, 200])
+def test_a_table_keeps_to_the_screen_while_its_words_can_be_broken_apart(width: int) -> None:
+    lines = lines_of(LAYOUTS, width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(lines)
+    for cell in ("3.492 s", "72.28 days", "30.49 GB", "tensor-parallel"):
+        assert cell in text
+
+
+def test_what_is_broken_in_a_marked_table_goes_on_under_its_own_text() -> None:
+    lines = lines_of(LAYOUTS, 70)
+    start = next(place for place, line in enumerate(lines) if line.startswith("  tp 2"))
+    end = next(place for place, line in enumerate(lines) if line.startswith("▸ cp 4"))
+    assert end > start + 1, "it is broken"
+    assert all(line.startswith("  ") for line in lines[start:end])
+
+
+def test_words_that_fit_are_not_broken() -> None:
+    assert any("tp 2, dp 1024, zero 3 in groups of 256, mb 1" in line for line in lines_of(LAYOUTS, 160))
+
+
+def test_markdown_says_of_every_leaf_what_it_rests_on(answer: Answer) -> None:
+    text = render(answer, "md")
+    numbers = {source: number for number, source in enumerate(answer.citations(), start=1)}
+    assert answer.figure is not None
+    for _, leaf in answer.figure.walk():
+        (line,) = (one for one in text.splitlines() if one.lstrip().startswith(f"- {leaf.name}: "))
+        assert all(f"[{numbers[source]}]" in line for source in leaf.sources)
+        assert leaf.formula in line
+        assert leaf.parts or line.endswith(")"), "an input, an assumption, or a source"
+
+
+def test_markdown_holds_no_tag(answer: Answer) -> None:
+    assert not re.search(r"(?<!\\)<[A-Za-z/!]", render(answer, "md"))

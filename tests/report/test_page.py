@@ -1,14 +1,16 @@
 """The page is one file that needs nothing from outside."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from datahall.answer import Answer
+from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
-from datahall.report.chart import Labels, Scale, decades, steps, svg
+from datahall.report.chart import LETTER, Labels, Scale, decades, steps, svg
 
 VOID = {"meta"}
 
@@ -112,3 +114,94 @@ def test_a_scale_runs_from_end_to_end() -> None:
 def test_written_page_is_what_was_rendered(answer: Answer, tmp_path: Path) -> None:
     write(render(answer, "html"), tmp_path / "x.html")
     assert (tmp_path / "x.html").read_text(encoding="utf-8") == render(answer, "html")
+
+
+def texts_of(drawn: str) -> list[tuple[float, float, str, str]]:
+    """Left edge, base line, anchor and words of each text of a picture."""
+    found = re.findall(
+        r'<text class="\w[\w-]*" x="([-\d.]+)" y="([-\d.]+)" text-anchor="(\w+)">([^<]*)<', drawn
+    )
+    return [(float(x), float(y), anchor, words) for x, y, anchor, words in found]
+
+
+MANY = (
+    "kernels", "tensor and expert exchange", "gathering sharded weights", "gradient exchange",
+    "messages between stages", "optimizer", "fixed costs", "waiting for the slowest rank", "bubble",
+)  # fmt: skip
+
+
+def test_a_legend_of_many_names_stays_inside_and_above_the_bars() -> None:
+    chart = StackChart(title="step", unit="s", rows=("a", "b"), parts={name: (1.0, 2.0) for name in MANY})
+    drawn = svg(chart)
+    names = {words: (x, y) for x, y, _, words in texts_of(drawn) if words in MANY}
+    assert set(names) == set(MANY)
+    assert all(x >= 0 for x, _ in names.values())
+    bars = [float(y) for y in re.findall(r'<rect x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="18"', drawn)]
+    assert max(y for _, y in names.values()) < min(bars)
+    for one, other in combinations(names, 2):
+        same_line = names[one][1] == names[other][1]
+        apart = abs(names[one][0] - names[other][0]) > LETTER * min(len(one), len(other))
+        assert not same_line or apart
+    assert float(re.search(r'viewBox="0 0 \d+ (\d+)"', drawn)[1]) > max(bars)  # type: ignore[index]
+
+
+def test_each_part_of_a_bar_has_a_colour_of_its_own_in_light_and_dark(answer: Answer) -> None:
+    chart = StackChart(title="step", unit="s", rows=("a",), parts={name: (1.0,) for name in MANY})
+    used = re.findall(r'height="18" fill="var\((--\w+)\)"', svg(chart))
+    assert len(set(used)) == len(MANY)
+    style = render(answer, "html")
+    for name in used:
+        light, dark = re.findall(rf"{name}: (#\w+)", style)
+        assert light != dark
+
+
+def test_a_legend_of_lines_stands_above_the_axes() -> None:
+    chart = LineChart(
+        title="lines", x=Axis("x"), y=Axis("time", "s"),
+        series=tuple(Series(name, (0.0, 1.0), (1.0, 2.0)) for name in MANY),
+    )  # fmt: skip
+    drawn = svg(chart)
+    lowest = max(y for x, y, _, words in texts_of(drawn) if words in MANY)
+    highest = min(
+        float(y) for y in re.findall(r'class="grid" x1="[\d.]+" y1="[\d.]+" x2="[\d.]+" y2="([\d.]+)"', drawn)
+    )
+    assert lowest < highest
+
+
+@pytest.mark.parametrize("words", ["95 % of", "4.3 ms and", "1,626 tokens/s", "123 GB", "7 requests/s."])
+def test_a_number_stays_with_its_unit(words: str) -> None:
+    answer = Answer(kind="example", headline=f"It takes {words} here.")
+    assert words.split()[0] + "\N{NO-BREAK SPACE}" in render(answer, "html")
+
+
+def test_what_was_asked_is_named_and_counted_as_a_person_would() -> None:
+    inputs = {
+        "num_tokens": 15e12,
+        "ttft_s": 1.0,
+        "rate_per_s": 20.0,
+        "headroom_fraction": 0.1,
+        "working_set_bytes": 2e9,
+    }
+    page = render(Answer(kind="example", headline="It does.", inputs=inputs), "html")
+    for said in ("tokens 15T", "ttft 1 s", "rate/s 20", "headroom 10 %", "working set 2 GB"):
+        assert f" · {said}" in page
+
+
+def test_each_command_to_copy_is_a_line() -> None:
+    commands = ("datahall show chip h100", 'datahall plan serve x --chips "h200"')
+    page = render(Answer(kind="example", headline="It does.", next_commands=commands), "html")
+    block = re.search(r"<pre>(.*?)</pre>", page, re.S)
+    assert block is not None
+    assert unescape(re.sub(r"<[^>]+>", "", block[1])).splitlines() == list(commands)
+
+
+def test_a_long_text_in_a_table_keeps_room_and_a_short_one_its_line() -> None:
+    rows = (("tp 2, dp 1024, zero 3 in groups of 256, mb 1", 3.5),), (("tp 2", 3.5),)
+    classes = []
+    for one in rows:
+        table = Table(title="layouts", columns=(Column("layout"), Column("step", "s")), rows=one)
+        page = render(Answer(kind="example", headline="It does.", tables=(table,)), "html")
+        classes.append(re.search(r'<td class="(\w)">tp', page)[1])  # type: ignore[index]
+    assert classes == ["t", "s"]
+    assert re.search(r"td\.t \{ min-width: \d+rem", page)
+    assert re.search(r"td\.s \{ white-space: nowrap", page)

@@ -8,12 +8,13 @@ from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
-from datahall.silicon.figure import pass_figure, roofline_figure
+from datahall.silicon.figure import kernel_figure, pass_figure, roofline_figure
 from datahall.silicon.kernel import PassTimes, scalar, time_operators
 from datahall.workload.forward import forward_pass
 from datahall.workload.memory.figure import derived_from
 
 CATALOG = Catalog(user=False)
+SHAPES = derived_from(CATALOG.model("llama-3.1-8b"))
 MODELS = ("llama-3.1-8b", "deepseek-v3", "qwen3-next-80b-a3b")
 
 
@@ -43,9 +44,25 @@ def test_the_chain_gives_the_time_of_the_kernels(chip: Chip, query: float, past:
 
 def test_the_band_is_that_of_the_constants() -> None:
     times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
-    figure = figure_of(times, "llama-3.1-8b")
+    figure, constants = figure_of(times, "llama-3.1-8b"), times.calibration.constants
+    low, high = constants.bands["pass"]
     assert figure.band is not None
-    assert (figure.band.low, figure.band.high) == pytest.approx((times.band.low, times.band.high))
+    assert (figure.band.low, figure.band.high) == pytest.approx((low * figure.value, high * figure.value))
+    assert figure.band.basis == constants.fitted_on
+
+
+@pytest.mark.parametrize("name", ["l40s", "rtx-4090", "a100-sxm-80gb", "mi300x", "h200-sxm"])
+def test_no_pass_is_expected_to_take_less_than_its_arithmetic_at_the_peak(name: str) -> None:
+    times = passed(CATALOG.chip(name), "llama-3.1-8b", 8192.0, 0.0)
+    figure = figure_of(times, "llama-3.1-8b")
+    arithmetic = sum(
+        node.at("its arithmetic").value * scalar(kernel.operator.count)
+        for kernel in times.kernels
+        for _, node in kernel_figure(times.chip, kernel, times.calibration, SHAPES).walk()
+        if any(part.name == "its arithmetic" for part in node.parts)
+    )
+    assert figure.band is not None
+    assert 0 < arithmetic <= figure.band.low * (1 + 1e-9) < figure.value
 
 
 def test_a_bound_is_the_larger_of_arithmetic_and_bytes() -> None:

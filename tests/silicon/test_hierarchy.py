@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
-from datahall.silicon.hierarchy import POLICIES, Cliff, cliff, steps
+from datahall.silicon.hierarchy import POLICIES, Cliff, Step, cliff, scan, steps
 
 CATALOG = Catalog(user=False)
 WITH_BANDWIDTH = [chip for chip in CATALOG.chips() if math.isfinite(chip.memory_bytes_per_s)]
@@ -231,3 +231,23 @@ def test_each_place_to_offload_to_needs_a_bandwidth() -> None:
 def test_one_size_that_is_none_spoils_all(size: float) -> None:
     with pytest.raises(ScenarioError, match="larger than zero"):
         cliff(TOY, np.array([size, 5.0]))
+
+
+def test_a_working_set_is_counted_in_the_capacity_of_a_level() -> None:
+    level = Step(name="memory", capacity_bytes=80e9, bytes_per_s=3e12, drop_ratio=math.nan)
+    assert level.fill_ratio(200e9) == pytest.approx(2.5)
+    assert level.chips_to_hold(200e9) == 3
+    assert level.chips_to_hold(80e9) == 1
+    assert level.chips_to_hold(80e9 + 1) == 2
+    assert level.fill_ratio(level.filled_bytes(0.5)) == pytest.approx(0.5)
+
+
+def test_a_scan_says_how_much_slower_than_the_fastest_level_it_is() -> None:
+    chip = CATALOG.chip("h100-sxm")
+    fastest, *_, slowest = steps(chip)
+    inside = scan(chip, fastest.capacity_bytes / 2)
+    assert inside is not None
+    assert inside.slowdown_ratio == pytest.approx(1.0)
+    outside = scan(chip, slowest.capacity_bytes)
+    assert outside is not None
+    assert outside.slowdown_ratio == pytest.approx(math.prod(step.drop_ratio for step in steps(chip)[:-1]))

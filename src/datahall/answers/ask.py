@@ -20,6 +20,7 @@ from datahall.answers.verbs import BY_NAME, Verb
 from datahall.catalog import Catalog, document, json_document, load
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled
+from datahall.scenario.field import Field
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
@@ -160,18 +161,26 @@ def question_of(scenario: Scenario) -> dict[str, object]:
 
 
 def inputs_of(scenario: Scenario) -> dict[str, Cell]:
-    """Every input that was given or has a default, under names that end in their unit."""
+    """Every input that was given or has a default that says something, under names that end in their unit."""
     found: dict[str, Cell] = {}
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
         value = getattr(sections[0], field.attribute) if sections else None
-        if value is None or value in ("", (), {}, False):
+        if value is None or value in ("", (), {}, False) or _says_nothing(scenario, field):
             continue
         plain = isinstance(value, str | int | float | bool)
         found[field.attribute] = value if plain else _text(field.kind.write(value))
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found
+
+
+def _says_nothing(scenario: Scenario, field: Field) -> bool:
+    """Whether a default stands beside nothing that it is about: the rank of adapters where there are none."""
+    names = [need.partition("=")[0] for need in field.kind.needs]
+    return bool(names) and not any(
+        scenario.given(name) or name in scenario.said for name in (field.name, *names)
+    )
 
 
 def _text(value: Plain) -> str | int | float | bool:

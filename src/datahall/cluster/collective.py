@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, derived, given, maximum, product, quotient
+from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.errors import ScenarioError, option
@@ -28,7 +28,7 @@ from datahall.fabric.collectives.choice import (
     collective_times,
 )
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.crossing import crossed, crossing_share
+from datahall.fabric.collectives.crossing import crossed, crossing_share, least_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.topology.cuts import Cut
@@ -54,7 +54,13 @@ class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     figure: Breakdown
     bound: Bound
     num_steps: float
-    band: tuple[float, float]  # measured over predicted at P10 and P90
+    ratios: tuple[float, float]  # measured over predicted at P10 and P90
+
+    @property
+    def band(self) -> Band:
+        """The range in which eight of ten runs are expected; never below what the narrowest place lets through."""
+        assert self.figure.band is not None
+        return self.figure.band
 
 
 class Curve(NamedTuple):
@@ -77,12 +83,14 @@ def time_collective(
         Ask(system, cluster.wires, collective, found.size_bytes, ranks), found.algorithm, found.protocol
     )
     band = library().bands[band_name(system, ranks)]
+    floor = float(least_s(system, collective, np.array([found.size_bytes]), ranks)[0])
+    figure = _figure(cluster, found, told).with_band(*band, BAND, floor=floor)
     return CollectiveTime(
         choice=found,
-        figure=_figure(cluster, found, told).with_band(*band, BAND).with_note(basis=found.level),
+        figure=figure.with_note(basis=found.level),
         bound=_bound(cluster, found, told),
         num_steps=nccl.num_steps(system, collective, found.algorithm, ranks),
-        band=band,
+        ratios=band,
     )
 
 
@@ -109,7 +117,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> Co
     time, waiting = (
         float(machine_times(system, collective, np.array([size]), ranks)[0]) for size in (size_bytes, 0.0)
     )
-    low, high = band = library().bands["torus"]
+    band = library().bands["torus"]
     algorithm = "direct" if collective in {"all-to-all", "send-recv"} else "bucket"
     found = Choice(
         collective=collective,
@@ -119,8 +127,6 @@ def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> Co
         protocol="",
         time_s=time,
         latency_s=waiting,
-        low_s=time * low,
-        high_s=time * high,
         level="datasheet only",
         candidates=(Candidate(algorithm, "", time, time),),
         crossovers=(),
@@ -130,7 +136,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> Co
         figure=_figure(cluster, found, told).with_band(*band, TORUS_BAND).with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
         num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
-        band=band,
+        ratios=band,
     )
 
 

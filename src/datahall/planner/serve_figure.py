@@ -18,8 +18,10 @@ from datahall.breakdown import (
     solved,
     total,
 )
+from datahall.inference.closed_form.steady_state import State
 from datahall.planner.serve import Candidate, Demand
 
+HELD = "held by a rank"
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
@@ -73,20 +75,16 @@ def _held(best: Candidate) -> Breakdown:
     """What one replica holds: all its ranks at the rate at which one of the latencies reaches its limit."""
     most, promise = best.held, best.demand.promise
     first = most.ends == "TTFT"
-    limit_s = promise.ttft_s if first else promise.tpot_s
-    reached_s = most.state.ttft_high_s if first else most.state.tpot_high_s
-    name = "TTFT" if first else "TPOT"
-    at = f"P{promise.percentile * 100:g}"
-    by = (
-        f"closed form of the steady state at {most.state.decoding:.3g} sequences a rank: the mean step below, and "
-        f"what load and uneven steps add at {at}"
-    )
-    reaches = modelled(f"{name} at {at}", reached_s, "s", by, best.mean_step())
-    limit = given(f"{name} limit", limit_s, "s")
-    each = solved(
-        "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, limit,
-        "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
-    )  # fmt: skip
+    latency = "TTFT" if first else "TPOT"
+    at = f"{latency} at P{promise.percentile * 100:g}"
+    kept = _latency(at, most.state, first, best.mean_step())
+    limit = given(f"{latency} limit", promise.ttft_s if first else promise.tpot_s, "s")
+    broken, why = None, f"here the {most.ends} ends it before the limit is reached"
+    if most.ends == latency and most.beyond.stable:
+        broken, why = _latency(f"{at}, a step of the search beyond", most.beyond, first), ""
+    elif most.ends == latency:
+        why = "beyond it requests come faster than they are answered"
+    each = solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)
     low, high = most.price.band
     basis = f"{best.replica.engine.title}, {most.price.level}"
     ranks = (
@@ -96,3 +94,11 @@ def _held(best: Candidate) -> Breakdown:
     )
     # a step that takes longer holds fewer requests, in proportion
     return product("one replica holds", (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")
+
+
+def _latency(name: str, state: State, first: bool, *beside: Breakdown) -> Breakdown:
+    """A latency at the percentile of the limit, at the load of one rank."""
+    value_s = state.ttft_high_s if first else state.tpot_high_s
+    load = derived(HELD, state.rate_per_s, "requests/s", "the load that it is found at")
+    by = f"closed form of the steady state at {state.decoding:.3g} sequences: what load and uneven steps add"
+    return modelled(name, value_s, "s", by, load, *beside)

@@ -16,7 +16,8 @@ from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, BOTTOM = 92, 20, 46
-COLORS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)")
+COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
+KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
 LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
 
 
@@ -161,17 +162,32 @@ class Labels:
         )
 
 
+def legend_rows(names: Sequence[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
+    """Names with their colours, in as many lines as it takes."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    for name in names:
+        if rows[-1] and _length([*rows[-1], name]) > room:
+            rows.append([])
+        rows[-1].append(name)
+    return rows
+
+
+def _length(names: Sequence[tuple[str, str]]) -> float:
+    return sum(KEY + LETTER * len(name) for name, _ in names)
+
+
 def legend(
-    names: Sequence[tuple[str, str]], right: float, y: float, *, round_dots: bool = False
+    rows: Sequence[Sequence[tuple[str, str]]], right: float, y: float, *, round_dots: bool = False
 ) -> list[str]:
-    """Names with their colours in one row that ends at `right`."""
-    x = right - sum(16 + LETTER * len(name) + 18 for name, _ in names) + 18
+    """Names with their colours in lines that end at `right`, the first at `y`."""
     parts = []
-    for name, color in names:
-        radius = 5 if round_dots else 2
-        parts.append(
-            f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" rx="{radius}" fill="{color}"/>'
-        )
-        parts.append(text(x + 16, y, name, "tick"))
-        x += 16 + LETTER * len(name) + 18
+    radius = 5 if round_dots else 2
+    for line, names in enumerate(rows):
+        x, base = right - _length(names) + 18, y + ROW * line
+        for name, color in names:
+            parts.append(
+                f'<rect x="{x:.1f}" y="{base - 9:.1f}" width="10" height="10" rx="{radius}" fill="{color}"/>'
+            )
+            parts.append(text(x + 16, base, name, "tick"))
+            x += KEY + LETTER * len(name)
     return parts

@@ -12,12 +12,14 @@ from datahall.report.chart import (
     LEFT,
     LETTER,
     RIGHT,
+    ROW,
     WIDTH,
     Labels,
     Scale,
     escape,
     frame,
     legend,
+    legend_rows,
     line,
     path,
     picture,
@@ -30,7 +32,10 @@ TOP = 28
 def draw(chart: LineChart) -> str:
     """Draw the lines, the named places and a legend."""
     across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, WIDTH - RIGHT)
-    up = _scale(chart.y, [y for one in chart.series for y in one.y], HEIGHT - BOTTOM, TOP)
+    names = [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
+    keys = legend_rows(names, WIDTH - RIGHT - LEFT - LETTER * (len(chart.y.label) + 2))
+    top = TOP + ROW * (len(keys) - 1)
+    up = _scale(chart.y, [y for one in chart.series for y in one.y], HEIGHT - BOTTOM, top)
     parts = frame(chart.x, chart.y, across, up)
     labels = Labels(across.end, 0, across.start, up.start)
     for mark in chart.marks:
@@ -50,8 +55,7 @@ def draw(chart: LineChart) -> str:
         )
         parts.append(labels.place(x, y, point.label, 5))
     if len(chart.series) > 1:
-        names = [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
-        parts += legend(names, WIDTH - RIGHT, TOP - 10)
+        parts += legend(keys, WIDTH - RIGHT, TOP - 10)
     return picture(chart.title, parts)
 
 

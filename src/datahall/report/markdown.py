@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from datahall.answer import Answer, Table
-from datahall.breakdown import Breakdown
+from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import MARK, row
+from datahall.report.tree import remark, standing
 
 
 def markdown(answer: Answer) -> str:
@@ -12,9 +16,9 @@ def markdown(answer: Answer) -> str:
     blocks = [f"**{_escaped(answer.headline)}**", _escaped(answer.binding)]
     blocks += [_table(table) for table in answer.tables]
     if answer.figure is not None:
-        blocks.append("### How it adds up\n\n" + "\n".join(_tree(answer.figure)))
+        blocks.append("### How it adds up\n\n" + "\n".join(_tree(answer.figure, answer.citations())))
     if answer.notes:
-        blocks.append("### Assumptions\n\n" + "\n".join(f"- {_escaped(note)}" for note in answer.notes))
+        blocks.append("### Notes\n\n" + "\n".join(f"- {_escaped(note)}" for note in answer.notes))
     if answer.citations():
         listed = (f"{n}. {_escaped(str(source))}" for n, source in enumerate(answer.citations(), start=1))
         blocks.append("### Sources\n\n" + "\n".join(listed))
@@ -24,7 +28,7 @@ def markdown(answer: Answer) -> str:
 def _table(table: Table) -> str:
     head = " | ".join(_escaped(column.name) for column in table.columns)
     rule = " | ".join("---:" if column.numeric else "---" for column in table.columns)
-    lines = [f"### {table.title}", "", f"| {head} |", f"| {rule} |"]
+    lines = [f"### {_escaped(table.title[:1].upper() + table.title[1:])}", "", f"| {head} |", f"| {rule} |"]
     for index, cells in enumerate(table.rows):
         texts = [_escaped(text) for text in row(table.columns, cells)]
         if index == table.marked:
@@ -35,13 +39,18 @@ def _table(table: Table) -> str:
     return "\n".join(lines)
 
 
-def _tree(figure: Breakdown) -> list[str]:
-    return [
-        f"{'  ' * depth}- {_escaped(part.name)}: **{part.shown}**"
-        + (f" = {_escaped(part.formula)}" if part.formula else "")
-        for depth, part in figure.walk()
-    ]
+def _tree(figure: Breakdown, citations: Sequence[Source]) -> list[str]:
+    return [f"{'  ' * depth}- {_line(part, citations)}" for depth, part in figure.walk()]
+
+
+def _line(part: Breakdown, citations: Sequence[Source]) -> str:
+    formula = f" = {_escaped(part.formula)}" if part.formula else ""
+    marks = [*standing(part), *(f"{source.kind} [{citations.index(source) + 1}]" for source in part.sources)]
+    marks += [remark(part)] if remark(part) else []
+    rest = f" ({_escaped(', '.join(marks))})" if marks else ""
+    return f"{_escaped(part.name)}: **{part.shown}**{formula}{rest}"
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
+    plain = text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
+    return re.sub(r"<(?=[A-Za-z/!])", r"\\<", plain)  # what would be read as a tag

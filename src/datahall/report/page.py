@@ -16,6 +16,7 @@ from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
 FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
+WHOLES = {"num_tokens": "parameters"}  # inputs that are large counts: 15T, not 15,000,000,000,000
 SHORT = 30  # characters of a cell that is never broken
 
 
@@ -76,19 +77,21 @@ def _header(answer: Answer) -> str:
 
 def _unbroken(sentence: str) -> str:
     """Keep a number and its unit on one line."""
-    return escape(re.sub(r"(?<=\d) (?=[A-Za-zµ%][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
+    return escape(re.sub(r"(?<=\d) (?=%|[A-Za-zµ][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
 
 
 def _words(key: str) -> str:
     if key.endswith("_per_s"):
         return key.removesuffix("_per_s").replace("_", " ") + "/s"
+    if key in WHOLES:
+        return key.removeprefix("num_")
     for unit in ("_tokens", "_sequences", "_bytes", "_fraction", "_s"):
         key = key.removesuffix(unit)
     return key.replace("_", " ")
 
 
 def _asked(key: str, value: Cell) -> str:
-    suffixes = {"_bytes": "bytes", "_per_s": "count", "_s": "s", "_fraction": "fraction"}
+    suffixes = {"_bytes": "bytes", "_per_s": "count", "_s": "s", "_fraction": "fraction", **WHOLES}
     return shown(value, next((unit for end, unit in suffixes.items() if key.endswith(end)), "count"))
 
 
@@ -131,8 +134,8 @@ def _cell(column: Column, cell: Cell, aside: str) -> str:
     if column.unit == "citation" and cell is not None:
         return f'<td><a href="#source-{cell}">{escape(shown(cell, "citation"))}</a></td>'
     said = shown(cell, column.unit)
-    kinds = ("n" if column.numeric else "s" if len(said) <= SHORT else "", "unknown" if cell is None else "")
-    return f"<td{_class(' '.join(filter(None, kinds)))}>{escape(said)}{aside}</td>"
+    kinds = ("n" if column.numeric else "s" if len(said) <= SHORT else "t", "unknown" if cell is None else "")
+    return f"<td{_class(' '.join(filter(None, kinds)))}>{_unbroken(said)}{aside}</td>"
 
 
 def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
@@ -176,7 +179,8 @@ def _list(title: str, tag: str, lines: Sequence[str]) -> str:
 def _commands(commands: Sequence[str]) -> str:
     if not commands:
         return ""
-    return f"<section><h2>next</h2><pre>{escape(chr(10).join(commands))}</pre></section>"
+    lines = "".join(f"<code>{escape(command)}\n</code>" for command in commands)
+    return f"<section><h2>next</h2><pre>{lines}</pre></section>"
 
 
 def _class(name: str) -> str:

@@ -48,7 +48,7 @@ def draw(chart: RooflineChart) -> str:
     parts += _points(chart.points, across, up, labels)
     groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
     names = [(f"{name}-bound", COLOR[name]) for name in groups]
-    parts += legend(names, WIDTH - RIGHT, TOP - 10, round_dots=True)
+    parts += legend([names], WIDTH - RIGHT, TOP - 10, round_dots=True)
     return picture(chart.title, parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import StackChart
-from datahall.report.chart import COLORS, LETTER, WIDTH, escape, legend, picture, text
+from datahall.report.chart import COLORS, LETTER, ROW, WIDTH, escape, legend, legend_rows, picture, text
 from datahall.units import fmt
 
 BAR, GAP, TOP = 18, 9, 36
@@ -16,9 +16,10 @@ def draw(chart: StackChart) -> str:
     left = LETTER * max(len(name) for name in chart.rows) + 14
     scale = (WIDTH - left - 70) / max(totals)
     colors = _colors(chart)
-    parts = legend([(name, colors[name]) for name in chart.parts], WIDTH, 14)
+    rows = legend_rows([(name, colors[name]) for name in chart.parts], WIDTH)
+    parts, top = legend(rows, WIDTH, 14), TOP + ROW * (len(rows) - 1)
     for row, name in enumerate(chart.rows):
-        y = TOP + row * (BAR + GAP)
+        y = top + row * (BAR + GAP)
         parts.append(text(left - 10, y + 13, name, "tick", "end"))
         x = left
         for part, values in chart.parts.items():
@@ -30,7 +31,7 @@ def draw(chart: StackChart) -> str:
             )
             x += width
         parts.append(text(x + 8, y + 13, fmt(totals[row], chart.unit, 3), "tick"))
-    return picture(chart.title, parts, height=TOP + len(chart.rows) * (BAR + GAP))
+    return picture(chart.title, parts, height=int(top) + len(chart.rows) * (BAR + GAP))
 
 
 def _colors(chart: StackChart) -> dict[str, str]:

@@ -39,7 +39,8 @@ def pass_figure(name: str, times: PassTimes, shapes: Source) -> Breakdown:
     """The time of one pass by kind of kernel and operator; `shapes` is where the sizes of the model are from."""
     low, high = times.calibration.constants.bands["pass"]
     made = total(name, kernel_groups(times.chip, times.kernels, times.calibration, shapes))
-    return made.with_band(low, high, times.calibration.constants.fitted_on).with_note(basis=times.level)
+    fitted_on, floor = times.calibration.constants.fitted_on, times.arithmetic_s
+    return made.with_band(low, high, fitted_on, floor=floor).with_note(basis=times.level)
 
 
 def kernel_groups(

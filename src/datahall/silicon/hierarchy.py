@@ -44,6 +44,18 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float
     drop_ratio: float  # this level's bandwidth over the next one's; NaN at the bottom
 
+    def fill_ratio(self, size_bytes: float) -> float:
+        """How many times its capacity a working set is."""
+        return size_bytes / self.capacity_bytes
+
+    def chips_to_hold(self, size_bytes: float) -> int:
+        """Chips over which a working set must be spread to fit in this level of each."""
+        return math.ceil(self.fill_ratio(size_bytes))
+
+    def filled_bytes(self, ratio: float) -> float:
+        """A working set of so many times its capacity [B]."""
+        return ratio * self.capacity_bytes
+
 
 class Cliff(msgspec.Struct, frozen=True, kw_only=True):
     """Time and bandwidth of scanning working sets, as columns."""
@@ -167,6 +179,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: float
     level: str
     bytes_per_s: float
+    slowdown_ratio: float  # the bandwidth of the fastest level over this
     figure: Breakdown
 
 
@@ -175,11 +188,13 @@ def scan(chip: Chip, size_bytes: float, *, policy: str = "unmanaged", offload: s
     found = cliff(chip, size_bytes, policy=policy, offload=offload)
     if found.level[0] == "none":
         return None
+    ladder, rate = steps(chip, offload), float(found.bytes_per_s[0])
     return Scan(
         size_bytes=size_bytes,
         level=found.level[0],
-        bytes_per_s=float(found.bytes_per_s[0]),
-        figure=_scan_figure(chip, steps(chip, offload), found.level[0], size_bytes, policy),
+        bytes_per_s=rate,
+        slowdown_ratio=ladder[0].bytes_per_s / rate,
+        figure=_scan_figure(chip, ladder, found.level[0], size_bytes, policy),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Band, Basis
+from datahall.breakdown import Basis
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
@@ -75,6 +75,11 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
         return sum(kernel.operator.count * scalar(kernel.roofline_s) for kernel in self.kernels)
 
     @property
+    def arithmetic_s(self) -> float:
+        """The time of its arithmetic at the dense peak, below which no kernel goes (first row of a column)."""
+        return sum(kernel.operator.count * scalar(kernel.compute_s) for kernel in self.kernels)
+
+    @property
     def heaviest(self) -> int:
         """The place of the kernel that takes the most time (first row of a column)."""
         return max(range(len(self.kernels)), key=lambda place: scalar(self.kernels[place].total_s))
@@ -102,13 +107,6 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level(self) -> Basis:
         return self.calibration.level
-
-    @property
-    def band(self) -> Band:
-        """The range in which eight of ten whole passes are expected."""
-        low, high = self.calibration.constants.bands["pass"]
-        total = scalar(self.total_s)
-        return Band(total * low, total * high, self.calibration.constants.fitted_on)
 
 
 def scalar(number: Number) -> float:

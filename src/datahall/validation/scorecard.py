@@ -110,6 +110,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     noise: dict[str, Noise] = {}  # of repeated measurements, by metric
 
 
+RIGHT_COVERAGE_PERCENT = 80.0  # of rows that lie in a P10–P90 band, where the band is right
 EMPTY = Score(0, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
@@ -223,6 +224,15 @@ def _worst(one: Prediction) -> Worst:
         one.where, one.label, one.source, one.hardware, one.model, one.unit, one.measured, one.predicted,
         one.error_percent,
     )  # fmt: skip
+
+
+def fraction(percent: float) -> float | None:
+    """A percentage as a share of 1; None where there is none.
+
+    >>> fraction(12.5), fraction(math.nan)
+    (0.125, None)
+    """
+    return None if math.isnan(percent) else percent / 100.0
 
 
 def scorecard_json(card: Scorecard) -> str:

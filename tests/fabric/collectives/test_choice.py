@@ -100,10 +100,9 @@ def test_a_small_array_runs_ll_and_a_large_one_the_switch(hopper: System) -> Non
     assert choose_collective(hopper, "all-reduce", 1e4, 8).protocol == "LL"
 
 
-def test_the_answer_holds_every_alternative_and_its_band(hopper: System) -> None:
+def test_the_answer_holds_every_alternative(hopper: System) -> None:
     found = choose_collective(hopper, "all-reduce", 1e9, 1024)
     assert {one.algorithm for one in found.candidates} == {"ring", "tree", "NVLS tree"}
-    assert found.low_s < found.time_s < found.high_s
     assert found.level == "family-calibrated"
     assert found.latency_s < 0.1 * found.time_s
 

@@ -51,7 +51,7 @@ def _scan(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -
         return found
     bottom = ladder[-1]
     raise InfeasibleError(
-        f"a working set of {fmt(size, 'bytes')} is {size / bottom.capacity_bytes:.2f} times what "
+        f"a working set of {fmt(size, 'bytes')} is {bottom.fill_ratio(size):.2f} times what "
         f"{level_words(bottom.name)} of {chip.name} holds ({fmt(bottom.capacity_bytes, 'bytes')})",
         field="working_set",
         hint=_way_out(chip, place, size, bottom),
@@ -60,16 +60,15 @@ def _scan(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -
 
 def _way_out(chip: Chip, place: str, size: float, bottom: Step) -> str:
     deeper = DEEPER.get(place)
-    chips = math.ceil(size / bottom.capacity_bytes)
     known = deeper and any(level.name == deeper and math.isfinite(level.bytes_per_s) for level in chip.levels)
-    return f"spread it over {chips} chips" + (
+    return f"spread it over {bottom.chips_to_hold(size)} chips" + (
         f", or keep the rest elsewhere: {option('offload', deeper)}" if known else ""
     )
 
 
 def _headline(chip: Chip, ladder: tuple[Step, ...], found: Scan | None) -> str:
     if found is not None:
-        times = ladder[0].bytes_per_s / found.bytes_per_s
+        times = found.slowdown_ratio
         slower = f", {times:,.3g} times slower than {level_words(ladder[0].name)}" if times > 1 else ""
         return (
             f"A working set of {fmt(found.size_bytes, 'bytes')} lies in {level_words(found.level)} of {chip.title}: "
@@ -109,7 +108,12 @@ def _results(ladder: tuple[Step, ...], found: Scan | None) -> dict[str, Cell]:
         known[f"{step.name}_bytes_per_s"] = step.bytes_per_s
         known[f"{step.name}_drop_ratio"] = _finite(step.drop_ratio)
     if found is not None:
-        known |= {"level": found.level, "read_bytes_per_s": found.bytes_per_s, "scan_s": found.figure.value}
+        known |= {
+            "level": found.level,
+            "read_bytes_per_s": found.bytes_per_s,
+            "slowdown_ratio": found.slowdown_ratio,
+            "scan_s": found.figure.value,
+        }
     return known
 
 
@@ -197,9 +201,9 @@ def _next(scenario: Scenario, ladder: tuple[Step, ...], asked: WorkingSet) -> tu
         return (page, follow(scenario, "show chip", {"chip": chip.name}))
     reachable = any(level.name == "host" and math.isfinite(level.bytes_per_s) for level in chip.levels)
     if not reachable:
-        half = fmt(ladder[-1].capacity_bytes / 2, "bytes", 3)
+        half = fmt(ladder[-1].filled_bytes(0.5), "bytes", 3)
         return (follow(scenario, changes={"working_set": half}), page)
-    twice = "200 GB" if asked.offload else fmt(2 * ladder[-1].capacity_bytes, "bytes", 3)
+    twice = "200 GB" if asked.offload else fmt(ladder[-1].filled_bytes(2.0), "bytes", 3)
     changes: dict[str, Plain | None] = {
         "working_set": twice,
         "offload": asked.offload or "host",

@@ -63,14 +63,14 @@ def _answer(
     results: dict[str, Cell] = {
         "time_s": choice.time_s, "algbw_bytes_per_s": choice.algbw_bytes_per_s,
         "busbw_bytes_per_s": choice.busbw_bytes_per_s, "algorithm": choice.algorithm, "protocol": choice.protocol,
-        "num_steps": found.num_steps, "low_s": choice.low_s, "high_s": choice.high_s, "level": choice.level,
+        "num_steps": found.num_steps, "low_s": found.band.low, "high_s": found.band.high, "level": choice.level,
         "bound": found.bound.cut.name if found.bound.cut else found.bound.kind,
     }  # fmt: skip
     if moe:
         results["sent_bytes"] = moe.sent_bytes
     return Answer(
         kind="collective",
-        headline=_headline(choice, cluster, moe),
+        headline=_headline(found, cluster, moe),
         binding=_binding(found),
         results=results,
         tables=tables,
@@ -82,9 +82,10 @@ def _answer(
     )
 
 
-def _headline(found: Choice, cluster: Cluster, moe: Dispatch | None) -> str:
+def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None) -> str:
+    found, band = timed.choice, timed.band
     what = f"{found.num_ranks:,} × {cluster.chip.title}{_on(cluster)}"
-    time = f"{fmt(found.time_s, 's', 3)} ({fmt(found.low_s, 's', 3)} – {fmt(found.high_s, 's', 3)})"
+    time = f"{fmt(found.time_s, 's', 3)} ({fmt(band.low, 's', 3)} – {fmt(band.high, 's', 3)})"
     if moe:
         return f"Each device sends {moe.sent_bytes:,.0f} bytes to the other {moe.num_experts - 1}: {time} on {what}."
     if found.collective == "barrier":
@@ -144,7 +145,7 @@ def _notes(found: CollectiveTime, cluster: Cluster) -> tuple[str, ...]:
     if system.torus:
         lines = ["datasheet only: two public measurements of a torus stand behind the band"]
     else:
-        low, high = found.band
+        low, high = found.ratios
         network = f"; network: {system.across.fitted_on}" if system.across else ""
         lines = [
             f"{found.choice.level}: {system.inside.fitted_on}{network}",

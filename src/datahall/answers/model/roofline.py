@@ -282,7 +282,8 @@ def _point(kernel: KernelTime, total: float) -> Point:
 
 
 def _notes(asked: _Asked, times: PassTimes) -> tuple[str, ...]:
-    lines = [f"level: {times.level}; the range holds eight of ten measurements ({times.band.basis})"]
+    fitted_on = times.calibration.constants.fitted_on
+    lines = [f"level: {times.level}; the range holds eight of ten measurements ({fitted_on})"]
     if asked.tp > 1:
         lines.append(f"one chip's share of {asked.tp}; the exchange between them is not in it")
     lines.append(

@@ -9,7 +9,7 @@ import msgspec
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import described
-from datahall.breakdown import Breakdown, modelled, quotient
+from datahall.breakdown import Breakdown, given, modelled, quotient
 from datahall.inference.closed_form.ladder import Ladder, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
@@ -108,8 +108,9 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
 
 def _gain(steps: Ladder) -> Breakdown:
     by = "the most at which TTFT and TPOT keep their limits, by bisection on the closed form"
-    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by)
-    before = modelled("held as it is", steps.reference.held_per_s, "count", by)
+    limits = (given("TTFT limit", steps.promise.ttft_s, "s"), given("TPOT limit", steps.promise.tpot_s, "s"))
+    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by, *limits)
+    before = modelled("held as it is", steps.reference.held_per_s, "count", by, *limits)
     return quotient("gain", reached, before, "ratio", "requests per second and chip")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
@@ -11,7 +10,7 @@ from datahall.answers.reply import Scored
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Files
 from datahall.validation import ledger
-from datahall.validation.scorecard import Score, Scorecard, scorecard_json
+from datahall.validation.scorecard import RIGHT_COVERAGE_PERCENT, Score, Scorecard, fraction, scorecard_json
 
 COLUMNS = (
     Column("rows", "count", "num_rows"),
@@ -21,7 +20,6 @@ COLUMNS = (
     Column("bias", "fraction", "bias_fraction"),
     Column("in band", "fraction", "band_coverage_fraction"),
 )
-RIGHT_COVERAGE = 0.8
 
 
 def validate(scenario: Scenario) -> Scored:
@@ -93,7 +91,7 @@ def _coverage(card: Scorecard) -> str:
     if not card.scored:
         return counted
     inside = f"{card.overall.band_coverage:.0f} % lie inside their P10–P90 band"
-    return f"{inside} ({100 * RIGHT_COVERAGE:.0f} % would be right). {counted}"
+    return f"{inside} ({RIGHT_COVERAGE_PERCENT:.0f} % would be right). {counted}"
 
 
 def _results(card: Scorecard) -> dict[str, Cell]:
@@ -108,12 +106,12 @@ def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
 
 def _cells(score: Score) -> tuple[Cell, ...]:
     percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
-    return (score.rows, *(None if math.isnan(percent) else percent / 100 for percent in percents))
+    return (score.rows, *map(fraction, percents))
 
 
 def _noise(card: Scorecard) -> tuple[Table, ...]:
     rows = tuple(
-        (metric, one.groups, one.rows, one.median_ape / 100, one.mean_ape / 100, one.p90_ape / 100)
+        (metric, one.groups, one.rows, *map(fraction, (one.median_ape, one.mean_ape, one.p90_ape)))
         for metric, one in card.noise.items()
     )
     columns = (Column("metric"), Column("groups", "count", "num_groups"), *COLUMNS[:4])
@@ -122,7 +120,7 @@ def _noise(card: Scorecard) -> tuple[Table, ...]:
 
 def _regret(card: Scorecard) -> tuple[Table, ...]:
     rows = tuple(
-        (source or "–", one.jobs, one.ways, one.mean_percent / 100, one.worst_percent / 100)
+        (source or "–", one.jobs, one.ways, fraction(one.mean_percent), fraction(one.worst_percent))
         for source, one in card.regret.items()
     )
     columns = (
@@ -142,7 +140,7 @@ def _worst(card: Scorecard) -> tuple[Table, ...]:
             one.hardware,
             Quantity(one.measured, one.unit),
             Quantity(one.predicted, one.unit),
-            one.error_percent / 100,
+            fraction(one.error_percent),
             one.where,
         )
         for one in card.worst

@@ -11,7 +11,6 @@ from datahall.breakdown import Basis
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl, tuner
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
-from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
 
@@ -46,8 +45,6 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str
     time_s: float
     latency_s: float  # what the smallest message takes with the same algorithm and protocol
-    low_s: float
-    high_s: float
     level: Basis
     candidates: tuple[Candidate, ...]
     crossovers: tuple[Crossover, ...]
@@ -90,7 +87,6 @@ def choose_collective(
     possible = {pair: np.maximum(found, least) for pair, found in own.items()}
     thought = _estimates(system, collective, size, num_ranks)
     smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
-    low, high = library().bands[band_name(system, num_ranks)]
     return Choice(
         collective=collective,
         size_bytes=float(size_bytes),
@@ -99,8 +95,6 @@ def choose_collective(
         protocol=pairs[0][1],
         time_s=float(time[0]),
         latency_s=float(min(smallest[0], time[0])),
-        low_s=float(time[0]) * low,
-        high_s=float(time[0]) * high,
         level=system.level(num_ranks),
         candidates=tuple(
             sorted(

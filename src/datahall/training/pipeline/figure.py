@@ -19,7 +19,7 @@ from datahall.training.layout.layout import Space
 from datahall.training.leaf import exchange_time, of_model, part_of_bandwidth
 from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
-from datahall.training.step.figure import LayerFigures, layer_figures
+from datahall.training.step.figure import LAYOUT, LayerFigures, layer_figures
 from datahall.training.step.step import chip_share, step_band
 
 
@@ -56,7 +56,10 @@ class _Parts:
         job, layout = self.run.job, self.run.layout
         at_once = product(
             "sequences at once",
-            [derived("replicas", layout.dp, "count"), given("micro-batch", layout.micro_batch, "count")],
+            [
+                derived("replicas", layout.dp, "count"),
+                derived("micro-batch", layout.micro_batch, "count", LAYOUT),
+            ],
             "count",
         )
         return quotient("micro-batches", given("global batch", job.global_batch, "count"), at_once, "count")
@@ -107,7 +110,7 @@ class _Parts:
         job, layout, model = run.job, run.layout, run.job.model
         parts = [
             given("tokens of a sequence", job.seq, "count"),
-            given("micro-batch", layout.micro_batch, "count"),
+            derived("micro-batch", layout.micro_batch, "count", LAYOUT),
             of_model(model, "hidden width", model.hidden),
             assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"),
         ]

@@ -38,6 +38,7 @@ from datahall.training.step.step import (
 )
 from datahall.workload.operator import Attention, Operator, Stream
 
+LAYOUT = "of the layout"
 STREAMED = "element-wise work streams at about this share of the datasheet's bandwidth"
 
 
@@ -194,7 +195,8 @@ class _Context:
         """Values that one exchange moves: 16-bit vectors of a micro-batch's tokens."""
         job, layout = self.job, self.layout
         parts = [
-            given("tokens of a sequence", job.seq, "count"), given("micro-batch", layout.micro_batch, "count"),
+            given("tokens of a sequence", job.seq, "count"),
+            derived("micro-batch", layout.micro_batch, "count", LAYOUT),
             of_model(job.model, "hidden width", job.model.hidden),
             assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"), *more,
         ]  # fmt: skip
@@ -242,7 +244,7 @@ class _Context:
             "moved in a layer",
             [
                 values, given("tokens of a sequence", job.seq, "count"),
-                given("micro-batch", layout.micro_batch, "count"),
+                derived("micro-batch", layout.micro_batch, "count", LAYOUT),
                 assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"),
                 assumed("times in a layer", count, "count", what),
             ],

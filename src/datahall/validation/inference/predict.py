@@ -28,7 +28,7 @@ def predict_energy(rows: Sequence[Row]) -> Iterable[Outcome]:
 
 
 def replayed(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[tuple[Run, Replayed] | Unsupported]:
-    """Each row as a run with its figures, or why not; rows of one machine are played one after the other."""
+    """Each row as a run with its figures, or why not; rows of one machine are replayed one after the other."""
     found: dict[int, tuple[Run, Replayed] | Unsupported] = {}
     runs: list[tuple[tuple[str, ...], int, Run]] = []
     for index, row in enumerate(rows):

@@ -63,7 +63,7 @@ class Prices:
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._known: OrderedDict[tuple[object, ...], Priced] = OrderedDict()
-        self.played: dict[tuple[object, ...], Replayed] = {}
+        self.replayed: dict[tuple[object, ...], Replayed] = {}
 
     def of(self, replica: Replica) -> Priced:
         """The table and the blocks of a replica; sizes are rounded up so that rows share tables."""
@@ -102,12 +102,12 @@ def replay(run: Run, prices: Prices) -> Replayed:
         return msgspec.structs.replace(alone, predicted=scaled)
     replica = sized(run.replica, run.traffic, run.num_replicas)
     key = (*replica_key(replica), run.num_replicas, run.traffic, run.pools is None or run.row.text("notes"))
-    if key not in prices.played:
-        prices.played[key] = _played(run, replica, prices)
-    return prices.played[key]
+    if key not in prices.replayed:
+        prices.replayed[key] = _replayed(run, replica, prices)
+    return prices.replayed[key]
 
 
-def _played(run: Run, replica: Replica, prices: Prices) -> Replayed:
+def _replayed(run: Run, replica: Replica, prices: Prices) -> Replayed:
     priced, traffic = prices.of(replica), run.traffic
     requests = requests_of(traffic, replica, run.num_replicas, priced.num_blocks)
     pool = Pool(replica=replica, count=run.num_replicas, table=priced.price.table)

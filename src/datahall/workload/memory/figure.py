@@ -8,6 +8,7 @@ from datahall.breakdown import (
     Breakdown,
     Source,
     assumed,
+    derived,
     fact,
     given,
     maximum,
@@ -102,7 +103,7 @@ def _held(model: Model, part: Part, precision: Precision, tp: int) -> Breakdown:
     )
     parameters = _parameters(model, part)
     if tp > 1 and part.sharding in _CUT:
-        shared = given("chips that share it", tp, "count")
+        shared = derived("chips that share it", tp, "count")
         parameters = quotient(f"{part.name} on one chip", parameters, shared, "parameters")
     return product(part.name, (parameters, each), "bytes", note=SPREAD[part.sharding])
 
@@ -245,7 +246,7 @@ def _values(model: Model, layer: Layer, tp: int) -> Breakdown:
     heads = _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads")
     if tp > 1:
         share = quotient(
-            "key-value heads over chips", heads, given("chips that share it", tp, "count"), "count"
+            "key-value heads over chips", heads, derived("chips that share it", tp, "count"), "count"
         )
         heads = maximum(
             "key-value heads on one chip", (share, assumed("least", 1.0, "count", "a head is not cut"))
