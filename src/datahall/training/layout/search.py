@@ -30,6 +30,7 @@ PARTS = {
     "expert": "expert exchange",
     "pipeline": "exchange between stages",
     "gather": "gathering sharded weights",
+    "beside": "waiting for the host, or for exchange longer than its kernels",
     "bubble": "pipeline bubble",
     "data": "gradient exchange",
     "optimizer": "optimizer",
@@ -62,7 +63,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     def parts(self, place: int) -> dict[str, float]:
         """What the step at a place of the ranking is made of [s]."""
-        return {name: float(column[place]) for name, column in step_parts(self.times).items()}
+        here = StepTimes(**{name: getattr(self.times, name)[place] for name in self.times.__struct_fields__})
+        return {name: float(value) for name, value in step_parts(here).items()}
 
     def best(self, count: int) -> list[int]:
         """Places of the fastest layouts, one for each way of cutting the model (tp, pp, cp, ep)."""
@@ -121,7 +123,8 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
         "tensor": micro * times.tensor_s,
         "expert": micro * times.expert_s,
         "pipeline": micro * times.pipeline_s,
-        "gather": micro * np.maximum(0.0, shown),
+        "gather": micro * np.where(times.gathered_s > 0, np.maximum(0.0, shown), 0.0),
+        "beside": micro * np.where(times.gathered_s > 0, 0.0, np.maximum(0.0, shown)),
         "bubble": times.bubble_s,
         "data": times.data_s,
         "optimizer": times.optimizer_s,
