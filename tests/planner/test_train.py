@@ -18,7 +18,9 @@ from datahall.errors import (
     UnsupportedError,
     spelled,
 )
-from datahall.planner.train import nearest_chips, plan_by_deadline, plan_on_chips
+from datahall.planner.training.choice import plan_on_chips
+from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.nearest import nearest_chips
 from datahall.training.layout.search import search
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.setup import Machine
