@@ -7,6 +7,7 @@ from datahall.breakdown import (
     assumed,
     difference,
     floor,
+    given,
     maximum,
     modelled,
     product,
@@ -37,6 +38,15 @@ def sequences_figure(fit: Fit) -> Breakdown:
         return held
     none = assumed("none", 0.0, "count", "memory that is lacking holds nothing")
     return maximum("sequences held at once", (none, held.named("room for sequences")))
+
+
+def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
+    """What each chip lacks for some sequences; below zero it is what is left [B]."""
+    each = modelled(
+        "cache of a sequence", fit.sequence_bytes, "bytes", f"whole blocks of {fit.context:,} tokens"
+    )
+    asked = product("cache of the sequences", (given("sequences", num_sequences, "count"), each), "bytes")
+    return difference("missing on each chip", asked, _pool(fit))
 
 
 def _pool(fit: Fit) -> Breakdown:
