@@ -84,7 +84,7 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
 def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every cut takes 1.2 times what the closed form says: those that promise less than 1.2 times the first are tried."""
+    """Every cut takes 1.2 times what the closed form says: those that promise less than the first took are tried."""
     found = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW).search
     promised = {found.layout(place): float(found.step_s[found.order[place]]) for place in found.best(99)}
     monkeypatch.setattr(

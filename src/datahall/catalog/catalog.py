@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -144,14 +145,16 @@ class Catalog:
         return tuple(self._models)
 
     def offers(self, chip: str = "", kind: str = "") -> tuple[Offer, ...]:
-        """Every offer, or those of one chip and kind, cheapest by the hour first."""
-        found = [offer for offer in self._offers if kind in {"", offer.kind}]
+        """Every offer, or those of one chip and kind, cheapest by the hour first; by spot, those with a spot price."""
+        found = list(self._offers)
+        if kind == "spot":
+            found = [offer for offer in found if not isnan(offer.hourly_usd(kind))]
+        elif kind:
+            found = [offer for offer in found if offer.kind == kind]
         if chip:
             name = self.chip(chip).name
             found = [offer for offer in found if offer.chip and self.chip(offer.chip).name == name]
-        return tuple(
-            sorted(found, key=lambda offer: (offer.usd_per_hour != offer.usd_per_hour, offer.usd_per_hour))
-        )
+        return tuple(sorted(found, key=lambda offer: (isnan(offer.hourly_usd(kind)), offer.hourly_usd(kind))))
 
     def find(self, name: str) -> Chip | Link | Server | Model:
         """Return the chip, link, server or model called `name`, whichever there is first."""

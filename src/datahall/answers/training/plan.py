@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Cell, StackChart
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.training.plan_table import (
     best_table,
@@ -124,6 +125,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
+        *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
         "MFU counts causal attention and no recomputation",
     )

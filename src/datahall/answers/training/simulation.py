@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Cell
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
 from datahall.answers.training.offload_table import offload_table
@@ -148,7 +149,12 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         lines.append(
             f"{run.layout.dp:,} replicas, of which {run.num_simulated} had to be simulated to know the slowest"
         )
-    lines += [*compression_notes(run.layout), *routing_notes(run.job, run.layout), *file_notes(asked.file)]
+    lines += [
+        *context_notes(run.job.model, run.job.seq),
+        *compression_notes(run.layout),
+        *routing_notes(run.job, run.layout),
+        *file_notes(asked.file),
+    ]
     if not fits:
         lines.append("simulated as if it fitted; recomputation, more pp or tp, or ZeRO 2 take less memory")
     return tuple(lines)
