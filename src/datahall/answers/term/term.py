@@ -46,7 +46,7 @@ class Term(msgspec.Struct, frozen=True):
 @cache
 def terms() -> dict[str, Term]:
     """Every term under its short name."""
-    text = (Path(__file__).parent / "nomenclature.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("nomenclature.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Term])
 
 
