@@ -91,7 +91,6 @@ def test_api_prices_come_per_million_tokens() -> None:
     price = api_price("gpt-4o", TODAY)
     assert (price.provider, price.input_usd_per_mtok, price.output_usd_per_mtok) == ("openai", 2.5, 10.0)
     assert price.cached_usd_per_mtok == 1.25
-    assert price.blended_usd_per_mtok(0.75) == pytest.approx(4.375)
 
 
 def test_api_prices_cover_many_providers() -> None:

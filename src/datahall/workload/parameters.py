@@ -137,11 +137,6 @@ def layer_parameters(model: Model, layer: Layer) -> ParameterCount:
     return _merged(parts)
 
 
-def outside_parameters(model: Model) -> tuple[ParameterCount, ParameterCount]:
-    """Count what stands before the first layer (tables) and after the last (final norm, head)."""
-    return _merged(_before(model)), _merged(_after(model))
-
-
 def _before(model: Model) -> list[Part]:
     rows = (model.num_positions or model.max_context) if model.position == "learned" else 0
     return [

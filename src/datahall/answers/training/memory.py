@@ -21,10 +21,16 @@ from datahall.units import fmt
 def show_memory(scenario: Scenario) -> Answer:
     """Peak memory of one chip of every stage of a training layout; exit code 1 where it does not fit."""
     asked = setup_of(scenario)
-    job, cluster, layout, kit, books = asked.job, asked.cluster, asked.layout, asked.framework, asked.books
+    job, cluster, layout, framework, books = (
+        asked.job,
+        asked.cluster,
+        asked.layout,
+        asked.framework,
+        asked.books,
+    )
     stages = stage_memories(job, cluster.chip, layout, books, schedule=asked.schedule)
-    shortage = why_not(job, cluster, layout, kit, books, schedule=asked.schedule)
-    outside = layout_offload(job, cluster, layout, kit, books)
+    shortage = why_not(job, cluster, layout, framework, books, schedule=asked.schedule)
+    outside = layout_offload(job, cluster, layout, framework, books)
     peak = fullest(stages)
     full = stages[peak]
     name = f"memory of one chip of {stages_named(full)}"

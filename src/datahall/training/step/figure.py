@@ -27,7 +27,7 @@ from datahall.training.step.experts import (
 )
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
-from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.step import (
     CONTEXT_EXPOSED,
     Job,
@@ -60,15 +60,7 @@ class LayerFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def layer_figures(job: Job, cluster: Cluster, layout: Layout, framework: Framework) -> LayerFigures:
     """The kernels and the exchange of one micro-batch."""
-    operators = micro_batch_operators(
-        job,
-        framework,
-        sharding_of(layout),
-        float(layout.micro_batch),
-        layout.recompute,
-        layout.modules,
-        cluster.chip,
-    )
+    operators = layout_operators(job, framework, layout, cluster.chip)
     timed = list(operator_times(job, cluster, operators, framework))
     if job.adapters_only:
         operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))

@@ -18,7 +18,7 @@ from datahall.training.pipeline.simulate import Work
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
-from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.stage import part_layers
 from datahall.training.step.step import (
     Job,
@@ -118,15 +118,7 @@ def _layers(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
 ) -> tuple[Layer, Layer, Layer]:
     """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
-    operators = micro_batch_operators(
-        job,
-        framework,
-        sharding_of(layout),
-        float(layout.micro_batch),
-        layout.recompute,
-        layout.modules,
-        cluster.chip,
-    )
+    operators = layout_operators(job, framework, layout, cluster.chip)
     found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
     redone_s = 0.0
     for one, total in operator_times(job, cluster, operators, framework):

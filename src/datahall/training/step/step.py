@@ -143,10 +143,10 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     )
 
 
-def step_band(job: Job, cluster: Cluster, kit: Framework) -> tuple[float, float]:
+def step_band(job: Job, cluster: Cluster, framework: Framework) -> tuple[float, float]:
     """Between which shares of the predicted step eight of ten measured ones are expected."""
     measured = calibrate(cluster.chip).level == "measured"
-    return band_of(kit, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
+    return band_of(framework, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
 
 
 def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Column, Column]:
