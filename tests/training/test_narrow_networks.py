@@ -120,6 +120,16 @@ def test_kernels_hide_no_more_than_lasts_as_long_as_they_do(layout: Layout, leas
         assert simulate_step(JOB, SLOW, layout, kit).step_s >= least_s
 
 
+def test_kernels_hide_no_more_of_the_experts_exchange_than_lasts_as_long_as_they_do() -> None:
+    """48 layers send every token to eight experts and back, forward and backward, on each of four micro-batches."""
+    job = Job(model=SHELF.model("qwen3-30b-a3b"), seq=4096, global_batch=256, imbalance=1.0)
+    layout = Layout(ep=64, dp=64)
+    kit = msgspec.structs.replace(NEMO, expert_exposed=0.1, deduplicated=False)
+    least_s = 4 * 48 * 4 * alone_s("all-to-all", 2.0 * 4096 * 2048 * 8, 64, 1)
+    assert float(step_times(job, SLOW, Space.of(layout), kit).step_s[0]) >= least_s
+    assert simulate_step(job, SLOW, layout, kit).step_s >= least_s
+
+
 def test_what_kernels_do_hide_is_left_hidden() -> None:
     """On a usual network a framework shows its own share of an exchange, and no more."""
     cluster, space = cluster_of(SHELF.chip("h100-sxm"), 64), Space.of(Layout(tp=8, pp=2, dp=4))

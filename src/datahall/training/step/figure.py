@@ -33,8 +33,8 @@ from datahall.training.step.step import (
     Job,
     accumulation_time,
     context_exchange,
-    layer_reduction,
     operator_times,
+    reduction_alone,
 )
 from datahall.workload.operator import Attention, Operator, Stream
 
@@ -197,8 +197,8 @@ class _Context:
 
     def _tensor(self) -> Breakdown | None:
         job, cluster, framework, layout = self.job, self.cluster, self.framework, self.layout
-        shown_s = float(layer_reduction(job, cluster, self.space, framework)[0])
-        if not shown_s:
+        whole_s = float(reduction_alone(job, cluster, self.space)[0])
+        if not whole_s * framework.tensor_exposed:
             return None
         count = 6.0 if layout.recompute == "full" else 4.0
         why = "after each of the two blocks, forward and backward" + (
@@ -210,9 +210,7 @@ class _Context:
             "bytes",
         )
         exposed = self._own(framework.tensor_exposed, "share that nothing hides")
-        whole = exchange_time(
-            "alone", moved, shown_s / framework.tensor_exposed, cluster.system, cluster.chip, layout.tp, 1
-        )
+        whole = exchange_time("alone", moved, whole_s, cluster.system, cluster.chip, layout.tp, 1)
         return product("tensor-parallel exchange", [whole, exposed], "s")
 
     def _sequence(self) -> Breakdown | None:

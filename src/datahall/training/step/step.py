@@ -97,25 +97,22 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
     layer_s, outside_s = kernel_times(job, cluster, space, framework)
     per_stage, on_last, mean_layers = stage_depths(model, space)
-    reduced_s, passed_s = (
-        layer_reduction(job, cluster, space, framework),
-        context_exchange(job, cluster, space),
-    )
-    tensor_layer_s = reduced_s + passed_s
+    reduced_s, passed_s = reduction_alone(job, cluster, space), context_exchange(job, cluster, space)
+    tensor_layer_s = framework.tensor_exposed * reduced_s + passed_s
     expert_layer_s = expert_exchange(job, cluster, space, framework, layer_s + tensor_layer_s)
     whole_layer_s = layer_s + tensor_layer_s + expert_layer_s
     deep_s = per_stage * whole_layer_s
     last_s = on_last * whole_layer_s + outside_s
     stage_s = np.where(space.pp > 1, np.maximum(deep_s, last_s), deep_s + outside_s)
     tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
-    pipeline_s = pipeline_exchange(job, cluster, space, framework)
+    sent_s = messages_alone(job, cluster, space)
+    pipeline_s = 2.0 * framework.pipeline_exposed * sent_s  # there and back
     gathered_s = parameter_exchange(job, cluster, space, framework)
     launch_s = launch_times(job, space, framework, per_stage)
     busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
     # kernels hide no more exchange than lasts as long as they do
-    alone_s = reduced_s / framework.tensor_exposed + passed_s / _context_exposed(space)
-    link_s = pipeline_s / (2.0 * framework.pipeline_exposed)  # what is sent one way in a slot
-    slot_s = np.maximum(np.maximum(busy_s, per_stage * alone_s) + pipeline_s, link_s)
+    alone_s = reduced_s + passed_s / _context_exposed(space)
+    slot_s = np.maximum(np.maximum(busy_s, per_stage * alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
@@ -220,16 +217,17 @@ CONTEXT_EXPOSED = 0.3
 
 def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s]."""
-    return layer_reduction(job, cluster, space, framework) + context_exchange(job, cluster, space)
+    exposed_s = framework.tensor_exposed * reduction_alone(job, cluster, space)
+    return exposed_s + context_exchange(job, cluster, space)
 
 
-def layer_reduction(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed tensor-parallel exchange of one layer and micro-batch [s]: an all-reduce after each of the two blocks,
-    forward and backward, and again forward where that is recomputed."""
+def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
+    blocks, forward and backward, and again forward where that is recomputed."""
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / space.cp
     reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
     times = np.where(space.recompute == RECOMPUTES.index("full"), 6.0, 4.0)
-    return _with_expert_groups(job, cluster, space, framework, times * reduced_s * framework.tensor_exposed)
+    return _with_expert_groups(job, cluster, space, times * reduced_s)
 
 
 def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
@@ -251,9 +249,7 @@ def _context_exposed(space: Space) -> Column:
     return np.where(_is_ring(space), CONTEXT_EXPOSED, 1.0)
 
 
-def _with_expert_groups(
-    job: Job, cluster: Cluster, space: Space, framework: Framework, tensor_s: Column
-) -> Column:
+def _with_expert_groups(job: Job, cluster: Cluster, space: Space, tensor_s: Column) -> Column:
     """Tensor exchange of a layer where experts have a tensor parallelism of their own [s]: routed tokens are gathered
     and their results reduced over etp chips, and the group of tp has no MLP to exchange for unless experts are shared.
     """
@@ -265,7 +261,7 @@ def _with_expert_groups(
     pairs = np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0)
     own_s = pairs * group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
     left = 1.0 if moe.shared_ffn else 1.0 - moe_share(job) / 2.0
-    apart_s = left * tensor_s + moe_share(job) * own_s * framework.tensor_exposed
+    apart_s = left * tensor_s + moe_share(job) * own_s
     # the share that tp and ep imply is what the constants of frameworks were fitted with
     named = (space.etp > 0) & (space.etp != np.maximum(space.tp / space.ep, 1.0))
     return np.where(named, apart_s, tensor_s)
@@ -290,13 +286,13 @@ def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
     return np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0) * (into_s + back_s)
 
 
-def pipeline_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed exchange between neighbouring stages, forward and backward, once per virtual stage [s]."""
+def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
     # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
     stride = space.tp * space.cp * space.dp
     once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
-    return 2.0 * space.vpp * once * framework.pipeline_exposed
+    return np.asarray(space.vpp * once)
 
 
 class Share(msgspec.Struct, frozen=True):
