@@ -13,12 +13,13 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
+from datahall.planner.plan import Alternative
 from datahall.planner.training import choice, deadline
 from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.planner.training.choice import STEP_TIME, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.plan import TrainingPlan, num_steps
-from datahall.planner.training.trade import chips_against_time
+from datahall.planner.training.trade import OnChips, chips_against_time
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options
 from datahall.training.setup import Machine
@@ -112,6 +113,34 @@ def test_what_is_not_simulated_is_taken_in_closed_form() -> None:
     assert plan.chosen.place == 0
     assert plan.layout == plan.search.layout(0)
     assert plan.step_s == plan.closed_step_s == float(plan.search.step_s.min())
+
+
+def test_what_a_plan_says_of_its_candidates() -> None:
+    """Half the step on twice the chips: half as long, as many chip-hours."""
+    plan = closed(num_tokens=64 * 8192 * 3600.0)  # 3,600 steps
+    fast = msgspec.structs.replace(plan.chosen, closed_step_s=2.0, num_chips=16)
+    faster = msgspec.structs.replace(plan.chosen, closed_step_s=1.0, num_chips=32)
+    front = tuple(
+        OnChips(candidate=one, duration_s=1.0, chip_hours=1.0, beaten=False) for one in (fast, faster)
+    )
+    plan = msgspec.structs.replace(
+        plan,
+        chosen=fast,
+        alternatives=(Alternative(faster, "other"),),
+        deadline_s=10_000.0,
+        chips_front=front,
+    )
+    assert plan.candidates == (fast, faster)
+    assert (plan.duration_s, plan.duration_of(faster)) == (7200.0, 3600.0)
+    assert plan.chip_hours_of(fast) == plan.chip_hours_of(faster) == 32.0
+    assert plan.spare_s == 2800.0
+    assert plan.twice_the_chips == faster
+    assert msgspec.structs.replace(plan, chips_front=front[:1]).twice_the_chips is None
+    low_s, high_s = plan.band_s
+    assert (low_s / 7200.0, high_s / 7200.0) == pytest.approx(KIT.band)  # an H100 was measured
+    assert fast.difference_fraction is None
+    run = SimpleNamespace(step_s=4.0)
+    assert msgspec.structs.replace(fast, execution=run).difference_fraction == -0.5
 
 
 def test_a_step_that_is_only_begun_is_a_whole_step() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isfinite, nan
 
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
@@ -49,10 +50,9 @@ def _timed(scenario: Scenario, asked: OnePass) -> Answer:
 
 def _refused(scenario: Scenario, asked: OnePass) -> Answer:
     """What does not fit has no speed: what is missing, and where the time would go if it were there."""
-    try:
+    tables: tuple[Table, ...] = ()
+    with suppress(UnsupportedError):
         tables = (_table(asked, ", if there were room for it"),)
-    except UnsupportedError:
-        tables = ()
     return Answer(
         kind="roofline",
         headline=_too_large(asked),
