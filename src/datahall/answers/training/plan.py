@@ -73,7 +73,19 @@ def _binding(plan: TrainingPlan) -> str:
     return (
         f"{first.label.capitalize()} take {fmt(first.share_fraction, 'fraction')} of the step of "
         f"{fmt(plan.step_s, 's')}{second}. The closed form, which ranked all layouts, says "
-        f"{fmt(plan.closed_step_s, 's')}, {beside_simulation(plan.chosen.difference_fraction)}."
+        f"{fmt(plan.closed_step_s, 's')}, {beside_simulation(plan.chosen.difference_fraction)}.{_narrow(plan)}"
+    )
+
+
+def _narrow(plan: TrainingPlan) -> str:
+    """What the narrow places of the network cost, where it has some."""
+    wide = plan.full_bisection
+    if wide is None:
+        return ""
+    return (
+        f" The network is narrower than its ports: with full bisection the run takes "
+        f"{fmt(plan.duration_of(wide), 's', 3)} ({wide.layout.words}), here "
+        f"{fmt(plan.narrow_fraction, 'fraction')} longer."
     )
 
 
@@ -98,6 +110,11 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         "mfu_fraction": plan.mfu_fraction,
         "memory_bytes": plan.chosen.memory_bytes,
         "headroom_bytes": plan.chosen.headroom_bytes,
+        **(
+            {"full_bisection_duration_s": plan.duration_of(plan.full_bisection)}
+            if plan.full_bisection is not None
+            else {}
+        ),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
     }

@@ -10,7 +10,7 @@ import msgspec
 
 from datahall.errors import ScenarioError, option
 from datahall.planner.plan import Alternative, Objective, Refusal
-from datahall.planner.training.candidate import closed_form, front_of
+from datahall.planner.training.candidate import Candidate, closed_form, front_of
 from datahall.planner.training.nearest import nearest_chips
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
@@ -26,6 +26,7 @@ from datahall.units import fmt
 
 NUM_SIMULATED = 3  # at least
 MOST_SIMULATED = 24
+FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
 STEP_TIME = Objective("step time", "s")
 
@@ -126,7 +127,18 @@ def with_reasons(plan: TrainingPlan) -> TrainingPlan:
         changes=tuple(sensitivity(found, place)),
         machines=machine_changes(found, place),
         memory_front=front_of(found, NUM_SHOWN),
+        full_bisection=_with_full_bisection(found),
     )
+
+
+def _with_full_bisection(found: Search) -> Candidate | None:
+    """The fastest where nothing is narrower than the chips' ports, simulated; None where nothing is."""
+    system = found.cluster.system
+    if not any(cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s for cut in system.cuts):
+        return None
+    cluster = msgspec.structs.replace(found.cluster, system=msgspec.structs.replace(system, cuts=()))
+    there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
+    return chosen_of(there, 1.0).chosen
 
 
 def _no_layout(job: Job, num_chips: int) -> ScenarioError:

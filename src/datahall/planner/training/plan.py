@@ -28,6 +28,9 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     changes: tuple[tuple[str, Loss], ...] = ()  # one choice of the layout changed
     machines: tuple[MachineChange, ...] = ()  # the machine changed
+    full_bisection: Candidate | None = (
+        None  # the same run on a network without narrow places, where it has some
+    )
     memory_front: tuple[Candidate, ...] = ()  # layouts that no other beats in both time and memory
     chips_front: tuple[OnChips, ...] = ()  # the same run on fewer and on more chips
 
@@ -87,6 +90,13 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         """Between which durations eight of ten runs are expected."""
         low, high = self.band
         return self.duration_s * low, self.duration_s * high
+
+    @property
+    def narrow_fraction(self) -> float:
+        """How much longer the run takes than on a network without narrow places; 0 where there are none."""
+        if self.full_bisection is None:
+            return 0.0
+        return self.step_s / self.full_bisection.step_s - 1.0
 
     def duration_of(self, candidate: Candidate) -> float:
         """Time of all steps with a candidate [s]."""

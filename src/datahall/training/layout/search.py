@@ -52,6 +52,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Column  # infinite where it does not fit
     order: NDArray[np.intp]  # rows that fit, fastest first
     times: StepTimes  # of the rows of `order`
+    options: Options = Options()  # what was searched
 
     @property
     def num_fitting(self) -> int:
@@ -109,6 +110,7 @@ def search(
         step_s=step_s,
         order=fitting[ranked],
         times=StepTimes(**{name: getattr(times, name)[ranked] for name in times.__struct_fields__}),
+        options=options,
     )
 
 
