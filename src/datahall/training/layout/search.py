@@ -12,7 +12,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.training.layout.codes import offload_names
 from datahall.training.layout.layout import Column, Layout, Space
-from datahall.training.layout.space import Options, layout_space
+from datahall.training.layout.space import USUAL, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
@@ -52,7 +52,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Column  # infinite where it does not fit
     order: NDArray[np.intp]  # rows that fit, fastest first
     times: StepTimes  # of the rows of `order`
-    options: Options = Options()  # what was searched
+    options: Options = USUAL  # what was searched
 
     @property
     def num_fitting(self) -> int:
@@ -86,7 +86,7 @@ def search(
     cluster: Cluster,
     framework: Framework,
     *,
-    options: Options = Options(),  # noqa: B008
+    options: Options = USUAL,
     books: Bookkeeping | None = None,
     schedule: str = "1f1b",
 ) -> Search:
