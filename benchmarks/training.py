@@ -12,7 +12,7 @@ from table import Line
 from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.algorithms.all_reduce import ring_all_reduce_time
-from datahall.planner.train import plan_on_chips
+from datahall.planner.training.choice import plan_on_chips
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import search
 from datahall.training.layout.space import WIDE, layout_space

@@ -266,6 +266,43 @@ def test_answers_hold_words_and_no_maths_of_arrays(path: Path) -> None:
         assert not heavy, f"{path.relative_to(HOUSE)}:{getattr(node, 'lineno', 0)} imports {heavy}"
 
 
+# subjects whose answers still compute: empty this list
+COMPUTES = ("answers/serving", "answers/fabric", "answers/chip")
+ARITHMETIC = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.Sub)
+
+
+def computed(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of every product, quotient and difference but percent and counts of what is listed."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
+            sides = (node.left, node.right)
+            percent = any(isinstance(side, ast.Constant) and side.value == 100 for side in sides)
+            listed = isinstance(node.op, ast.Sub) and any(
+                isinstance(side, ast.Call) and ast.unparse(side.func) == "len" for side in sides
+            )
+            if not percent and not listed:
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ARITHMETIC):
+            yield node.lineno, ast.unparse(node)
+
+
+@each([path for path in inside("answers") if path not in inside(*COMPUTES)])
+def test_answers_word_what_rooms_have_computed(path: Path) -> None:
+    found = [f"{path.relative_to(HOUSE)}:{line} {text}" for line, text in computed(parsed(path))]
+    assert not found, "compute it in its room"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_computed"),
+    [
+        ("a / b", True), ("1 - a / b", True), ("a * 2", True), ("a -= b", True), ("f(a ** b)", True), ("a - b", True),
+        ("100 * share", False), ("len(rows) - 1", False), ("'a' + b", False), ("words += more", False),
+    ],
+)  # fmt: skip
+def test_arithmetic_is_known_when_seen(text: str, is_computed: bool) -> None:
+    assert bool(list(computed(ast.parse(text)))) is is_computed
+
+
 # `follow` writes commands; a launcher's own flags are what `file.py` reads
 SPELLS_FLAGS = ("cli", "answers/verbs.py", "answers/follow.py", "training/layout/file.py")
 FLAG = re.compile(r"(?<![\w(-])--[a-z]")

@@ -1,10 +1,11 @@
 """What `show model` says, and what fits."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from datahall import show_model
+from datahall import show_fit, show_model, show_roofline
 from datahall.answer import Answer
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
@@ -122,3 +123,37 @@ def test_every_model_can_be_shown(shelf: Catalog) -> None:
         text = render(show_model(model.name, context=2048, chips=["h100-sxm"], catalog=shelf), "table")
         assert model.title in text
         assert "nan" not in text.split("\n", 1)[0].replace(model.title, "")
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize(("model", "chip"), [("llama-3.1-70b", "h200-sxm"), ("llama-3.1-8b", "l40s")])
+@pytest.mark.parametrize("batch", [1, 7, 60, 100_000])
+def test_a_pass_is_timed_where_the_model_fits(
+    shelf: Catalog, model: str, chip: str, tp: int, batch: int
+) -> None:
+    """One rule says what fits: the division of the memory that the engine makes at start."""
+    asked = {"chip": chip, "tp": tp, "batch": batch, "context": 4096, "catalog": shelf}
+    fit = show_fit(model, **asked)  # type: ignore[arg-type]
+    timed = show_roofline(model=model, **asked)  # type: ignore[arg-type]
+    assert timed.verdict == fit.verdict
+    if timed.verdict == "no":
+        missing = timed.results["missing_bytes"]
+        assert isinstance(missing, float)
+        assert fmt(missing, "bytes") in timed.headline
+        assert fmt(missing, "bytes") in fit.headline
+        assert timed.results["weight_bytes"] == fit.results["weight_bytes"]
+
+
+def test_the_shares_of_a_pass_are_of_its_time(shelf: Catalog) -> None:
+    answer = show_roofline("h200", model="llama-3.1-8b", batch=32, context=4096, catalog=shelf)
+    table, results = answer.tables[0], answer.results
+    times, shares = ([cast(float, row[place]) for row in table.rows] for place in (2, 3))
+    whole = cast(float, results["pass_s"])
+    assert sum(times) == pytest.approx(whole)
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == pytest.approx([time / whole for time in times])
+    assert results["tokens_per_s"] == pytest.approx(32 / whole)  # a decode step adds a token to each
+    prefill = show_roofline(
+        "h200", model="llama-3.1-8b", phase="prefill", batch=2, context=512, catalog=shelf
+    )
+    assert prefill.results["tokens_per_s"] == pytest.approx(2 * 512 / cast(float, prefill.results["pass_s"]))

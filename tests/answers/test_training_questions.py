@@ -4,6 +4,7 @@ import json
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document
 from datahall.cli.main import run
+from datahall.units import fmt
 
 SHELF = Catalog(user=False)
 
@@ -103,6 +105,56 @@ def test_bands_are_stated_on_the_step_and_reach_the_run(name: str) -> None:
     key = "duration" if "duration_s" in found.results else "step"
     assert found.figure.band.low == pytest.approx(found.results[f"{key}_low_s"])
     assert found.figure.band.high == pytest.approx(found.results[f"{key}_high_s"])
+    low, value, high = (cast(float, found.results[f"{key}{end}_s"]) for end in ("_low", "", "_high"))
+    assert 0 < low < value < high
+
+
+@each
+def test_a_headline_has_the_numbers_of_the_results(name: str) -> None:
+    found, results = answer(name), answer(name).results
+
+    def shown(key: str, unit: str, digits: int = 3) -> str:
+        return fmt(cast(float, results[key]), unit, digits)
+
+    match QUESTIONS[name][0]:
+        case "plan train":
+            said = [shown("duration_s", "s"), shown("headroom_bytes", "bytes"), f"{results['num_chips']:,} ×"]
+            said.append(f"{fmt(cast(float, results['mfu_fraction']), 'fraction')} MFU")
+            assert results["duration_s"] == pytest.approx(
+                cast(float, results["num_steps"]) * cast(float, results["step_s"])
+            )
+        case "simulate train":
+            said = [shown(key, "s") for key in ("step_s", "step_low_s", "step_high_s")]
+            said += [shown("memory_bytes", "bytes"), f"{results['tokens_per_s']:,.0f} tokens/s"]
+            said.append(f"{fmt(cast(float, results['mfu_fraction']), 'fraction')} MFU")
+            per_step = cast(float, results["seq_tokens"]) * cast(float, results["global_batch"])
+            assert cast(float, results["tokens_per_s"]) * cast(float, results["step_s"]) == pytest.approx(
+                per_step
+            )
+            num_chips = cast(float, QUESTIONS[name][1]["chips"])
+            assert cast(float, results["chip_tokens_per_s"]) * num_chips == pytest.approx(
+                results["tokens_per_s"]
+            )
+        case _:
+            said = [shown("total_bytes", "bytes", 4), shown("limit_bytes", "bytes", 4)]
+            said += [shown("headroom_bytes", "bytes")] if found.verdict == "yes" else []
+    assert not [one for one in said if one not in found.headline]
+
+
+@each
+def test_the_closed_form_stands_beside_what_was_simulated(name: str) -> None:
+    found, results = answer(name), answer(name).results
+    if QUESTIONS[name][0] == "show memory":
+        return
+    closed_s = cast(float, results["closed_form_s" if "closed_form_s" in results else "closed_step_s"])
+    away = closed_s / cast(float, results["step_s"]) - 1.0
+    said = "as the simulation does" if abs(away) < 5e-4 else fmt(abs(away), "fraction")
+    assert said in found.binding
+    if "difference_fraction" in results:
+        assert results["difference_fraction"] == pytest.approx(away)
+    else:  # the chosen row of the best layouts
+        table = next(one for one in found.tables if one.title == "best layouts")
+        assert table.rows[0][1:4] == pytest.approx((closed_s, results["step_s"], away))
 
 
 @each

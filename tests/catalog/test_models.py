@@ -17,7 +17,7 @@ from datahall.catalog.entries.layer_pattern import LayerKeys
 from datahall.catalog.entries.model import Model, Quantisation
 from datahall.catalog.entries.model_entry import read_model
 from datahall.catalog.fact import Entry
-from datahall.catalog.shelf import folded
+from datahall.catalog.index import folded
 from datahall.units import parse
 from datahall.workload.parameters import count_parameters
 

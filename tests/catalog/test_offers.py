@@ -64,11 +64,33 @@ def test_a_price_goes_stale_after_half_a_year(catalog: Catalog) -> None:
     assert offer.stale(TODAY)
 
 
+def test_the_spot_market_is_everybody_with_a_spot_price_cheapest_first(catalog: Catalog) -> None:
+    offers = catalog.offers("h100", "spot")
+    prices = [offer.hourly_usd("spot") for offer in offers]
+    assert prices == sorted(prices)
+    listed = catalog.offers("h100")
+    assert set(prices) == {
+        price
+        for one in listed
+        for price in ((one.usd_per_hour if one.kind == "spot" else one.spot_usd_per_hour),)
+        if math.isfinite(price)
+    }
+    assert any(offer.kind == "on-demand" for offer in offers)
+    assert all(one.hourly_usd() is one.usd_per_hour for one in listed)
+
+
+def test_a_price_for_many_chips_is_that_of_one_times_their_number(catalog: Catalog) -> None:
+    several = [one for one in catalog.offers(kind="purchase") if one.num_chips > 1]
+    assert several
+    for offer in several:
+        assert offer.chip_purchase_usd * offer.num_chips == pytest.approx(offer.purchase_usd)
+        assert offer.age_s(TODAY) == 86_400 * offer.age_days(TODAY)
+
+
 def test_api_prices_come_per_million_tokens() -> None:
     price = api_price("gpt-4o", TODAY)
     assert (price.provider, price.input_usd_per_mtok, price.output_usd_per_mtok) == ("openai", 2.5, 10.0)
     assert price.cached_usd_per_mtok == 1.25
-    assert price.blended_usd_per_mtok(0.75) == pytest.approx(4.375)
 
 
 def test_api_prices_cover_many_providers() -> None:

@@ -160,6 +160,7 @@ def test_what_must_cross_is_what_the_textbook_counts() -> None:
     assert crossing_share("all-reduce", 10, leaf(1, 3)) == 1.5  # four leaves, whatever the last one holds
     assert crossing_share("all-to-all", 8, leaf(4)) == 2.0  # four ranks send half of what they have
     assert crossing_share("reduce-scatter", 8, leaf(2)) == 0.75
+    assert crossing_share("all-gather", 8, leaf(6)) == 0.75  # what six hold must reach the two outside
     assert crossing_share("send-recv", 8, leaf(4)) == 1.0
     assert crossing_share("barrier", 8, leaf(4)) == 0.0
     assert crossing_share("all-gather", 4, leaf(4)) == 0.0

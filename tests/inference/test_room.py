@@ -1,27 +1,39 @@
-"""The memory that an engine has on a chip, as a figure."""
+"""What a chip has for a model, as a figure, and what a model is short of."""
 
 from __future__ import annotations
 
 import pytest
 
-from datahall.breakdown import false_nodes, given
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.inference.memory.fit import usable_bytes
-from datahall.inference.memory.room import shortage_figure, usable_figure
+from datahall.inference.engine.build import replica_of
+from datahall.inference.memory.figure import shortage_figure
+from datahall.inference.memory.fit import on_group
+from datahall.inference.memory.kv_pool import runtime_bytes
+from datahall.inference.memory.room import seen_figure
+from datahall.scenario.sections.deployment import Deployment
 
 CATALOG = Catalog(user=False)
 
 
 @pytest.mark.parametrize("chip", CATALOG.chips(), ids=lambda chip: chip.name)
-def test_the_figure_is_what_an_engine_takes(chip: Chip) -> None:
-    figure = usable_figure(chip)
-    assert figure.value == pytest.approx(usable_bytes(chip))
+def test_the_figure_is_what_a_program_sees(chip: Chip) -> None:
+    figure = seen_figure(chip)
+    assert figure.value == pytest.approx(runtime_bytes(chip))
     assert false_nodes(figure) == []
     assert not [node for _, node in figure.walk() if "by hand" in node.note]
 
 
-def test_what_is_missing_is_what_is_held_less_what_is_usable() -> None:
-    chip = CATALOG.chip("h100-sxm")
-    held = given("held", usable_bytes(chip) + 1e9, "bytes")
-    assert shortage_figure(held, chip).value == pytest.approx(1e9)
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize(("name", "tp"), [("llama-3.1-8b", 1), ("llama-3.1-70b", 1), ("llama-3.1-70b", 4)])
+def test_what_is_missing_decides_what_is_held(engine: str, name: str, tp: int) -> None:
+    """One sequence more than it holds lacks memory, what it holds does not, and weights alone may."""
+    asked = Deployment(chip="h100-sxm", engine=engine)
+    fit = on_group(replica_of(asked, CATALOG.model(name), CATALOG), tp, 4096)
+    for num_sequences in (1, 10, max(1, fit.num_sequences), fit.num_sequences + 1, 100_000):
+        figure = shortage_figure(fit, num_sequences)
+        assert false_nodes(figure) == []
+        assert figure.value == pytest.approx(fit.missing_bytes(num_sequences))
+        assert (figure.value <= 0) == fit.holds(num_sequences)
+    assert fit.held_bytes(3) == pytest.approx(fit.weight_bytes + 3 * fit.sequence_bytes)

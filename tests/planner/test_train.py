@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import nan
+from typing import cast
 
 import msgspec
 import pytest
@@ -18,13 +19,15 @@ from datahall.errors import (
     UnsupportedError,
     spelled,
 )
-from datahall.planner.train import nearest_chips, plan_by_deadline, plan_on_chips
+from datahall.planner.training.choice import plan_on_chips
+from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.nearest import nearest_chips
 from datahall.training.layout.search import search
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.setup import Machine
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
-from datahall.units import DAY_S
+from datahall.units import DAY_S, fmt
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
@@ -211,3 +214,45 @@ def test_bad_questions(options: dict[str, object], kind: type[Exception], field:
         dh.plan_train("llama-3.1-8b", **asked, catalog=SHELF)
     assert not isinstance(caught.value, DocumentError)
     assert caught.value.field == field  # type: ignore[attr-defined]
+
+
+def test_a_tree_costs_what_its_narrow_root_makes_of_the_exchange() -> None:
+    """Seed 000: a tree whose links do not widen towards the root is a bottleneck of all that is not local."""
+    asked = {
+        "model": "llama-3.1-8b",
+        "tokens": 1e12,
+        "chips": 256,
+        "chip": "h200",
+        "global_batch": 256,
+        "seq": 2048,
+    }
+    tree, fat = (dh.plan_train(on=name, **asked, catalog=SHELF) for name in ("tree", "fat-tree"))  # type: ignore[arg-type]
+    alone = dh.plan_train(**asked, catalog=SHELF)  # type: ignore[arg-type]
+    slow, fast = (cast(float, one.results["duration_s"]) for one in (tree, fat))
+    assert slow > 1.2 * fast
+    assert tree.results["full_bisection_duration_s"] == pytest.approx(alone.results["duration_s"])
+    share = slow / cast(float, tree.results["full_bisection_duration_s"]) - 1.0
+    assert f"here {fmt(share, 'fraction')} longer" in tree.binding
+    assert fmt(cast(float, tree.results["full_bisection_duration_s"]), "s", 3) in tree.binding
+    assert "full bisection" not in fat.binding + alone.binding
+    assert "full_bisection_duration_s" not in fat.results
+
+
+def test_what_follows_a_plan_on_a_tree_stands_on_the_same_tree() -> None:
+    """The step of the chosen layout is the plan's, and its parts on the fabric are the closed form's."""
+    tree = dh.plan_train("llama-3.1-8b", tokens=1e12, chips=256, chip="h200", on="tree", catalog=SHELF)
+    command = next(one for one in tree.next_commands if "simulate train" in one)
+    assert "--on tree" in command
+    layout = {name: tree.results[name] for name in ("tp", "pp", "vpp", "cp", "zero", "micro_batch", "shard")}
+    said = {name: value for name, value in layout.items() if value not in (0, None)}
+    run = dh.simulate_train(
+        "llama-3.1-8b",
+        chips=256,
+        chip="h200",
+        on="tree",
+        recompute=tree.results["recompute"],
+        catalog=SHELF,
+        **said,
+    )  # type: ignore[arg-type]
+    assert run.results["step_s"] == pytest.approx(tree.results["step_s"])
+    assert run.results["closed_form_s"] == pytest.approx(tree.results["closed_step_s"])

@@ -13,10 +13,13 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
-from datahall.planner import train
-from datahall.planner.trade import chips_against_time
-from datahall.planner.train import STEP_TIME, TrainingPlan, plan_by_deadline, plan_on_chips
-from datahall.planner.training_candidate import Candidate, closed_form
+from datahall.planner.plan import Alternative
+from datahall.planner.training import choice, deadline
+from datahall.planner.training.candidate import Candidate, closed_form
+from datahall.planner.training.choice import STEP_TIME, plan_on_chips
+from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.plan import TrainingPlan, num_steps
+from datahall.planner.training.trade import OnChips, chips_against_time
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options
 from datahall.training.setup import Machine
@@ -48,8 +51,9 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
         asked.append(layout)
         return SimpleNamespace(step_s=(9.0, 5.0, 7.0)[len(asked) - 1])
 
-    monkeypatch.setattr(train, "simulate_step", simulated)
-    monkeypatch.setattr(train, "_why", lambda *_: "slower")
+    monkeypatch.setattr(choice, "simulate_step", simulated)
+    monkeypatch.setattr(choice, "_why", lambda *_: "slower")
+    monkeypatch.setattr(choice, "MOST_SIMULATED", 3)
     plan = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW)
     found = plan.search
     places = found.best(3)
@@ -78,6 +82,24 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
     assert plan.mfu_of(msgspec.structs.replace(chosen, num_chips=64)) == pytest.approx(plan.mfu_fraction / 4)
 
 
+def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every cut takes 1.2 times what the closed form says: those that promise less than the first took are tried."""
+    found = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW).search
+    promised = {found.layout(place): float(found.step_s[found.order[place]]) for place in found.best(99)}
+    monkeypatch.setattr(
+        choice, "simulate_step", lambda *asked: SimpleNamespace(step_s=1.2 * promised[asked[2]])
+    )
+    monkeypatch.setattr(choice, "_why", lambda *_: "slower")
+    first_s = min(promised.values())
+    hopeful = sum(closed_s < 1.2 * first_s for closed_s in promised.values())
+    assert 2 < hopeful < len(promised)
+    assert plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW, num_simulated=1).num_simulated == hopeful
+    monkeypatch.setattr(choice, "MOST_SIMULATED", 2)
+    assert plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW, num_simulated=1).num_simulated == 2
+
+
 def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:
     """A plan of which nothing was simulated."""
     plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)
@@ -93,10 +115,38 @@ def test_what_is_not_simulated_is_taken_in_closed_form() -> None:
     assert plan.step_s == plan.closed_step_s == float(plan.search.step_s.min())
 
 
+def test_what_a_plan_says_of_its_candidates() -> None:
+    """Half the step on twice the chips: half as long, as many chip-hours."""
+    plan = closed(num_tokens=64 * 8192 * 3600.0)  # 3,600 steps
+    fast = msgspec.structs.replace(plan.chosen, closed_step_s=2.0, num_chips=16)
+    faster = msgspec.structs.replace(plan.chosen, closed_step_s=1.0, num_chips=32)
+    front = tuple(
+        OnChips(candidate=one, duration_s=1.0, chip_hours=1.0, beaten=False) for one in (fast, faster)
+    )
+    plan = msgspec.structs.replace(
+        plan,
+        chosen=fast,
+        alternatives=(Alternative(faster, "other"),),
+        deadline_s=10_000.0,
+        chips_front=front,
+    )
+    assert plan.candidates == (fast, faster)
+    assert (plan.duration_s, plan.duration_of(faster)) == (7200.0, 3600.0)
+    assert plan.chip_hours_of(fast) == plan.chip_hours_of(faster) == 32.0
+    assert plan.spare_s == 2800.0
+    assert plan.twice_the_chips == faster
+    assert msgspec.structs.replace(plan, chips_front=front[:1]).twice_the_chips is None
+    low_s, high_s = plan.band_s
+    assert (low_s / 7200.0, high_s / 7200.0) == pytest.approx(KIT.band)  # an H100 was measured
+    assert fast.difference_fraction is None
+    run = SimpleNamespace(step_s=4.0)
+    assert msgspec.structs.replace(fast, execution=run).difference_fraction == -0.5
+
+
 def test_a_step_that_is_only_begun_is_a_whole_step() -> None:
     plan = closed()
-    for num_tokens, num_steps in ((1.0, 1), (64 * 8192.0, 1), (64 * 8192.0 + 1, 2)):
-        assert msgspec.structs.replace(plan, num_tokens=num_tokens).num_steps == num_steps
+    for num_tokens, expected in ((1.0, 1), (64 * 8192.0, 1), (64 * 8192.0 + 1, 2)):
+        assert msgspec.structs.replace(plan, num_tokens=num_tokens).num_steps == expected
 
 
 def test_halves_and_doubles_of_the_chips_are_weighed() -> None:
@@ -124,7 +174,7 @@ def test_halves_and_doubles_of_the_chips_are_weighed() -> None:
 )
 def test_clusters_are_whole_servers(domain: int, first: list[int]) -> None:
     chip = msgspec.structs.replace(H100, num_scale_up_domain=domain)
-    counts = list(train._counts(of(chip)(1)))
+    counts = list(deadline._counts(of(chip)(1)))
     assert counts[: len(first)] == first
     assert max(counts) <= 3 * 2**19
     assert 2**20 in counts
@@ -148,14 +198,14 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
         layout: Any = None
         chosen = Candidate(
             layout=layout, num_chips=num_chips, place=0, memory_bytes=0.0, headroom_bytes=0.0,
-            closed_step_s=lasts_s / train.num_steps(JOB, num_tokens),
+            closed_step_s=lasts_s / num_steps(JOB, num_tokens),
         )  # fmt: skip
         search: Any = SimpleNamespace(job=JOB)
         return TrainingPlan(objective=STEP_TIME, chosen=chosen, search=search, num_tokens=num_tokens)
 
-    monkeypatch.setattr(train, "_ranked", ranked)
-    monkeypatch.setattr(train, "_plan", planned)
-    monkeypatch.setattr(train, "_with_reasons", lambda plan: plan)
+    monkeypatch.setattr(deadline, "ranked", ranked)
+    monkeypatch.setattr(deadline, "chosen_of", planned)
+    monkeypatch.setattr(deadline, "with_reasons", lambda plan: plan)
     return tried
 
 

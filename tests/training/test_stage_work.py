@@ -334,3 +334,13 @@ def test_adapters_run_everything_but_gradients_of_the_weights() -> None:
     assert adapters.layer.kernels_s[2] == 0
     assert adapters.layer.kernels_s[:2] == pytest.approx(whole.layer.kernels_s[:2])
     assert adapters.last.kernels_s[:2] == pytest.approx(whole.last.kernels_s[:2])
+
+
+def test_kernels_with_nothing_beside_them_are_not_slowed_on_uneven_stages() -> None:
+    """126 layers on 16 stages are eight on each but the two ends."""
+    job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=128)
+    run = simulate_step(
+        job, cluster_of(SHELF.chip("h100-sxm"), 256), Layout(tp=8, pp=16, dp=2), framework("nemo")
+    )
+    assert run.stage_layers[-1] < run.stage_layers[1]
+    assert run.stages.beside_ratio == pytest.approx(1.0)

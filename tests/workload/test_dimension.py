@@ -4,7 +4,7 @@ import pint
 import pytest
 
 from datahall.workload.flops import mfu_fraction
-from datahall.workload.memory.state import ChipParameters, StateRecipe, gathered_bytes, state_bytes
+from datahall.workload.memory.state import ChipParameters, StateRecipe, state_bytes
 from datahall.workload.operator import attention_flop, gemm_flop
 
 
@@ -40,4 +40,3 @@ def test_state_is_parameters_times_bytes(unit: pint.UnitRegistry) -> None:
     chip = ChipParameters(1e9 * unit.parameter, 2e9 * unit.parameter)
     state = state_bytes(chip, StateRecipe.named("megatron"), zero=1, dp=4)
     assert state.total_bytes.units == unit.parameter
-    assert gathered_bytes(1e9 * unit.parameter, StateRecipe.named("megatron")).units == unit.parameter

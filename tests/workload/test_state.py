@@ -7,7 +7,6 @@ from datahall.workload.memory.state import (
     ChipParameters,
     StateRecipe,
     chip_parameters,
-    gathered_bytes,
     serving_weight_bytes,
     state_bytes,
 )
@@ -91,7 +90,3 @@ def test_serving_weights(llama: Model, deepseek: Model) -> None:
     shares = count_parameters(deepseek)
     narrow = serving_weight_bytes(deepseek, shares, Precision.named("fp8"))
     assert narrow == pytest.approx(671e9 + 2 * 0.93e9, rel=0.005)  # linear layers at 1 B, two tables at 2 B
-
-
-def test_zero_three_gathers_the_unit_at_work_and_the_next() -> None:
-    assert gathered_bytes(1e9, StateRecipe.named("megatron")) == 4e9

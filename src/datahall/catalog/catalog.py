@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from datahall.breakdown import Source
-from datahall.catalog import shelf
+from datahall.catalog import index
 from datahall.catalog.document import Document, Table
 from datahall.catalog.entries.cable import Cable, read_cable
 from datahall.catalog.entries.chip import Chip, read_chip
@@ -27,7 +28,7 @@ from datahall.catalog.entries.reroute import Reroute, read_reroute
 from datahall.catalog.entries.server import Server, read_server
 from datahall.catalog.entries.switch import Switch, read_switch
 from datahall.catalog.fact import Entry
-from datahall.catalog.shelf import Named, Reader, Shelf
+from datahall.catalog.index import Index, Named, Reader
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -144,24 +145,26 @@ class Catalog:
         return tuple(self._models)
 
     def offers(self, chip: str = "", kind: str = "") -> tuple[Offer, ...]:
-        """Every offer, or those of one chip and kind, cheapest by the hour first."""
-        found = [offer for offer in self._offers if kind in {"", offer.kind}]
+        """Every offer, or those of one chip and kind, cheapest by the hour first; by spot, those with a spot price."""
+        found = list(self._offers)
+        if kind == "spot":
+            found = [offer for offer in found if not isnan(offer.hourly_usd(kind))]
+        elif kind:
+            found = [offer for offer in found if offer.kind == kind]
         if chip:
             name = self.chip(chip).name
             found = [offer for offer in found if offer.chip and self.chip(offer.chip).name == name]
-        return tuple(
-            sorted(found, key=lambda offer: (offer.usd_per_hour != offer.usd_per_hour, offer.usd_per_hour))
-        )
+        return tuple(sorted(found, key=lambda offer: (isnan(offer.hourly_usd(kind)), offer.hourly_usd(kind))))
 
     def find(self, name: str) -> Chip | Link | Server | Model:
         """Return the chip, link, server or model called `name`, whichever there is first."""
-        shelves = (self._chips, self._links, self._servers)
-        for entries in shelves:
+        indexes = (self._chips, self._links, self._servers)
+        for entries in indexes:
             if name in entries:
                 return entries.get(name)
         if name in self._models:
             return self._models.get(name)
-        known = [entry for entries in (*shelves, self._models) for entry in entries.entries]
+        known = [entry for entries in (*indexes, self._models) for entry in entries.entries]
         raise UnknownNameError("name", name, known, hint="look for it: datahall catalog search")
 
     def search(self, text: str) -> tuple[Hit, ...]:
@@ -170,7 +173,7 @@ class Catalog:
         if not words:
             return ()
         hits: list[tuple[bool, Hit]] = []
-        for kind, entries in self._all_shelves():
+        for kind, entries in self._all_indexes():
             for entry in entries:
                 named = " ".join((entry.name, *entry.aliases, entry.title)).lower()
                 described = " ".join(
@@ -196,11 +199,11 @@ class Catalog:
 
     def check(self, path: Path | str) -> tuple[str, ...]:
         """Read a TOML file as if it were a layer; all its problems are raised at once."""
-        read = shelf.read_document(Path(path))
+        read = index.read_document(Path(path))
         problems: list[Problem] = []
         names = [
             f"{kind} {entry.name}"
-            for kind in shelf.KINDS
+            for kind in index.KINDS
             for entry in self._entries(read, kind, _reader(kind), problems)
         ]
         if not names and not problems:
@@ -216,50 +219,50 @@ class Catalog:
         problems: list[Problem] = []
         found: dict[str, Source] = {}
         for read in (*map(self._document, sorted(self._shipped.rglob("*.toml"))), *self._overlay):
-            found |= shelf.read_sources(read, problems)
+            found |= index.read_sources(read, problems)
         _raise(problems)
         return found
 
     @cached_property
-    def _chips(self) -> Shelf[Chip]:
-        return self._shelf("chip", read_chip)
+    def _chips(self) -> Index[Chip]:
+        return self._read("chip", read_chip)
 
     @cached_property
-    def _links(self) -> Shelf[Link]:
-        return self._shelf("link", read_link)
+    def _links(self) -> Index[Link]:
+        return self._read("link", read_link)
 
     @cached_property
-    def _servers(self) -> Shelf[Server]:
-        return self._shelf("server", read_server)
+    def _servers(self) -> Index[Server]:
+        return self._read("server", read_server)
 
     @cached_property
-    def _switches(self) -> Shelf[Switch]:
-        return self._shelf("switch", read_switch)
+    def _switches(self) -> Index[Switch]:
+        return self._read("switch", read_switch)
 
     @cached_property
-    def _cables(self) -> Shelf[Cable]:
-        return self._shelf("cable", read_cable)
+    def _cables(self) -> Index[Cable]:
+        return self._read("cable", read_cable)
 
     @cached_property
-    def _reroutes(self) -> Shelf[Reroute]:
-        return self._shelf("reroute", read_reroute)
+    def _reroutes(self) -> Index[Reroute]:
+        return self._read("reroute", read_reroute)
 
     @cached_property
-    def _known_fabrics(self) -> Shelf[KnownFabric]:
-        return self._shelf("fabric", read_known_fabric)
+    def _known_fabrics(self) -> Index[KnownFabric]:
+        return self._read("fabric", read_known_fabric)
 
     @cached_property
-    def _models(self) -> Shelf[Model]:
+    def _models(self) -> Index[Model]:
         from datahall.catalog.entries.model_entry import read_model
 
-        return self._shelf("model", read_model)
+        return self._read("model", read_model)
 
     @cached_property
-    def _offers(self) -> Shelf[Offer]:
+    def _offers(self) -> Index[Offer]:
         path = self._shipped / "offers.csv"
-        return self._shelf("offer", read_offer, read_offers(path) if path.exists() else ())
+        return self._read("offer", read_offer, read_offers(path) if path.exists() else ())
 
-    def _all_shelves(self) -> Iterator[tuple[str, Iterable[Named]]]:
+    def _all_indexes(self) -> Iterator[tuple[str, Iterable[Named]]]:
         yield "chip", self._chips
         yield "link", self._links
         yield "server", self._servers
@@ -272,7 +275,7 @@ class Catalog:
 
     def _document(self, path: Path) -> Document:
         if path not in self._documents:
-            self._documents[path] = shelf.read_document(path)
+            self._documents[path] = index.read_document(path)
         return self._documents[path]
 
     @cached_property
@@ -286,11 +289,11 @@ class Catalog:
         """The sources any file may name: those in the shipped `sources.toml`."""
         problems: list[Problem] = []
         path = self._shipped / "sources.toml"
-        found = shelf.read_sources(self._document(path), problems) if path.exists() else {}
+        found = index.read_sources(self._document(path), problems) if path.exists() else {}
         _raise(problems)
         return found
 
-    def _shelf(self, kind: str, reader: Reader[T], listed: Iterable[T] = ()) -> Shelf[T]:
+    def _read(self, kind: str, reader: Reader[T], listed: Iterable[T] = ()) -> Index[T]:
         pattern = _SHIPPED_FILES.get(kind)
         shipped = [self._document(path) for path in sorted(self._shipped.glob(pattern))] if pattern else []
         problems: list[Problem] = []
@@ -298,14 +301,14 @@ class Catalog:
         for read in (*shipped, *self._overlay):
             entries += self._entries(read, kind, reader, problems)
         _raise(problems)
-        return Shelf(kind, entries)
+        return Index(kind, entries)
 
     def _entries(self, read: Document, kind: str, reader: Reader[T], problems: list[Problem]) -> list[T]:
         """Read the entries of one kind in a file; every problem is appended to `problems`."""
-        tables = list(shelf.tables(read, kind))
+        tables = list(index.tables(read, kind))
         if not tables:
             return []
-        sources = self._shared_sources | shelf.read_sources(read, problems)
+        sources = self._shared_sources | index.read_sources(read, problems)
         found: list[T] = []
         for name, table in tables:
             entry = Entry(read, (kind, name), sources)
@@ -316,7 +319,7 @@ class Catalog:
                 found.append(item)
         return found
 
-    def _shelf_of(self, kind: str) -> Shelf[Chip] | Shelf[Link] | Shelf[Server] | Shelf[Switch]:
+    def _index_of(self, kind: str) -> Index[Chip] | Index[Link] | Index[Server] | Index[Switch]:
         match kind:
             case "chip":
                 return self._chips
@@ -332,8 +335,8 @@ class Catalog:
             name = table.get(key)
             if not isinstance(name, str):
                 continue
-            known = self._shelf_of(target)
-            beside = [other for other, _ in shelf.tables(entry.document, target)]
+            known = self._index_of(target)
+            beside = [other for other, _ in index.tables(entry.document, target)]
             if name not in known and name not in beside:
                 close = nearest(name, [*known.entries, *beside], 1)
                 entry.problem(

@@ -38,13 +38,17 @@ class Document(msgspec.Struct, frozen=True):
 
 def read(path: Path) -> Document:
     """Read a TOML file; a syntax error is a `DocumentError` with file:line."""
+    return parse(text_of(path), str(path))
+
+
+def text_of(path: Path, encoding: str = "utf-8") -> str:
+    """The text of a file; one that cannot be read is a `DocumentError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding=encoding)
     except OSError as error:
         raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
     except UnicodeDecodeError as error:
         raise DocumentError(str(path), [Problem(str(path), f"is not UTF-8 text: {error.reason}")]) from error
-    return parse(text, str(path))
 
 
 def parse(text: str, path: str) -> Document:

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from datahall.catalog.document import Document
+from datahall.catalog.document import Document, text_of
 from datahall.errors import DocumentError, Problem
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
@@ -14,13 +14,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 def read(path: Path) -> Document:
     """Read a JSON object from a file; what cannot be read is a `DocumentError` with file:line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
-    except UnicodeDecodeError as error:
-        raise DocumentError(str(path), [Problem(str(path), f"is not UTF-8 text: {error.reason}")]) from error
-    return parse(text, str(path))
+    return parse(text_of(path, "utf-8-sig"), str(path))
 
 
 def parse(text: str, path: str) -> Document:

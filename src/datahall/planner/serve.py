@@ -207,7 +207,7 @@ def check_continuous(deployment: Deployment) -> None:
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
     said, promise = scenario.one(Said), scenario.one(Promise)
-    traffic = requests_of(said, model.max_context)
+    traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
     load = load_of(traffic)
     if traffic.users is None:
         assert said.rate_per_s is not None

@@ -56,6 +56,10 @@ class ParameterCount(msgspec.Struct, frozen=True):
         """The parameters that are spread in this way."""
         return sum(part.count for part in self.parts if part.sharding == sharding)
 
+    def share(self, part: Part) -> float:
+        """A part over all parameters."""
+        return part.count / self.total
+
     def as_published(self, basis: PublishedBasis, *, active: bool = False) -> int:
         """`total` or `active` as a maker counts it."""
         left_out = {
@@ -131,11 +135,6 @@ def layer_parameters(model: Model, layer: Layer) -> ParameterCount:
         case "none":
             pass
     return _merged(parts)
-
-
-def outside_parameters(model: Model) -> tuple[ParameterCount, ParameterCount]:
-    """Count what stands before the first layer (tables) and after the last (final norm, head)."""
-    return _merged(_before(model)), _merged(_after(model))
 
 
 def _before(model: Model) -> list[Part]:
@@ -255,3 +254,8 @@ def _merged(parts: Iterable[Part]) -> ParameterCount:
                 part.name, seen.count + part.count, part.sharding, seen.active + part.active
             )
     return ParameterCount(tuple(merged.values()))
+
+
+def published_difference(model: Model, counts: ParameterCount) -> float:
+    """How far our count is from what the maker says, as a share of that."""
+    return counts.as_published(model.published_basis) / model.published_parameters - 1.0

@@ -12,8 +12,8 @@ import pytest
 from datahall.errors import DocumentError, ScenarioError
 from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.workload.traffic.replay import replay, write_trace
-from datahall.workload.traffic.requests import COLUMNS, join
+from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.requests import join
 from datahall.workload.traffic.sharing import reusable_tokens
 from datahall.workload.traffic.trace_file import read_trace
 from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, generate
@@ -98,20 +98,6 @@ def test_other_formats_are_known_by_their_columns(tmp_path: Path, text: str, nam
     assert trace.requests.arrival_s.tolist() == [0.0, 1.0]
     assert trace.requests.prompt.tolist() == [10, 20]
     assert trace.requests.output.tolist() == [2, 3]
-
-
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    run = join(generate(requests_of(Said(preset="chat", rate_per_s=7.0, requests=2000), 0), 4))
-    write_trace(run, tmp_path / "own.csv")
-    back = read_trace(tmp_path / "own.csv").requests
-    assert back.arrival_s == pytest.approx(run.arrival_s, abs=1e-9)
-    for name in COLUMNS[1:]:
-        assert np.array_equal(getattr(back, name), getattr(run, name)), name
-
-
-def test_hashes_are_not_lost_in_writing(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="block keys cannot be written"):
-        write_trace(read_trace(mooncake(tmp_path)).requests, tmp_path / "own.csv")
 
 
 def test_requests_that_failed_are_left_out_and_counted(tmp_path: Path) -> None:

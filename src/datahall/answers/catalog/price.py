@@ -13,17 +13,17 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import STALE_DAYS, Offer
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import OfferListing, Search
-from datahall.units import DAY_S, fmt
+from datahall.units import fmt
 
 
 def catalog_prices(scenario: Scenario) -> Answer:
     """Prices per chip and hour, or to buy, cheapest first; older than half a year is flagged as stale."""
     asked = scenario.one(OfferListing)
-    shelf, day, kind = scenario.catalog, _day(asked.as_of), asked.kind or ""
+    catalog, day, kind = scenario.catalog, _day(asked.as_of), asked.kind or ""
     oldest_s = asked.max_age_s if asked.max_age_s is not None else float("inf")
     with scenario.at(field="chip"):
-        listed = _spot(shelf, asked.chip) if kind == "spot" else shelf.offers(asked.chip, kind)
-    offers = [offer for offer in listed if offer.age_days(day) * DAY_S <= oldest_s]
+        listed = catalog.offers(asked.chip, kind)
+    offers = [offer for offer in listed if offer.age_s(day) <= oldest_s]
     cited = Citations()
     table = _table(offers, day, kind, cited)
     return Answer(
@@ -38,13 +38,13 @@ def catalog_prices(scenario: Scenario) -> Answer:
             "a list price, without discounts, egress, storage or tax; an auction's is its lowest bid",
         ),
         sources=cited.sources,
-        next_commands=(follow(scenario, "show chip", {"chip": _chip(shelf, asked.chip)}),),
+        next_commands=(follow(scenario, "show chip", {"chip": _chip(catalog, asked.chip)}),),
     )
 
 
-def _chip(shelf: Catalog, name: str) -> str:
+def _chip(catalog: Catalog, name: str) -> str:
     """The chip of the catalogue that a filter means, or a usual one."""
-    names = [chip.name for chip in shelf.chips()]
+    names = [chip.name for chip in catalog.chips()]
     return next((one for one in names if name and one.startswith(name.lower())), "h100-sxm")
 
 
@@ -95,35 +95,22 @@ def catalog_api_prices(scenario: Scenario) -> Answer:
     )
 
 
-def _spot(shelf: Catalog, chip: str) -> list[Offer]:
-    """Offers with a spot price, whatever else they are, cheapest first."""
-    found = [offer for offer in shelf.offers(chip) if not isnan(_hourly(offer, "spot"))]
-    return sorted(found, key=lambda offer: _hourly(offer, "spot"))
-
-
-def _hourly(offer: Offer, kind: str) -> float:
-    """The price per chip and hour that a kind of price asks for; NaN where the offer has none."""
-    if kind == "spot" and offer.kind != "spot":
-        return offer.spot_usd_per_hour
-    return offer.usd_per_hour
-
-
 def _headline(offers: list[Offer], kind: str, chip: str, day: datetime.date) -> str:
     what = f"{kind + ' ' if kind else ''}price"
     where = f" of {chip}" if chip else ""
     if not offers:
         return f"No {what}{where} in the catalogue."
     count = f"{len(offers)} {what}{'s' if len(offers) != 1 else ''}{where}"
-    fresh = [offer for offer in offers if not isnan(_hourly(offer, kind)) and not offer.stale(day)]
+    fresh = [offer for offer in offers if not isnan(offer.hourly_usd(kind)) and not offer.stale(day)]
     sold = [offer for offer in fresh if kind or offer.kind == "on-demand"]
     if not sold:
         return (
             f"{count}; none by the hour{'' if kind else ' and on demand'} is younger than {STALE_DAYS} days."
         )
-    low = min(sold, key=lambda offer: _hourly(offer, kind))
+    low = min(sold, key=lambda offer: offer.hourly_usd(kind))
     way, age = "" if kind else " on demand", round(low.age_days(day))
     return (
-        f"{count}; the lowest fresh one{way} is {fmt(_hourly(low, kind), 'usd_per_hour')} at {low.provider}, "
+        f"{count}; the lowest fresh one{way} is {fmt(low.hourly_usd(kind), 'usd_per_hour')} at {low.provider}, "
         f"{age} day{'s' if age != 1 else ''} old."
     )
 
@@ -154,7 +141,7 @@ def _row(
         offer.chip or offer.gpu,
         "spot" if kind == "spot" else offer.basis or offer.kind,
         _price(offer, kind),
-        offer.age_days(day) * DAY_S,
+        offer.age_s(day),
         "stale" if offer.stale(day) else "fresh",
         cited.number(lists[offer.source.title]),
     )
@@ -162,10 +149,8 @@ def _row(
 
 def _price(offer: Offer, kind: str) -> Cell:
     """By the hour, or to buy one; a range where the provider has several."""
-    hourly = _hourly(offer, kind)
+    hourly = offer.hourly_usd(kind)
     if not isnan(hourly):
         low, high = (offer.low_usd_per_hour, offer.high_usd_per_hour) if kind != "spot" else (nan, nan)
         return Quantity(hourly, "usd_per_hour", *((low, high) if low < high else ()))
-    if not isnan(offer.purchase_usd):
-        return Quantity(offer.purchase_usd / offer.num_chips, "usd")
-    return None
+    return None if isnan(offer.chip_purchase_usd) else Quantity(offer.chip_purchase_usd, "usd")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datahall.answer import Answer, Cell
+from datahall.answers.context import context_notes
 from datahall.answers.follow import explained, follow
 from datahall.answers.model.model_table import charts, fit_table, parts_table, precision_table, token_table
 from datahall.breakdown import Breakdown
@@ -18,7 +19,7 @@ from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 from datahall.workload.flops import TokenWork, token_work
 from datahall.workload.memory.figure import memory_figure
-from datahall.workload.parameters import ParameterCount, count_parameters
+from datahall.workload.parameters import ParameterCount, count_parameters, published_difference
 from datahall.workload.precision import Precision
 
 
@@ -119,13 +120,11 @@ def _notes(model: Model, counts: ParameterCount, context: int) -> tuple[str, ...
         *_published(model),
     ]
     if model.published_parameters:
-        counted = counts.as_published(model.published_basis)
-        off = 100 * (counted / model.published_parameters - 1)
+        off = 100 * published_difference(model, counts)
         lines.append(
             f"its maker says {fmt(model.published_parameters, 'parameters')}; our count is {off:+.2f} % off"
         )
-    if context > model.max_context:
-        lines.append(f"{context:,} tokens is beyond the {model.max_context:,} it was made for")
+    lines += context_notes(model, context)
     if model.note:
         lines.append(model.note)
     return tuple(lines)

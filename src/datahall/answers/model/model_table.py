@@ -63,7 +63,7 @@ def _remark(one: Fit) -> str:
 def parts_table(counts: ParameterCount) -> Table:
     """Parameters by part, and how each part is spread."""
     rows = tuple(
-        (part.name, part.count, part.active, part.count / counts.total, SPREAD[part.sharding])
+        (part.name, part.count, part.active, counts.share(part), SPREAD[part.sharding])
         for part in counts.parts
     )
     total: tuple[Cell, ...] = ("all", counts.total, counts.active, 1.0, "")
@@ -116,7 +116,6 @@ def charts(fits: Sequence[Fit], batch: int) -> tuple[StackChart, ...]:
     shown = [one for one in fits if one.tp]
     if not shown:
         return ()
-    cache = [batch * one.sequence_bytes for one in shown]
     return (
         StackChart(
             title="memory of one chip of the group",
@@ -124,9 +123,9 @@ def charts(fits: Sequence[Fit], batch: int) -> tuple[StackChart, ...]:
             rows=tuple(f"{one.tp} × {one.chip.name}" for one in shown),
             parts={
                 "weights": tuple(one.weight_bytes for one in shown),
-                "cache asked for": tuple(cache),
-                "free": tuple(one.free_bytes - held for one, held in zip(shown, cache, strict=True)),
-                "kept back": tuple(one.capacity.memory_bytes - one.usable_bytes for one in shown),
+                "cache asked for": tuple(one.cache_bytes(batch) for one in shown),
+                "free": tuple(-one.missing_bytes(batch) for one in shown),
+                "kept back": tuple(one.kept_back_bytes for one in shown),
             },
         ),
     )

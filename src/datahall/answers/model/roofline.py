@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isfinite, nan
 
-import msgspec
-
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
+from datahall.answers.context import context_notes
 from datahall.answers.follow import explained, follow
-from datahall.breakdown import Breakdown
-from datahall.catalog.entries.chip import Chip, canonical_precision
-from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.chip import canonical_precision
 from datahall.errors import UnsupportedError
-from datahall.inference.memory.room import shortage_figure
+from datahall.inference.memory.figure import shortage_figure
+from datahall.inference.step.one_pass import OnePass, OperatorShare, pass_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.views import Pass, Sequences
-from datahall.silicon.figure import pass_figure
-from datahall.silicon.kernel import KernelTime, PassTimes, scalar, time_operators
+from datahall.silicon.kernel import scalar
 from datahall.units import fmt
-from datahall.workload.forward import forward_pass
-from datahall.workload.memory.figure import derived_from, memory_figure
-from datahall.workload.precision import Precision, block_scaled
-from datahall.workload.sharding import Sharding
 
 _BINDS = {"memory": "Memory bandwidth", "compute": "Arithmetic", "launch": "The gap between kernels"}
 
@@ -32,30 +24,21 @@ def show_roofline(scenario: Scenario) -> Answer:
 
     Prefill runs prompts of the context; decode adds one token to each of the sequences that hold it.
     """
-    asked = _asked(scenario)
-    with scenario.at(field="tp"):
-        Sharding(tp=float(asked.tp)).check(asked.model)
-    held = memory_figure(
-        asked.model, asked.formats, name="weights and cache on each chip", context=asked.context, batch=asked.batch,
-        tp=asked.tp,
-    )  # fmt: skip
-    short = shortage_figure(held, asked.chip)
-    return _timed(scenario, asked) if short.value <= 0 else _refused(scenario, asked, short)
+    asked = pass_of(scenario)
+    return _timed(scenario, asked) if asked.fits else _refused(scenario, asked)
 
 
-def _timed(scenario: Scenario, asked: _Asked) -> Answer:
-    times = _times(asked)
-    figure = pass_figure(f"one {asked.step} on {asked.chip.name}", times, derived_from(asked.model))
+def _timed(scenario: Scenario, asked: OnePass) -> Answer:
     other = "prefill" if asked.phase == "decode" else "decode"
     return Answer(
         kind="roofline",
-        headline=_headline(asked, figure),
-        binding=_binding(times, figure),
-        results=_results(asked, times, figure),
-        tables=(_table(times, asked),),
-        figure=figure,
-        charts=(_chart(times, asked),),
-        notes=_notes(asked, times),
+        headline=_headline(asked),
+        binding=_binding(asked),
+        results=_results(asked),
+        tables=(_table(asked),),
+        figure=asked.figure,
+        charts=(_chart(asked),),
+        notes=_notes(asked),
         next_commands=(
             follow(scenario, tail="-o roofline.html"),
             explained(follow(scenario)),
@@ -65,22 +48,22 @@ def _timed(scenario: Scenario, asked: _Asked) -> Answer:
     )
 
 
-def _refused(scenario: Scenario, asked: _Asked, short: Breakdown) -> Answer:
+def _refused(scenario: Scenario, asked: OnePass) -> Answer:
     """What does not fit has no speed: what is missing, and where the time would go if it were there."""
-    try:
-        times = _times(asked)
-    except UnsupportedError:
-        times = None
+    tables: tuple[Table, ...] = ()
+    with suppress(UnsupportedError):
+        tables = (_table(asked, ", if there were room for it"),)
     return Answer(
         kind="roofline",
-        headline=_too_large(asked, short),
+        headline=_too_large(asked),
         verdict="no",
-        binding=_way_out(short),
-        results=_missing(short),
-        tables=(_table(times, asked, ", if there were room for it"),) if times else (),
-        figure=short,
+        binding=_way_out(asked),
+        results=_missing(asked),
+        tables=tables,
+        figure=shortage_figure(asked.fit, asked.batch),
         notes=(
             "room is made by more chips that share the layers, fewer or shorter sequences, or a narrower precision",
+            *context_notes(asked.model, asked.context),
         ),
         next_commands=(
             follow(scenario, "show fit"),
@@ -90,108 +73,66 @@ def _refused(scenario: Scenario, asked: _Asked, short: Breakdown) -> Answer:
     )
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """What was asked."""
-
-    chip: Chip
-    model: Model
-    precision: str
-    tp: int
-    batch: int
-    context: int
-    phase: str
-    level: str | None
-    eager: bool
-
-    @property
-    def formats(self) -> Precision:
-        return Precision.named(self.precision)
-
-    @property
-    def step(self) -> str:
-        return "decode step" if self.phase == "decode" else "prefill"
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that one pass brings forward."""
-        return self.batch if self.phase == "decode" else self.batch * self.context
-
-    @property
-    def sequences(self) -> str:
-        return f"{self.batch:,} sequence{'s' if self.batch > 1 else ''}"
-
-    @property
-    def machine(self) -> str:
-        return self.chip.title if self.tp == 1 else f"{self.tp} × {self.chip.title}"
+def _sequences(asked: OnePass) -> str:
+    return f"{asked.batch:,} sequence{'s' if asked.batch > 1 else ''}"
 
 
-def _asked(scenario: Scenario) -> _Asked:
-    deployment, sequences, one_pass = scenario.one(Deployment), scenario.one(Sequences), scenario.one(Pass)
-    return _Asked(
-        scenario.catalog.chip(deployment.chip), scenario.model(), deployment.precision, deployment.tp or 1,
-        sequences.batch, sequences.context, one_pass.phase, one_pass.level, one_pass.eager,
-    )  # fmt: skip
+def _machine(asked: OnePass) -> str:
+    return asked.chip.title if asked.tp == 1 else f"{asked.tp} × {asked.chip.title}"
 
 
-def _times(asked: _Asked) -> PassTimes:
-    query, past = (float(asked.context), 0.0) if asked.phase == "prefill" else (1.0, float(asked.context))
-    operators = forward_pass(
-        asked.model, batch=float(asked.batch), query=query, past=past, sharding=Sharding(tp=float(asked.tp)),
-        precision=asked.formats,
-    )  # fmt: skip
-    return time_operators(
-        asked.chip, operators, level=asked.level, graph=not asked.eager,
-        block_scaled=block_scaled(asked.model, asked.formats),
-    ).merged()  # fmt: skip
-
-
-def _headline(asked: _Asked, timed: Breakdown) -> str:
-    work = "after" if asked.phase == "decode" else "of"
+def _headline(asked: OnePass) -> str:
+    work, timed = "after" if asked.phase == "decode" else "of", asked.figure
     assert timed.band is not None
     return (
-        f"One {asked.step} of {asked.model.title} ({asked.sequences} {work} {asked.context:,} tokens, "
-        f"{asked.precision}) on {asked.machine} takes {fmt(timed.value, 's', 3)} "
-        f"({fmt(timed.band.low, 's', 3)} to {fmt(timed.band.high, 's', 3)}): "
-        f"{asked.tokens / timed.value:,.0f} tokens/s."
+        f"One {asked.step} of {asked.model.title} ({_sequences(asked)} {work} {asked.context:,} tokens, "
+        f"{asked.precision}) on {_machine(asked)} takes {fmt(timed.value, 's', 3)} "
+        f"({fmt(timed.band.low, 's', 3)} to {fmt(timed.band.high, 's', 3)}): {asked.tokens_per_s:,.0f} tokens/s."
     )
 
 
-def _too_large(asked: _Asked, short: Breakdown) -> str:
-    held, usable = (fmt(part.value, "bytes") for part in short.parts)
-    each = " on each" if asked.tp > 1 else ""
+def _too_large(asked: OnePass) -> str:
+    fit, each = asked.fit, " on each" if asked.tp > 1 else ""
+    held, missing = (
+        fmt(size, "bytes") for size in (fit.held_bytes(asked.batch), fit.missing_bytes(asked.batch))
+    )
+    usable = f"{fmt(fit.usable_bytes, 'bytes')} are" if fit.usable_bytes > 0 else "nothing is"
     return (
-        f"{asked.model.title} in {asked.precision} does not fit on {asked.machine}: weights and the cache of "
-        f"{asked.sequences} of {asked.context:,} tokens take {held}{each}, {usable} are usable, "
-        f"{fmt(short.value, 'bytes')} are missing."
+        f"{asked.model.title} in {asked.precision} does not fit on {_machine(asked)}: weights and the cache of "
+        f"{_sequences(asked)} of {asked.context:,} tokens take {held}{each}, {usable} usable, "
+        f"{missing} are missing."
     )
 
 
-def _way_out(short: Breakdown) -> str:
-    weights, cache = (part.value for part in short.parts[0].parts)
-    usable = short.parts[1].value
-    if weights > usable:
-        return f"Memory binds: the weights alone take {weights / usable:,.3g} times what is usable."
-    return f"Memory binds: the weights fit, the cache of {fmt(cache, 'bytes')} beside them does not."
+def _way_out(asked: OnePass) -> str:
+    if asked.fit.usable_bytes <= 0:
+        return "Memory binds: the engine's activations and buffers alone take more than a chip has."
+    if asked.fit.free_bytes <= 0:
+        times = f"{asked.fit.weights_over_usable:,.3g}"
+        return f"Memory binds: the weights alone take {times} times what is usable."
+    cache = fmt(asked.fit.cache_bytes(asked.batch), "bytes")
+    return f"Memory binds: the weights fit, the cache of {cache} beside them does not."
 
 
-def _missing(short: Breakdown) -> dict[str, Cell]:
-    held, usable = short.parts
+def _missing(asked: OnePass) -> dict[str, Cell]:
+    fit = asked.fit
     return {
-        "missing_bytes": short.value,
-        "held_bytes": held.value,
-        "usable_bytes": usable.value,
-        "weight_bytes": held.parts[0].value,
-        "kv_cache_bytes": held.parts[1].value,
+        "missing_bytes": fit.missing_bytes(asked.batch),
+        "held_bytes": fit.held_bytes(asked.batch),
+        "usable_bytes": fit.usable_bytes,
+        "weight_bytes": fit.weight_bytes,
+        "kv_cache_bytes": fit.cache_bytes(asked.batch),
     }
 
 
-def _binding(times: PassTimes, timed: Breakdown) -> str:
-    bound, share = max(times.shares().items(), key=lambda pair: pair[1])
-    heaviest, ideal = times.kernels[times.heaviest], times.roofline_s
-    name, its = heaviest.operator.name.replace("_", " "), scalar(heaviest.total_s) / timed.value
+def _binding(asked: OnePass) -> str:
+    bound, share = max(asked.times.shares().items(), key=lambda pair: pair[1])
+    heaviest = asked.heaviest
+    name, its = heaviest.kernel.operator.name.replace("_", " "), heaviest.share_fraction
     return (
         f"{_BINDS[bound]} binds for {_percent(share)} of the time; the largest part is {name} ({_percent(its)}). "
-        f"The datasheet's roofline allows {fmt(ideal, 's', 3)}, an efficiency of {_percent(ideal / timed.value)}."
+        f"The datasheet's roofline allows {fmt(asked.times.roofline_s, 's', 3)}, an efficiency of "
+        f"{_percent(asked.roofline_fraction)}."
     )
 
 
@@ -199,21 +140,21 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _results(asked: _Asked, times: PassTimes, timed: Breakdown) -> dict[str, Cell]:
+def _results(asked: OnePass) -> dict[str, Cell]:
+    times, timed = asked.times, asked.figure
     assert timed.band is not None
     return {
         "pass_s": timed.value,
         "pass_low_s": timed.band.low,
         "pass_high_s": timed.band.high,
         "roofline_s": times.roofline_s,
-        "tokens_per_s": asked.tokens / timed.value,
+        "tokens_per_s": asked.tokens_per_s,
         "level": times.level,
         **{f"{bound}_bound_fraction": share for bound, share in times.shares().items()},
     }
 
 
-def _table(times: PassTimes, asked: _Asked, condition: str = "") -> Table:
-    total = scalar(times.total_s)
+def _table(asked: OnePass, condition: str = "") -> Table:
     columns = (
         Column("operator"),
         Column("runs", "count", "num_runs"),
@@ -226,34 +167,32 @@ def _table(times: PassTimes, asked: _Asked, condition: str = "") -> Table:
     return Table(
         title=f"operators of one {asked.step}{condition}",
         columns=columns,
-        rows=tuple(_row(kernel, total) for kernel in times.kernels),
-        marked=times.heaviest,
+        rows=tuple(_row(one) for one in asked.operators),
+        marked=asked.times.heaviest,
         note="Time is of all runs. Efficiency is roofline over predicted time; above 100 % a cache helps.",
     )
 
 
-def _row(kernel: KernelTime, total: float) -> tuple[Cell, ...]:
-    time = scalar(kernel.total_s)
+def _row(one: OperatorShare) -> tuple[Cell, ...]:
+    kernel = one.kernel
     return (
         kernel.operator.name.replace("_", " "),
         int(kernel.operator.count),
-        time,
-        time / total,
+        one.total_s,
+        one.share_fraction,
         kernel.bound,
         scalar(kernel.operator.intensity_flop_per_byte) or None,
         scalar(kernel.efficiency),
     )
 
 
-def _chart(times: PassTimes, asked: _Asked) -> RooflineChart:
-    total, chip = scalar(times.total_s), times.chip
-    counted = [kernel for kernel in times.kernels if scalar(kernel.operator.flop) > 0]
-    used = dict.fromkeys(canonical_precision(kernel.operator.precision) for kernel in counted)
+def _chart(asked: OnePass) -> RooflineChart:
+    chip, counted = asked.chip, [one for one in asked.operators if one.is_counted]
+    used = dict.fromkeys(canonical_precision(one.kernel.operator.precision) for one in counted)
     slopes = {chip.memory_type or "memory": chip.memory_bytes_per_s}
     cache = next((level.bytes_per_s for level in chip.levels if level.name == "l2"), nan)
     if isfinite(cache):
         slopes["L2"] = cache
-    left = 1 - sum(scalar(kernel.total_s) for kernel in counted) / total
     return RooflineChart(
         title=f"roofline of {chip.title}, {asked.step}",
         roofs={
@@ -262,26 +201,28 @@ def _chart(times: PassTimes, asked: _Asked) -> RooflineChart:
             if name in chip.peak_flop_per_s
         },
         slopes=slopes,
-        points=tuple(_point(kernel, total) for kernel in counted),
+        points=tuple(_point(one) for one in counted),
         note=(
-            "One point per operator; its area is its share of the time. "
-            f"Norms, rotations and other work without counted arithmetic take {100 * left:.1f} % and are not drawn."
+            "One point per operator; its area is its share of the time. Norms, rotations and other work without "
+            f"counted arithmetic take {100 * asked.uncounted_fraction:.1f} % and are not drawn."
         ),
     )
 
 
-def _point(kernel: KernelTime, total: float) -> Point:
-    share, time = scalar(kernel.total_s) / total, scalar(kernel.time_s)
-    rate = scalar(kernel.operator.flop) / time
+def _point(one: OperatorShare) -> Point:
+    kernel, rate = one.kernel, one.flop_per_s
     note = (
-        f"{100 * share:.1f} % of the time, {fmt(time, 's', 3)} each, {fmt(rate, 'flop_per_s', 3)}, "
-        f"{kernel.bound}-bound"
+        f"{100 * one.share_fraction:.1f} % of the time, {fmt(scalar(kernel.time_s), 's', 3)} each, "
+        f"{fmt(rate, 'flop_per_s', 3)}, {kernel.bound}-bound"
     )
     intensity = scalar(kernel.operator.intensity_flop_per_byte)
-    return Point(kernel.operator.name.replace("_", " "), intensity, rate, kernel.bound, min(1.0, share), note)
+    return Point(
+        kernel.operator.name.replace("_", " "), intensity, rate, kernel.bound, one.share_fraction, note
+    )
 
 
-def _notes(asked: _Asked, times: PassTimes) -> tuple[str, ...]:
+def _notes(asked: OnePass) -> tuple[str, ...]:
+    times = asked.times
     fitted_on = times.calibration.constants.fitted_on
     lines = [f"level: {times.level}; the range holds eight of ten measurements ({fitted_on})"]
     if asked.tp > 1:
@@ -291,10 +232,6 @@ def _notes(asked: _Asked, times: PassTimes) -> tuple[str, ...]:
         if asked.eager
         else "kernels replayed as one graph, which an eager pass does without"
     )
-    if block_scaled(asked.model, asked.formats):
+    if asked.block_scaled:
         lines.append("its FP8 weights have a scale per block, as its checkpoint is published")
-    if asked.context > asked.model.max_context:
-        lines.append(
-            f"{asked.context:,} tokens is beyond the {asked.model.max_context:,} the model was made for"
-        )
-    return tuple(lines)
+    return (*lines, *context_notes(asked.model, asked.context))

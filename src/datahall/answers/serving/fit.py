@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.answer import Answer, Cell, Column, StackChart, Table
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
@@ -123,7 +124,7 @@ def _headline(asked: _Asked, found: Fit | None, shown: Fit) -> str:
     why = why_not(chip, asked.replica.precision)
     if why:
         return f"No: {chip.title} {why}, so {title} does not run on it in {asked.precision}."
-    needed = shown.weight_bytes + asked.sequences * shown.sequence_bytes - shown.usable_bytes
+    needed = shown.missing_bytes(asked.sequences)
     largest = legal_groups(model)[-1]
     where = f"{shown.tp} × {chip.name}" if asked.tp else f"any group of up to {largest} × {chip.name}"
     lacking = f"; each chip of {shown.tp} lacks {fmt(needed, 'bytes')}"
@@ -218,7 +219,4 @@ def _notes(asked: _Asked) -> tuple[str, ...]:
             f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank}, beside attention and dense "
             "MLPs, are on the chips"
         )
-    if asked.context > asked.replica.model.max_context:
-        limit = f"{asked.replica.model.max_context:,}"
-        lines.append(f"{asked.context:,} tokens is beyond the {limit} that the model was made for")
-    return tuple(lines)
+    return (*lines, *context_notes(asked.replica.model, asked.context))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Answer, Cell
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.plan_tables import (
     chip_table,
@@ -160,7 +161,7 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     weak = sorted({way.replica.chip.name for way in plan.best if way.held.price.level == "datasheet only"})
     if weak:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
-    return tuple(lines)
+    return (*lines, *context_notes(best.replica.model, best.replica.max_context))
 
 
 def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Answer, Cell
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
@@ -269,7 +270,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(_prefix_hits(run))
     if run.num_unfinished:
         lines.append(_unended(run).rstrip("."))
-    return tuple(lines)
+    return (*lines, *context_notes(service.replica.model, service.replica.max_context))
 
 
 def _service_notes(outcome: Outcome) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from math import isfinite
 import msgspec
 
 from datahall.answer import Answer, Cell, Column, Table
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import described
 from datahall.breakdown import Breakdown, given, modelled, quotient
@@ -51,7 +52,7 @@ def show_techniques(scenario: Scenario) -> Answer:
             scenario.catalog,
             scenario.one(FabricDesign),
         ),
-        load_of(requests_of(said, model.max_context)),
+        load_of(requests_of(said, deployment.max_context or model.max_context)),
         scenario.one(Promise),
         said.rate_per_s,
         cached=scenario.one(Prefix).cached_fraction,
@@ -90,6 +91,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
         notes=(
             "formats in fewer bits change what the model answers; that is not weighed here",
             "speculation helps where steps are bound by memory: it fades as the batch grows",
+            *context_notes(plain.replica.model, plain.replica.max_context),
         ),
         sources=(plain.replica.engine.source,),
         next_commands=(

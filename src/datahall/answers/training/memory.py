@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Cell, StackChart
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
@@ -20,10 +21,16 @@ from datahall.units import fmt
 def show_memory(scenario: Scenario) -> Answer:
     """Peak memory of one chip of every stage of a training layout; exit code 1 where it does not fit."""
     asked = setup_of(scenario)
-    job, cluster, layout, kit, books = asked.job, asked.cluster, asked.layout, asked.framework, asked.books
+    job, cluster, layout, framework, books = (
+        asked.job,
+        asked.cluster,
+        asked.layout,
+        asked.framework,
+        asked.books,
+    )
     stages = stage_memories(job, cluster.chip, layout, books, schedule=asked.schedule)
-    shortage = why_not(job, cluster, layout, kit, books, schedule=asked.schedule)
-    outside = layout_offload(job, cluster, layout, kit, books)
+    shortage = why_not(job, cluster, layout, framework, books, schedule=asked.schedule)
+    outside = layout_offload(job, cluster, layout, framework, books)
     peak = fullest(stages)
     full = stages[peak]
     name = f"memory of one chip of {stages_named(full)}"
@@ -49,37 +56,34 @@ def show_memory(scenario: Scenario) -> Answer:
 
 
 def _headline(asked: Setup, stages: tuple[StageMemory, ...], peak: int, shortage: Shortage | None) -> str:
-    memory, model = stages[peak].memory, asked.job.model
-    taken = float(memory.total_bytes[0])
-    where = f" on {stages_named(stages[peak])}" if len(stages) > 1 else ""
+    full, model = stages[peak], asked.job.model
+    where = f" on {stages_named(full)}" if len(stages) > 1 else ""
     end = (
-        f"{fmt(float(memory.headroom_bytes[0]), 'bytes', 3)} free"
+        f"{fmt(full.headroom_bytes, 'bytes', 3)} free"
         if shortage is None
-        else f"{taken / memory.limit_bytes:.2f} times what it has"
+        else f"{full.used_ratio:.2f} times what it has"
     )
     verb = "fits" if shortage is None else "does not fit"
     return (
         f"{model.title or model.name} {verb} {asked.cluster.num_chips:,} × {asked.cluster.chip.name} "
-        f"({asked.layout.words}): {fmt(taken, 'bytes')} of {fmt(memory.limit_bytes, 'bytes')}{where}, {end}."
+        f"({asked.layout.words}): {fmt(full.total_bytes, 'bytes')} of {fmt(full.memory.limit_bytes, 'bytes')}{where}, "
+        f"{end}."
     )
 
 
 def _binding(stage: StageMemory, shortage: Shortage | None) -> str:
     if shortage is not None:
         return " ".join(f"{text[:1].upper()}{text[1:]}." for text in (shortage.sentence, shortage.advice))
-    part = max(PARTS, key=lambda name: float(getattr(stage.memory, name)[0]))
-    size = float(getattr(stage.memory, part)[0])
-    of_all = fmt(size / float(stage.memory.total_bytes[0]), "fraction")
-    return f"{NAMES[part].capitalize()} take the most: {fmt(size, 'bytes')}, {of_all} of what is used."
+    part, of_all = stage.largest, fmt(stage.share_of_used(stage.largest), "fraction")
+    return f"{NAMES[part].capitalize()} take the most: {fmt(stage.taken(part), 'bytes')}, {of_all} of what is used."
 
 
 def _results(asked: Setup, stage: StageMemory) -> dict[str, Cell]:
-    memory = stage.memory
     names = (*PARTS, "slack_bytes", "outside_bytes", "allocated_bytes", "total_bytes", "headroom_bytes")
-    found: dict[str, Cell] = {name: float(getattr(memory, name)[0]) for name in names}
+    found: dict[str, Cell] = {name: stage.taken(name) for name in names}
     return found | {
         "stage": stage.run.first,
-        "limit_bytes": memory.limit_bytes,
+        "limit_bytes": stage.memory.limit_bytes,
         "num_chips": asked.cluster.num_chips,
         "layout": asked.layout.words,
         "seq_tokens": asked.job.seq,
@@ -88,10 +92,8 @@ def _results(asked: Setup, stage: StageMemory) -> dict[str, Cell]:
 
 
 def _chart(stages: tuple[StageMemory, ...]) -> StackChart:
-    parts = {
-        text: tuple(float(getattr(stage.memory, name)[0]) for stage in stages) for name, text in SHOWN.items()
-    }
-    free = {"free": tuple(max(0.0, float(stage.memory.headroom_bytes[0])) for stage in stages)}
+    parts = {text: tuple(stage.taken(name) for stage in stages) for name, text in SHOWN.items()}
+    free = {"free": tuple(stage.free_bytes for stage in stages)}
     return StackChart(
         title="memory of a chip by stage",
         unit="bytes",
@@ -110,6 +112,7 @@ def _notes(asked: Setup) -> tuple[str, ...]:
         "0.9 % at most; slack and communicators are estimates",
         f"state: {recipe.weight:g} B weights, {recipe.gradient:g} B gradients, {recipe.optimizer:g} B optimizer per "
         "parameter",
+        *context_notes(asked.job.model, asked.job.seq),
         *compression_notes(asked.layout),
         *file_notes(asked.file),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Cell, Column, Table
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
-from datahall.training.memory.peak import PARTS, StageMemory
+from datahall.training.memory.peak import StageMemory
 from datahall.training.memory.remedy import NAMES, Shortage
 from datahall.training.memory.tensors import stage_tensors
 from datahall.training.step.step import Job
@@ -22,13 +22,11 @@ def stages_named(stage: StageMemory) -> str:
 
 def by_part(stage: StageMemory) -> Table:
     """What takes the memory of one chip of a stage."""
-    memory = stage.memory
     rows: list[tuple[Cell, ...]] = [
-        (text, float(getattr(memory, name)[0]), float(getattr(memory, name)[0]) / memory.limit_bytes)
-        for name, text in SHOWN.items()
+        (text, stage.taken(name), stage.share(name)) for name, text in SHOWN.items()
     ]
-    free = float(memory.headroom_bytes[0])
-    rows.append(("free" if free >= 0 else "lacking", abs(free), abs(free) / memory.limit_bytes))
+    left = "free" if stage.headroom_bytes >= 0 else "lacking"
+    rows.append((left, abs(stage.headroom_bytes), abs(stage.share("headroom_bytes"))))
     return Table(
         title=f"one chip of {stages_named(stage)}, the fullest",
         columns=(Column("part"), Column("memory", "bytes"), Column("of the chip", "fraction")),
@@ -40,17 +38,14 @@ def by_stage(stages: tuple[StageMemory, ...], peak: int) -> Table:
     """Every run of alike stages."""
 
     def row(stage: StageMemory) -> tuple[Cell, ...]:
-        memory = stage.memory
-        state = sum(float(getattr(memory, name)[0]) for name in PARTS[:3])
-        rest = sum(float(getattr(memory, name)[0]) for name in ("working_bytes", "buffer_bytes"))
         return (
             stages_named(stage).split(" ")[1],
             stage.run.num_layers,
             stage.num_in_flight,
-            state,
-            float(memory.activation_bytes[0]),
-            rest,
-            float(memory.headroom_bytes[0]),
+            stage.state_bytes,
+            stage.taken("activation_bytes"),
+            stage.taken("working_bytes", "buffer_bytes"),
+            stage.headroom_bytes,
         )
 
     return Table(
@@ -72,13 +67,16 @@ def by_stage(stages: tuple[StageMemory, ...], peak: int) -> Table:
 
 def by_tensor(job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping) -> Table:
     """Saved tensors of the fullest stage, largest first; the smallest together."""
-    ranked, held = stage_tensors(job, layout, stage, books), stage.num_in_flight
+    ranked = stage_tensors(job, layout, stage, books)
     rows: list[tuple[Cell, ...]] = [
-        (one.name.replace("_", " "), one.num_layers, one.size_bytes, one.size_bytes * held)
+        (one.name.replace("_", " "), one.num_layers, one.size_bytes, one.held_bytes)
         for one in ranked[:MOST_TENSORS]
     ]
-    if small := sum(one.size_bytes for one in ranked[MOST_TENSORS:]):
-        rows.append((f"{len(ranked) - MOST_TENSORS} smaller", None, small, small * held))
+    if smaller := ranked[MOST_TENSORS:]:
+        once, held = (
+            sum(sizes) for sizes in zip(*((one.size_bytes, one.held_bytes) for one in smaller), strict=True)
+        )
+        rows.append((f"{len(smaller)} smaller", None, once, held))
     return Table(
         title="activations by tensor",
         columns=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Cell, StackChart
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.training.plan_table import (
     best_table,
@@ -13,14 +14,14 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.words import beside_simulation, routing_notes
-from datahall.planner.train import NUM_SHOWN, TrainingPlan
-from datahall.planner.training_figure import run_figure
-from datahall.planner.training_question import plan_training
+from datahall.planner.training.figure import run_figure
+from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.question import plan_training
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
 from datahall.training.layout.search import PARTS
 from datahall.training.memory.remedy import layout_offload
-from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES
+from datahall.training.pipeline.account import largest_parts
 from datahall.units import fmt
 
 
@@ -57,7 +58,7 @@ def _headline(plan: TrainingPlan) -> str:
     )
     if plan.deadline_s is None:
         return f"{what} on {plan.num_chips:,} × {cluster.chip.name}: {plan.layout.words}; {took}."
-    spare = fmt(plan.deadline_s - plan.duration_s, "s", 3)
+    spare = fmt(plan.spare_s, "s", 3)
     return (
         f"{what} in {fmt(plan.deadline_s, 's', 3)} takes {plan.num_chips:,} × {cluster.chip.name}, "
         f"{plan.layout.words}: {took}, {spare} to spare."
@@ -65,26 +66,27 @@ def _headline(plan: TrainingPlan) -> str:
 
 
 def _binding(plan: TrainingPlan) -> str:
-    parts = _parts(plan)
-    first, *rest = sorted(parts, key=lambda name: -parts[name])
-    shares = {name: fmt(value / plan.step_s, "fraction") for name, value in parts.items()}
-    second = f", {rest[0]} {shares[rest[0]]}" if rest else ""
+    assert plan.chosen.execution is not None
+    assert plan.chosen.difference_fraction is not None
+    first, *rest = largest_parts(plan.chosen.execution)
+    second = f", {rest[0].label} {fmt(rest[0].share_fraction, 'fraction')}" if rest else ""
     return (
-        f"{first.capitalize()} take {shares[first]} of the step of {fmt(plan.step_s, 's')}{second}. The closed form, "
-        f"which ranked all layouts, says {fmt(plan.closed_step_s, 's')}, "
-        f"{beside_simulation(plan.closed_step_s, plan.step_s)}."
+        f"{first.label.capitalize()} take {fmt(first.share_fraction, 'fraction')} of the step of "
+        f"{fmt(plan.step_s, 's')}{second}. The closed form, which ranked all layouts, says "
+        f"{fmt(plan.closed_step_s, 's')}, {beside_simulation(plan.chosen.difference_fraction)}.{_narrow(plan)}"
     )
 
 
-def _parts(plan: TrainingPlan) -> dict[str, float]:
-    """The chosen step taken apart by name [s], as it was simulated."""
-    assert plan.chosen.execution is not None
-    parts = plan.chosen.execution.parts
-    return {
-        text: getattr(parts, name)
-        for name, text in PART_NAMES.items()
-        if name not in OF_WHICH and getattr(parts, name) > 0
-    }
+def _narrow(plan: TrainingPlan) -> str:
+    """What the narrow places of the network cost, where it has some."""
+    wide = plan.full_bisection
+    if wide is None:
+        return ""
+    return (
+        f" The network is narrower than its ports: with full bisection the run takes "
+        f"{fmt(plan.duration_of(wide), 's', 3)} ({wide.layout.words}), here "
+        f"{fmt(plan.narrow_fraction, 'fraction')} longer."
+    )
 
 
 def _results(plan: TrainingPlan) -> dict[str, Cell]:
@@ -93,7 +95,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         name: " ".join(map(str, value)) if isinstance(value, tuple) else value
         for name, value in ((name, getattr(layout, name)) for name in layout.__struct_fields__)
     }
-    low, high = plan.band
+    low_s, high_s = plan.band_s
     return {
         "objective": plan.objective.name,
         "num_chips": plan.num_chips,
@@ -101,42 +103,46 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         "step_s": plan.step_s,
         "closed_step_s": plan.closed_step_s,
         "duration_s": plan.duration_s,
-        "duration_low_s": plan.duration_s * low,
-        "duration_high_s": plan.duration_s * high,
+        "duration_low_s": low_s,
+        "duration_high_s": high_s,
         "num_steps": plan.num_steps,
         "tokens_per_s": plan.tokens_per_s,
         "mfu_fraction": plan.mfu_fraction,
         "memory_bytes": plan.chosen.memory_bytes,
         "headroom_bytes": plan.chosen.headroom_bytes,
+        **(
+            {"full_bisection_duration_s": plan.duration_of(plan.full_bisection)}
+            if plan.full_bisection is not None
+            else {}
+        ),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
     }
 
 
 def _chart(plan: TrainingPlan) -> StackChart:
-    places = plan.search.best(NUM_SHOWN)
-    taken = [plan.search.parts(place) for place in places]
     return StackChart(
-        title="step of the best layouts",
+        title="step of the best layouts, in closed form",
         unit="s",
-        rows=tuple(plan.search.layout(place).words for place in places),
+        rows=tuple(one.layout.words for one in plan.candidates),
         parts={
-            text: tuple(one[name] for one in taken)
+            text: values
             for name, text in PARTS.items()
-            if any(one[name] > 0 for one in taken)
+            if any(values := tuple(one.closed_parts[name] for one in plan.candidates))
         },
     )
 
 
 def _notes(plan: TrainingPlan) -> tuple[str, ...]:
     found = plan.search
-    kit = found.framework
-    outside = layout_offload(found.job, found.cluster, plan.layout, kit, found.books)
+    framework = found.framework
+    outside = layout_offload(found.job, found.cluster, plan.layout, framework, found.books)
     return (
         *(line.sentence for line in outside),
-        f"band: eight of ten runs of {kit.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
-        f"what is predicted (constants fitted on {kit.fitted_on})",
+        f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
+        f"what is predicted (constants fitted on {framework.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
+        *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
         "MFU counts causal attention and no recomputation",
     )
@@ -149,9 +155,8 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         follow(scenario, "show memory", laid_out),
         follow(scenario, "simulate train", laid_out),
     ]
-    twice = next((one for one in plan.chips_front if one.candidate.num_chips == 2 * plan.num_chips), None)
-    if twice is not None:
-        commands.append(follow(scenario, "plan train", {"chips": 2 * plan.num_chips}))
+    if plan.twice_the_chips is not None:
+        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
     elif plan.deadline_s is not None:
         commands.append(follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None}))
     return tuple(commands)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
-from datahall.planner.train import TrainingPlan
-from datahall.planner.training_candidate import Candidate
+from datahall.planner.training.candidate import Candidate
+from datahall.planner.training.plan import TrainingPlan
 
 
 def best_table(plan: TrainingPlan) -> Table:
@@ -17,13 +17,12 @@ def best_table(plan: TrainingPlan) -> Table:
             candidate.layout.words,
             candidate.closed_step_s,
             run.step_s if run else None,
-            candidate.closed_step_s / run.step_s - 1.0 if run else None,
-            plan.num_steps * run.step_s if run else None,
+            candidate.difference_fraction,
+            plan.duration_of(candidate) if run else None,
             candidate.headroom_bytes,
             why,
         )
 
-    simulated = sum(candidate.execution is not None for candidate, _ in ranked)
     return Table(
         title="best layouts",
         columns=(
@@ -38,7 +37,7 @@ def best_table(plan: TrainingPlan) -> Table:
         rows=tuple(row(candidate, why) for candidate, why in ranked),
         marked=0,
         note=f"of {len(plan.search.space):,} legal layouts {plan.search.num_fitting:,} fit; one row for each way of "
-        f"splitting the model (tp, pp, cp, ep), the best {simulated} simulated event by event",
+        f"splitting the model (tp, pp, cp, ep), the best {plan.num_simulated} simulated event by event",
     )
 
 
@@ -125,12 +124,12 @@ def sizes_table(plan: TrainingPlan) -> Table:
     limit_s = plan.deadline_s
 
     def row(candidate: Candidate) -> tuple[Cell, ...]:
-        duration_s = plan.num_steps * candidate.step_s
+        duration_s = plan.duration_of(candidate)
         return (
             candidate.num_chips,
             duration_s,
             plan.mfu_of(candidate),
-            duration_s / 3600.0 * candidate.num_chips,
+            plan.chip_hours_of(candidate),
             candidate.layout.words,
             "in time" if duration_s <= limit_s else "too late",
         )

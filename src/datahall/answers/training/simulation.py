@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Cell
+from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
 from datahall.answers.training.offload_table import offload_table
@@ -18,12 +19,12 @@ from datahall.events import perfetto
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload
-from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
+from datahall.training.pipeline.account import largest_loss, parts_account
+from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
 from datahall.training.setup import Setup, setup_of
-from datahall.training.step.step import step_band
 from datahall.units import fmt
 
 
@@ -78,10 +79,10 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
 
 def _headline(run: Execution) -> str:
     model, chip = run.job.model, run.cluster.chip
-    low, high = step_band(run.job, run.cluster, run.framework)
+    low_s, high_s = run.band_s
     return (
         f"A step of {model.title or model.name} on {run.cluster.num_chips:,} × {chip.title} takes "
-        f"{fmt(run.step_s, 's', 3)} ({fmt(run.step_s * low, 's', 3)} to {fmt(run.step_s * high, 's', 3)}): "
+        f"{fmt(run.step_s, 's', 3)} ({fmt(low_s, 's', 3)} to {fmt(high_s, 's', 3)}): "
         f"{fmt(run.mfu_fraction, 'fraction')} MFU, {run.tokens_per_s:,.0f} tokens/s."
     )
 
@@ -93,37 +94,30 @@ def _memory(memory: StepMemory) -> str:
 
 
 def _binding(run: Execution) -> str:
-    parts = run.parts
-    lost = {
-        label: getattr(parts, name)
-        for name, label in PART_NAMES.items()
-        if name not in ("kernels_s", *OF_WHICH)
-    }
-    label, most_s = max(lost.items(), key=lambda pair: pair[1])
-    closed_s = run.closed_parts.step_s
+    kernels, lost = parts_account(run)[0], largest_loss(run)
     return (
-        f"Kernels take {fmt(parts.kernels_s / run.step_s, 'fraction')} of the step; most of the rest goes to {label} "
-        f"({fmt(most_s / run.step_s, 'fraction')}). The closed form says {fmt(closed_s, 's', 3)}, "
-        f"{beside_simulation(closed_s, run.step_s)}."
+        f"Kernels take {fmt(kernels.share_fraction, 'fraction')} of the step; most of the rest goes to {lost.label} "
+        f"({fmt(lost.share_fraction, 'fraction')}). The closed form says {fmt(run.closed_parts.step_s, 's', 3)}, "
+        f"{beside_simulation(run.closed_difference_fraction)}."
     )
 
 
 def _results(run: Execution, memory: StepMemory) -> dict[str, Cell]:
-    low, high = step_band(run.job, run.cluster, run.framework)
+    low_s, high_s = run.band_s
     return {
         "step_s": run.step_s,
-        "step_low_s": run.step_s * low,
-        "step_high_s": run.step_s * high,
+        "step_low_s": low_s,
+        "step_high_s": high_s,
         "mfu_fraction": run.mfu_fraction,
         "tokens_per_s": run.tokens_per_s,
-        "chip_tokens_per_s": run.tokens_per_s / run.cluster.num_chips,
-        "bubble_fraction": run.parts.bubble_s / run.step_s,
+        "chip_tokens_per_s": run.chip_tokens_per_s,
+        "bubble_fraction": run.bubble_fraction,
         "exposed_s": run.exposed_s,
-        "hidden_s": sum(run.hidden_s.values()),
+        "hidden_s": run.all_hidden_s,
         "slowest_s": run.parts.slowest_s,
         "uneven_s": run.parts.uneven_s,
         "closed_form_s": run.closed_parts.step_s,
-        "difference_fraction": run.closed_parts.step_s / run.step_s - 1.0,
+        "difference_fraction": run.closed_difference_fraction,
         "layout": run.layout.words,
         "dp": run.layout.dp,
         "schedule": run.plan.name,
@@ -138,7 +132,7 @@ def _results(run: Execution, memory: StepMemory) -> dict[str, Cell]:
 
 
 def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
-    num_chips = run.layout.tp * run.layout.cp
+    num_chips = run.num_stage_chips
     lines = [
         "MFU counts three forwards, attention causal, nothing recomputed, over the dense "
         f"{run.job.precision.compute} peak",
@@ -155,7 +149,12 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         lines.append(
             f"{run.layout.dp:,} replicas, of which {run.num_simulated} had to be simulated to know the slowest"
         )
-    lines += [*compression_notes(run.layout), *routing_notes(run.job, run.layout), *file_notes(asked.file)]
+    lines += [
+        *context_notes(run.job.model, run.job.seq),
+        *compression_notes(run.layout),
+        *routing_notes(run.job, run.layout),
+        *file_notes(asked.file),
+    ]
     if not fits:
         lines.append("simulated as if it fitted; recomputation, more pp or tp, or ZeRO 2 take less memory")
     return tuple(lines)

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, StackChart, Table
-from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution
+from datahall.training.pipeline.account import (
+    exchange_account,
+    idle_fractions,
+    parts_account,
+    waiting_account,
+)
+from datahall.training.pipeline.execution import Execution
 from datahall.training.pipeline.orders import FULL, B, F, W
 from datahall.training.pipeline.step_memory import StepMemory
 
 MOST_STAGES = 16
+AT_EITHER_END = 8  # stages shown where there are more
+EXCHANGES = {
+    "tensor": "tensor and expert groups",
+    "messages": "between stages",
+    "data": "gradients and parameters",
+    "parameters": "parameters, every micro-batch",
+    "all": "all",
+}
+COSTS = {
+    "barrier": ("barrier", "gradients and parameters, the slowest rank"),
+    "message": ("message", "tensor, expert and pipeline exchange"),
+    "waiting": ("rollback's analogue: waiting", "pipeline bubble"),
+    "again": ("rollback's analogue: work done again", "recomputed forwards"),
+    "all": ("all", ""),
+}
 
 
 def difference_table(run: Execution) -> Table:
     """Each part of the step as it was simulated and as the closed form has it."""
-    mine, closed = run.parts, run.closed_parts
-    rows: list[tuple[Cell, ...]] = []
-    for name, label in PART_NAMES.items():
-        simulated_s, closed_s = float(getattr(mine, name)), float(getattr(closed, name))
-        if name in OF_WHICH:
-            if simulated_s:
-                rows.append((label, simulated_s, simulated_s / run.step_s, None, None))
-        elif max(abs(simulated_s), abs(closed_s)) > 1e-9 * run.step_s:
-            rows.append(
-                (
-                    label,
-                    simulated_s,
-                    simulated_s / run.step_s,
-                    closed_s,
-                    (simulated_s - closed_s) / run.step_s,
-                )
-            )
-    rows.append(("step", run.step_s, 1.0, closed.step_s, 1.0 - closed.step_s / run.step_s))
+    rows = tuple(
+        (part.label, part.simulated_s, part.share_fraction, part.closed_s, part.difference_fraction)
+        for part in parts_account(run)
+    )
     columns = (
         Column("part"),
         Column("simulated", "s"),
@@ -40,7 +47,7 @@ def difference_table(run: Execution) -> Table:
     return Table(
         title=f"the step on its heaviest stage ({run.heaviest}), event by event and in closed form",
         columns=columns,
-        rows=tuple(rows),
+        rows=rows,
         marked=len(rows) - 1,
         note="Differences are shares of the simulated step.",
     )
@@ -48,18 +55,9 @@ def difference_table(run: Execution) -> Table:
 
 def communication_table(run: Execution) -> Table:
     """What of the exchange is seen and what runs beside kernels."""
-    parts, hidden = run.parts, run.hidden_s
-    rows = [
-        ("tensor and expert groups", parts.exchange_s, hidden["tensor"]),
-        ("between stages", parts.messages_s, hidden["messages"]),
-        ("gradients and parameters", parts.data_s, hidden["data"]),
-    ]
-    if hidden["parameters"]:
-        rows.append(("parameters, every micro-batch", max(0.0, parts.beside_s), hidden["parameters"]))
-    total = ("all", sum(row[1] for row in rows), sum(row[2] for row in rows))
-    cells = tuple(
-        (name, exposed, hid, exposed / run.step_s, hid / (exposed + hid) if exposed + hid else None)
-        for name, exposed, hid in (*rows, total)
+    rows = tuple(
+        (EXCHANGES[one.name], one.exposed_s, one.hidden_s, one.share_fraction, one.hidden_fraction)
+        for one in exchange_account(run)
     )
     columns = (
         Column("exchange"),
@@ -69,45 +67,32 @@ def communication_table(run: Execution) -> Table:
         Column("hidden part", "fraction"),
     )
     return Table(
-        title="communication of the heaviest stage", columns=columns, rows=cells, marked=len(cells) - 1
+        title="communication of the heaviest stage", columns=columns, rows=rows, marked=len(rows) - 1
     )
 
 
 def synchronisation_table(run: Execution) -> Table:
     """The three costs of synchronisation of parallel simulation, and where they are in this step."""
-    parts = run.parts
-    rows = (
-        ("barrier", "gradients and parameters, the slowest rank", parts.data_s + parts.slowest_s),
-        ("message", "tensor, expert and pipeline exchange", parts.exchange_s + parts.messages_s),
-        ("rollback's analogue: waiting", "pipeline bubble", parts.bubble_s),
-        ("rollback's analogue: work done again", "recomputed forwards", parts.redone_s),
-    )
-    total_s = sum(row[2] for row in rows)
+    rows = tuple((*COSTS[one.name], one.time_s, one.share_fraction) for one in waiting_account(run))
     columns = (Column("cost"), Column("what it is here"), Column("time", "s"), Column("share", "fraction"))
-    cells = tuple((name, what, time_s, time_s / run.step_s) for name, what, time_s in rows)
-    return Table(
-        title="what synchronisation costs",
-        columns=columns,
-        rows=(*cells, ("all", "", total_s, total_s / run.step_s)),
-        marked=len(cells),
-    )
+    return Table(title="what synchronisation costs", columns=columns, rows=rows, marked=len(rows) - 1)
 
 
 def stage_table(run: Execution, memory: StepMemory) -> Table:
     """Layers, work, idle time, activations in flight and memory of every stage."""
-    slowest = run.slowest
+    idle = idle_fractions(run)
     rows: list[tuple[Cell, ...]] = [
         (
             stage,
             run.stage_layers[stage],
-            float(slowest.busy_s[stage]),
-            float(slowest.idle_s[stage]) / slowest.kernels_s,
+            float(run.slowest.busy_s[stage]),
+            idle[stage],
             run.in_flight[stage],
             memory.by_stage_bytes[stage],
         )
         for stage in range(run.plan.num_stages)
     ]
-    shown = rows if len(rows) <= MOST_STAGES else [*rows[: MOST_STAGES // 2], *rows[-MOST_STAGES // 2 :]]
+    shown = rows if len(rows) <= MOST_STAGES else [*rows[:AT_EITHER_END], *rows[-AT_EITHER_END:]]
     columns = (
         Column("stage", "count"),
         Column("layers", "count"),

@@ -10,9 +10,8 @@ from datahall.training.step.step import Job
 from datahall.units import fmt
 
 
-def beside_simulation(closed_s: float, simulated_s: float) -> str:
-    """How far the closed form is from what was simulated."""
-    away = closed_s / simulated_s - 1.0
+def beside_simulation(away: float) -> str:
+    """How far the closed form is from what was simulated, as a share of that."""
     if abs(away) < 5e-4:
         return "as the simulation does"
     return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"

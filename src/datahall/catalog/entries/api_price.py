@@ -37,10 +37,6 @@ class ApiPrice(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return f"{self.provider}/{self.model}"
 
-    def blended_usd_per_mtok(self, input_fraction: float) -> float:
-        """Price of a million tokens of which `input_fraction` are input, without cache hits."""
-        return input_fraction * self.input_usd_per_mtok + (1 - input_fraction) * self.output_usd_per_mtok
-
 
 @cache
 def api_prices(today: date) -> tuple[ApiPrice, ...]:

@@ -13,6 +13,7 @@ import msgspec
 from datahall.breakdown import Source
 from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.units import DAY_S
 
 OfferKind = Literal[
     "on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "owned-hyperscaler", "owned-neocloud",
@@ -59,6 +60,21 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         """Days since the price was last known to be true; a month or a year counts from its first day."""
         year, month, day = (*(int(part) for part in self.date.split("-")), 1, 1)[:3]
         return (today - datetime.date(year, month, day)).days
+
+    def age_s(self, today: datetime.date) -> float:
+        """The same in seconds."""
+        return self.age_days(today) * DAY_S
+
+    def hourly_usd(self, kind: str = "") -> float:
+        """The price per chip and hour that a kind of price asks for; NaN where the offer has none."""
+        if kind == "spot" and self.kind != "spot":
+            return self.spot_usd_per_hour
+        return self.usd_per_hour
+
+    @property
+    def chip_purchase_usd(self) -> float:
+        """The price to buy one chip; NaN where it is not sold."""
+        return self.purchase_usd / self.num_chips
 
     def stale(self, today: datetime.date) -> bool:
         """Whether the price is older than half a year."""

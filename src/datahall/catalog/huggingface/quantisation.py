@@ -47,14 +47,6 @@ def _fp8(part: Config) -> Quantisation:
     return Quantisation(format="fp8", block=_block(part, "weight_block_size"))
 
 
-def _rows(part: Config) -> Quantisation:  # noqa: ARG001
-    return Quantisation(format="fp8")
-
-
-def _mxfp4(part: Config) -> Quantisation:  # noqa: ARG001
-    return Quantisation(format="mxfp4", block=(ROW, 32))
-
-
 def _grouped_integers(part: Config) -> Quantisation | None:
     """GPTQ and AWQ: integers of 4 or 8 bits, a scale per group of a row; a group of −1 is the whole row."""
     kind = _FORMATS.get(("int", part.count("bits")))
@@ -109,8 +101,8 @@ def _block(part: Config, key: str) -> tuple[int, int]:
 
 _METHODS: dict[str, Callable[[Config], Quantisation | None]] = {
     "fp8": _fp8,
-    "fbgemm_fp8": _rows,
-    "mxfp4": _mxfp4,
+    "fbgemm_fp8": lambda _: Quantisation(format="fp8"),
+    "mxfp4": lambda _: Quantisation(format="mxfp4", block=(ROW, 32)),
     "gptq": _grouped_integers,
     "awq": _grouped_integers,
     "compressed-tensors": _compressed_tensors,

@@ -19,7 +19,7 @@ from datahall.scenario.words import Collective
 
 
 def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
-    """Return the bytes that leave a part of the ranks, over the size of the array.
+    """Return the bytes that leave a part of the ranks, or enter it if those are more, over the size of the array.
 
     >>> half = Cut(name="half", num_below=512, num_full=512, bytes_per_s=1e12, link_bytes_per_s=50e9)
     >>> [crossing_share(kind, 1024, half) for kind in ("all-reduce", "all-to-all", "all-gather", "broadcast")]
@@ -34,7 +34,8 @@ def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
         return 2.0 * (parts - 1) / parts
     if collective == "all-to-all":
         return below * outside
-    return outside if collective in {"all-gather", "reduce-scatter"} else 1.0
+    # one way goes what the ranks inside hold, the other way what those outside do
+    return max(outside, 1.0 - outside) if collective in {"all-gather", "reduce-scatter"} else 1.0
 
 
 def crossed(system: System, num_ranks: int) -> tuple[Cut, ...]:

@@ -82,6 +82,15 @@ def _weights(fit: Fit) -> Breakdown:
     return modelled("weights", held, "bytes", by, *_model(fit))
 
 
+def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
+    """What each chip lacks for some sequences; below zero it is what is left [B]."""
+    each = modelled(
+        "cache of a sequence", fit.sequence_bytes, "bytes", f"whole blocks of {fit.context:,} tokens"
+    )
+    asked = product("cache of the sequences", (given("sequences", num_sequences, "count"), each), "bytes")
+    return difference("missing on each chip", asked, _pool(fit))
+
+
 def _pool(fit: Fit) -> Breakdown:
     """Memory for the cache, as the engine divides it at start."""
     capacity, engine = fit.capacity, fit.replica.engine

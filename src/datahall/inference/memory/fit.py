@@ -14,9 +14,8 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.inference.engine.build import replica_of
-from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
-from datahall.inference.memory.kv_pool import KvCapacity, divide_memory, runtime_bytes
+from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
 from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
@@ -85,14 +84,31 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the group is larger than the chips' scale-up domain."""
         return self.tp > max(1, self.chip.num_scale_up_domain)
 
+    def cache_bytes(self, num_sequences: int) -> float:
+        """Cache of some sequences on one chip."""
+        return num_sequences * self.sequence_bytes
+
+    def held_bytes(self, num_sequences: int) -> float:
+        """Weights and the cache of some sequences on one chip."""
+        return self.weight_bytes + self.cache_bytes(num_sequences)
+
+    def missing_bytes(self, num_sequences: int) -> float:
+        """What one chip lacks for some sequences; below zero it is what is left."""
+        return self.held_bytes(num_sequences) - self.usable_bytes
+
+    @property
+    def weights_over_usable(self) -> float:
+        """Weights over what is left for them and sequences once the engine has its activations and buffers."""
+        return self.weight_bytes / self.usable_bytes
+
+    @property
+    def kept_back_bytes(self) -> float:
+        """Memory of one chip that is neither for weights nor for sequences."""
+        return self.capacity.memory_bytes - self.usable_bytes
+
     def holds(self, num_sequences: int) -> bool:
         """Whether it holds so many sequences of the context."""
         return self.free_bytes > 0 and self.num_sequences >= num_sequences
-
-
-def usable_bytes(chip: Chip) -> float:
-    """Memory of a chip that the usual engine takes, activations included [B]."""
-    return engine(Deployment().engine).memory_fraction * runtime_bytes(chip)
 
 
 def on_group(replica: Replica, tp: int, context: int) -> Fit:

@@ -1,24 +1,10 @@
-"""The memory of one chip that an engine has for weights and sequences, and what a model is short of."""
+"""What a program sees of the memory of one chip, as a figure."""
 
 from __future__ import annotations
 
-from datahall.breakdown import Breakdown, assumed, difference, fact, product
+from datahall.breakdown import Breakdown, assumed, difference, fact
 from datahall.catalog.entries.chip import Chip
-from datahall.inference.engine.engine import engine
 from datahall.inference.memory.kv_pool import DRIVER_BYTES
-from datahall.scenario.sections.deployment import Deployment
-
-
-def usable_figure(chip: Chip) -> Breakdown:
-    """Memory of a chip that an engine takes, activations included [B]; the value is `usable_bytes`."""
-    known = engine(Deployment().engine)
-    share = fact("share that the engine takes", known.memory_fraction, "fraction", known.source)
-    return product("usable memory", (share, seen_figure(chip)), "bytes")
-
-
-def shortage_figure(held: Breakdown, chip: Chip) -> Breakdown:
-    """What weights and cache lack on each chip; below zero it is what is left [B]."""
-    return difference("missing on each chip", held, usable_figure(chip))
 
 
 def seen_figure(chip: Chip) -> Breakdown:

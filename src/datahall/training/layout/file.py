@@ -14,7 +14,6 @@ import msgspec
 from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
-from datahall.errors import DocumentError, Problem
 from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.words import Words, megatron_words
@@ -77,13 +76,7 @@ def read_layout(path: str | Path) -> LayoutFile:
 
 
 def _megatron(file: Path) -> LayoutFile:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DocumentError(str(file), [Problem(str(file), f"cannot be read: {error.strerror}")]) from error
-    except UnicodeDecodeError as error:
-        raise DocumentError(str(file), [Problem(str(file), f"is not UTF-8 text: {error.reason}")]) from error
-    words = megatron_words(text, str(file))
+    words = megatron_words(document.text_of(file), str(file))
     layout = Layout(
         tp=words.whole("tensor-model-parallel-size", 1),
         pp=words.whole("pipeline-model-parallel-size", 1),

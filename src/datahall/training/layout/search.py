@@ -12,7 +12,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.training.layout.codes import offload_names
 from datahall.training.layout.layout import Column, Layout, Space
-from datahall.training.layout.space import Options, layout_space
+from datahall.training.layout.space import USUAL, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
@@ -30,6 +30,7 @@ PARTS = {
     "expert": "expert exchange",
     "pipeline": "exchange between stages",
     "gather": "gathering sharded weights",
+    "beside": "waiting for the host, or for exchange longer than its kernels",
     "bubble": "pipeline bubble",
     "data": "gradient exchange",
     "optimizer": "optimizer",
@@ -51,6 +52,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Column  # infinite where it does not fit
     order: NDArray[np.intp]  # rows that fit, fastest first
     times: StepTimes  # of the rows of `order`
+    options: Options = USUAL  # what was searched
 
     @property
     def num_fitting(self) -> int:
@@ -62,7 +64,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     def parts(self, place: int) -> dict[str, float]:
         """What the step at a place of the ranking is made of [s]."""
-        return {name: float(column[place]) for name, column in step_parts(self.times).items()}
+        here = StepTimes(**{name: getattr(self.times, name)[place] for name in self.times.__struct_fields__})
+        return {name: float(value) for name, value in step_parts(here).items()}
 
     def best(self, count: int) -> list[int]:
         """Places of the fastest layouts, one for each way of cutting the model (tp, pp, cp, ep)."""
@@ -83,7 +86,7 @@ def search(
     cluster: Cluster,
     framework: Framework,
     *,
-    options: Options = Options(),  # noqa: B008
+    options: Options = USUAL,
     books: Bookkeeping | None = None,
     schedule: str = "1f1b",
 ) -> Search:
@@ -107,6 +110,7 @@ def search(
         step_s=step_s,
         order=fitting[ranked],
         times=StepTimes(**{name: getattr(times, name)[ranked] for name in times.__struct_fields__}),
+        options=options,
     )
 
 
@@ -121,7 +125,8 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
         "tensor": micro * times.tensor_s,
         "expert": micro * times.expert_s,
         "pipeline": micro * times.pipeline_s,
-        "gather": micro * np.maximum(0.0, shown),
+        "gather": micro * np.where(times.gathered_s > 0, np.maximum(0.0, shown), 0.0),
+        "beside": micro * np.where(times.gathered_s > 0, 0.0, np.maximum(0.0, shown)),
         "bubble": times.bubble_s,
         "data": times.data_s,
         "optimizer": times.optimizer_s,

@@ -43,10 +43,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
 
 
+USUAL = Options()
 WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
 
 
-def layout_space(job: Job, num_chips: int, options: Options = Options()) -> Space:  # noqa: B008
+def layout_space(job: Job, num_chips: int, options: Options = USUAL) -> Space:
     """Every layout that `Layout.check` passes and the options allow.
 
     tp divides heads, widths and chips; no stage of a pipeline is empty; vpp divides the layers of a stage and

@@ -87,6 +87,46 @@ class StageMemory(msgspec.Struct, frozen=True, kw_only=True):
     holds_embedding: bool
     holds_head: bool
 
+    def taken(self, *names: str) -> float:
+        """What some parts, slack or what is outside take together on a chip [B]."""
+        return sum(float(getattr(self.memory, name)[0]) for name in names)
+
+    def share(self, *names: str) -> float:
+        """The same over the memory of the chip."""
+        return self.taken(*names) / self.memory.limit_bytes
+
+    @property
+    def total_bytes(self) -> float:
+        return self.taken("total_bytes")
+
+    @property
+    def headroom_bytes(self) -> float:
+        """What is left of the chip; below zero it is lacking."""
+        return self.taken("headroom_bytes")
+
+    @property
+    def free_bytes(self) -> float:
+        return max(0.0, self.headroom_bytes)
+
+    @property
+    def used_ratio(self) -> float:
+        """What is taken over what the chip has."""
+        return self.share("total_bytes")
+
+    @property
+    def state_bytes(self) -> float:
+        """Weights, gradients and optimizer."""
+        return self.taken("weight_bytes", "gradient_bytes", "optimizer_bytes")
+
+    @property
+    def largest(self) -> str:
+        """The part that takes the most."""
+        return max(PARTS, key=self.taken)
+
+    def share_of_used(self, name: str) -> float:
+        """A part over all that is taken."""
+        return self.taken(name) / self.total_bytes
+
 
 def chip_memory_bytes(chip: Chip) -> float:
     """Memory that a process can have [B]: as the driver reports it, else as sold."""

@@ -22,6 +22,7 @@ class KeptTensor(msgspec.Struct, frozen=True, kw_only=True):
     value_bytes: float
     size_bytes: float
     num_layers: int = 1
+    held_bytes: float = 0.0  # of all micro-batches in flight
 
 
 def kept_tensors(job: Job, layout: Layout, kind: Layer, books: Bookkeeping) -> tuple[KeptTensor, ...]:
@@ -43,5 +44,8 @@ def stage_tensors(job: Job, layout: Layout, stage: StageMemory, books: Bookkeepi
             known = found.get(one.name)
             size = count * one.size_bytes + (known.size_bytes if known else 0.0)
             layers = count + (known.num_layers if known else 0)
-            found[one.name] = msgspec.structs.replace(one, size_bytes=size, num_layers=layers)
+            held = size * stage.num_in_flight
+            found[one.name] = msgspec.structs.replace(
+                one, size_bytes=size, num_layers=layers, held_bytes=held
+            )
     return tuple(sorted(found.values(), key=lambda one: -one.size_bytes))

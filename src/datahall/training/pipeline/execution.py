@@ -23,11 +23,12 @@ from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import stage_speeds
 from datahall.training.step.framework import Framework
 from datahall.training.step.stage_work import StageWork, stage_work
-from datahall.training.step.step import Job, StepTimes, step_times
+from datahall.training.step.step import Job, StepTimes, step_band, step_times
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 Floats = NDArray[np.float64]
 NUM_STEPS = 8  # drawn where chips jitter
+EVEN = Stragglers()  # every chip as fast as the others
 
 
 OF_WHICH = ("redone_s", "uneven_s")  # inside other parts
@@ -119,6 +120,30 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def tokens_per_s(self) -> float:
         return self.job.global_batch * self.job.seq / self.step_s
+
+    @property
+    def chip_tokens_per_s(self) -> float:
+        return self.tokens_per_s / self.cluster.num_chips
+
+    @property
+    def band_s(self) -> tuple[float, float]:
+        """Between which steps eight of ten measured ones are expected."""
+        low, high = step_band(self.job, self.cluster, self.framework)
+        return self.step_s * low, self.step_s * high
+
+    @property
+    def bubble_fraction(self) -> float:
+        return self.parts.bubble_s / self.step_s
+
+    @property
+    def closed_difference_fraction(self) -> float:
+        """How far the closed form is from what was simulated."""
+        return self.closed_parts.step_s / self.step_s - 1.0
+
+    @property
+    def num_stage_chips(self) -> int:
+        """Chips of a replica that do one stage together."""
+        return self.layout.tp * self.layout.cp
 
     @property
     def mfu_fraction(self) -> float:
@@ -223,6 +248,11 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             "parameters": max(0.0, num_micro * float(self.closed.gathered_s[0]) - parts.beside_s),
         }
 
+    @property
+    def all_hidden_s(self) -> float:
+        """Exchange of the heaviest stage that ran beside kernels, all kinds together [s]."""
+        return sum(self.hidden_s.values())
+
     def _num_messages(self, stage: int) -> int:
         """Messages that a stage sends in a step."""
         places = np.arange(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
@@ -258,7 +288,7 @@ def simulate_step(
     framework: Framework,
     *,
     order: str = "",
-    stragglers: Stragglers = Stragglers(),  # noqa: B008  # frozen
+    stragglers: Stragglers = EVEN,
     seed: int = 0,
     num_steps: int = NUM_STEPS,
 ) -> Execution:

@@ -55,11 +55,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.position.max()) + 1
 
     @property
-    def splits_weights(self) -> bool:
-        """Whether gradients of weights are work of their own anywhere."""
-        return bool((self.kind == W).any())
-
-    @property
     def num_visits(self) -> NDArray[np.int32]:
         """By place: how many micro-batches it handles."""
         stages, slots = np.nonzero(self.kind == F)

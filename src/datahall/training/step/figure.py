@@ -27,14 +27,14 @@ from datahall.training.step.experts import (
 )
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
-from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
+from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.step import (
     CONTEXT_EXPOSED,
     Job,
     accumulation_time,
     context_exchange,
-    layer_reduction,
     operator_times,
+    reduction_alone,
 )
 from datahall.workload.operator import Attention, Operator, Stream
 
@@ -61,15 +61,7 @@ class LayerFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def layer_figures(job: Job, cluster: Cluster, layout: Layout, framework: Framework) -> LayerFigures:
     """The kernels and the exchange of one micro-batch."""
-    operators = micro_batch_operators(
-        job,
-        framework,
-        sharding_of(layout),
-        float(layout.micro_batch),
-        layout.recompute,
-        layout.modules,
-        cluster.chip,
-    )
+    operators = layout_operators(job, framework, layout, cluster.chip)
     timed = list(operator_times(job, cluster, operators, framework))
     if job.adapters_only:
         operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
@@ -207,8 +199,8 @@ class _Context:
 
     def _tensor(self) -> Breakdown | None:
         job, cluster, framework, layout = self.job, self.cluster, self.framework, self.layout
-        shown_s = float(layer_reduction(job, cluster, self.space, framework)[0])
-        if not shown_s:
+        whole_s = float(reduction_alone(job, cluster, self.space)[0])
+        if not whole_s * framework.tensor_exposed:
             return None
         count = 6.0 if layout.recompute == "full" else 4.0
         why = "after each of the two blocks, forward and backward" + (
@@ -220,9 +212,7 @@ class _Context:
             "bytes",
         )
         exposed = self._own(framework.tensor_exposed, "share that nothing hides")
-        whole = exchange_time(
-            "alone", moved, shown_s / framework.tensor_exposed, cluster.system, cluster.chip, layout.tp, 1
-        )
+        whole = exchange_time("alone", moved, whole_s, cluster.system, cluster.chip, layout.tp, 1)
         return product("tensor-parallel exchange", [whole, exposed], "s")
 
     def _sequence(self) -> Breakdown | None:

@@ -44,21 +44,21 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     kin_band: tuple[float, float] = (0.8, 1.3)  # on chips whose kernels were not measured
 
 
-def band_of(kit: Framework, *, moe: bool, adapters: bool, measured: bool) -> tuple[float, float]:
+def band_of(framework: Framework, *, moe: bool, adapters: bool, measured: bool) -> tuple[float, float]:
     """The band of a step: of the kind of job that was seen to miss most."""
     if moe:
-        return kit.expert_band
+        return framework.expert_band
     if adapters:
-        return kit.adapter_band
-    return kit.band if measured else kit.kin_band
+        return framework.adapter_band
+    return framework.band if measured else framework.kin_band
 
 
 WRITTEN_FOR = {"volta", "turing", "ampere", "ada"}  # families that attention before 2024 was written for
 
 
-def attention_factor(kit: Framework, family: str) -> float:
+def attention_factor(framework: Framework, family: str) -> float:
     """What a framework's attention takes over the kernels a chip was measured with."""
-    return kit.attention_factor * (1.0 if family in WRITTEN_FOR else kit.later_attention_factor)
+    return framework.attention_factor * (1.0 if family in WRITTEN_FOR else framework.later_attention_factor)
 
 
 @cache

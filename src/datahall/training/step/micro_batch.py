@@ -112,6 +112,14 @@ def dropped_tensors(modules: Iterable[str]) -> frozenset[str]:
     return frozenset(name for module in modules for name in PARTS[module].tensors)
 
 
+def layout_operators(job: Job, framework: Framework, layout: Layout, chip: Chip) -> tuple[Operator, ...]:
+    """Forward and backward of one micro-batch on one chip of a layout."""
+    batch = float(layout.micro_batch)
+    return micro_batch_operators(
+        job, framework, sharding_of(layout), batch, layout.recompute, layout.modules, chip
+    )
+
+
 def micro_batch_operators(
     job: Job,
     framework: Framework,

@@ -18,16 +18,16 @@ from datahall.training.pipeline.simulate import Work
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
-from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
-from datahall.training.step.stage import part_layers
+from datahall.training.step.micro_batch import layout_operators
+from datahall.training.step.stage import part_layers, stage_depths
 from datahall.training.step.step import (
     Job,
     StepTimes,
     accumulation_time,
     data_exchange,
     kernel_times,
+    messages_alone,
     operator_times,
-    pipeline_exchange,
     tensor_exchange,
 )
 from datahall.workload.parameters import count_parameters
@@ -73,7 +73,8 @@ def stage_work(
         framework, tensor_exposed=1.0, expert_exposed=1.0, pipeline_exposed=1.0, data_exposed=1.0
     )
     layer, first, last = _layers(job, cluster, layout, framework, space)
-    alone_s = float(closed.compute_s[0] + closed.tensor_s[0] + closed.expert_s[0])
+    deepest = float(stage_depths(job.model, space)[0][0])
+    alone_s = float(closed.compute_s[0]) + deepest * sum(layer.exchange_s)
     beside_ratio = float(closed.slot_s[0] - closed.pipeline_s[0]) / alone_s
     layers = part_layers(job.model.num_layers, plan.num_parts, layout.split)
     ends = np.arange(plan.num_parts)
@@ -87,7 +88,7 @@ def stage_work(
     gather_s, reduce_s = _hidden_exchange(
         job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0])
     )
-    message_s, latency_s = _message(job, cluster, space, whole)
+    message_s, latency_s = _message(job, cluster, space)
     return StageWork(
         work=Work(
             forward_s=np.ascontiguousarray(places_s[:, 0]),
@@ -118,15 +119,7 @@ def _layers(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
 ) -> tuple[Layer, Layer, Layer]:
     """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
-    operators = micro_batch_operators(
-        job,
-        framework,
-        sharding_of(layout),
-        float(layout.micro_batch),
-        layout.recompute,
-        layout.modules,
-        cluster.chip,
-    )
+    operators = layout_operators(job, framework, layout, cluster.chip)
     found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
     redone_s = 0.0
     for one, total in operator_times(job, cluster, operators, framework):
@@ -184,11 +177,11 @@ def _hidden_exchange(
     return gathered * share_s, (1.0 - gathered) * share_s
 
 
-def _message(job: Job, cluster: Cluster, space: Space, whole: Framework) -> tuple[float, float]:
+def _message(job: Job, cluster: Cluster, space: Space) -> tuple[float, float]:
     """One message between stages: its time, and how much of it is latency [s]."""
     if space.pp[0] == 1:
         return 0.0, 0.0
-    message_s = float(pipeline_exchange(job, cluster, space, whole)[0] / (2.0 * space.vpp[0]))
+    message_s = float(messages_alone(job, cluster, space)[0] / space.vpp[0])
     stride = space.tp * space.cp * space.dp
     empty_s = group_times(cluster.system, "send-recv", np.ones(1), np.full(1, 2.0), stride)
     return message_s, min(message_s, float(empty_s[0]))

@@ -2,7 +2,9 @@
 
     step   = slot · (m + (pp − 1)/vpp) + fixed
     slot   = layers per stage · (kernels + exposed tensor exchange) + exposed pipeline exchange
+             at least all its tensor exchange, and all that goes one way between two stages
     fixed  = exposed gradient exchange + optimizer + what the framework does once a step
+             of the gradient exchange at least all that is longer than the slots
 
 m micro-batches per data-parallel rank.  The slot is the slowest stage: the last one also has the head and the loss.
 Reference: Narayanan et al. (2021), Efficient large-scale language model training; Korthikanti et al. (2022).
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
@@ -94,22 +97,26 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
     layer_s, outside_s = kernel_times(job, cluster, space, framework)
     per_stage, on_last, mean_layers = stage_depths(model, space)
-    tensor_layer_s = tensor_exchange(job, cluster, space, framework)
+    reduced_s, passed_s = reduction_alone(job, cluster, space), context_exchange(job, cluster, space)
+    tensor_layer_s = framework.tensor_exposed * reduced_s + passed_s
     expert_layer_s = expert_exchange(job, cluster, space, framework, layer_s + tensor_layer_s)
     whole_layer_s = layer_s + tensor_layer_s + expert_layer_s
     deep_s = per_stage * whole_layer_s
     last_s = on_last * whole_layer_s + outside_s
     stage_s = np.where(space.pp > 1, np.maximum(deep_s, last_s), deep_s + outside_s)
     tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
-    pipeline_s = pipeline_exchange(job, cluster, space, framework)
+    sent_s = messages_alone(job, cluster, space)
+    pipeline_s = 2.0 * framework.pipeline_exposed * sent_s  # there and back
     gathered_s = parameter_exchange(job, cluster, space, framework)
     launch_s = launch_times(job, space, framework, per_stage)
     busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
-    slot_s = busy_s + pipeline_s
+    # kernels hide no more exchange than lasts as long as they do
+    alone_s = reduced_s + passed_s / _context_exposed(space)
+    slot_s = np.maximum(np.maximum(busy_s, per_stage * alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
-    data_s = data_exchange(job, cluster, space, framework)
+    data_s = data_exchange(job, cluster, space, framework, slot_s * num_micro + bubble_s)
     optimizer_s = optimizer_time(job, cluster, space, framework)
     offload_s = offload_time(job, cluster, space, framework, slot_s)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))
@@ -133,10 +140,10 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     )
 
 
-def step_band(job: Job, cluster: Cluster, kit: Framework) -> tuple[float, float]:
+def step_band(job: Job, cluster: Cluster, framework: Framework) -> tuple[float, float]:
     """Between which shares of the predicted step eight of ten measured ones are expected."""
     measured = calibrate(cluster.chip).level == "measured"
-    return band_of(kit, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
+    return band_of(framework, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
 
 
 def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Column, Column]:
@@ -210,16 +217,17 @@ CONTEXT_EXPOSED = 0.3
 
 def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s]."""
-    return layer_reduction(job, cluster, space, framework) + context_exchange(job, cluster, space)
+    exposed_s = framework.tensor_exposed * reduction_alone(job, cluster, space)
+    return exposed_s + context_exchange(job, cluster, space)
 
 
-def layer_reduction(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed tensor-parallel exchange of one layer and micro-batch [s]: an all-reduce after each of the two blocks,
-    forward and backward, and again forward where that is recomputed."""
+def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
+    blocks, forward and backward, and again forward where that is recomputed."""
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / space.cp
     reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
     times = np.where(space.recompute == RECOMPUTES.index("full"), 6.0, 4.0)
-    return _with_expert_groups(job, cluster, space, framework, times * reduced_s * framework.tensor_exposed)
+    return _with_expert_groups(job, cluster, space, times * reduced_s)
 
 
 def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
@@ -229,13 +237,19 @@ def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
     kept = 4.0 * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
     passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
     ring_s = np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
-    ring = space.context == CONTEXT_EXCHANGES.index("ring")
-    return np.where(ring, ring_s, head_exchange(job, cluster, space))
+    return np.where(_is_ring(space), ring_s, head_exchange(job, cluster, space))
 
 
-def _with_expert_groups(
-    job: Job, cluster: Cluster, space: Space, framework: Framework, tensor_s: Column
-) -> Column:
+def _is_ring(space: Space) -> NDArray[np.bool_]:
+    return np.asarray(space.context == CONTEXT_EXCHANGES.index("ring"))
+
+
+def _context_exposed(space: Space) -> Column:
+    """Share of the context-parallel exchange that nothing hides."""
+    return np.where(_is_ring(space), CONTEXT_EXPOSED, 1.0)
+
+
+def _with_expert_groups(job: Job, cluster: Cluster, space: Space, tensor_s: Column) -> Column:
     """Tensor exchange of a layer where experts have a tensor parallelism of their own [s]: routed tokens are gathered
     and their results reduced over etp chips, and the group of tp has no MLP to exchange for unless experts are shared.
     """
@@ -247,7 +261,7 @@ def _with_expert_groups(
     pairs = np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0)
     own_s = pairs * group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
     left = 1.0 if moe.shared_ffn else 1.0 - moe_share(job) / 2.0
-    apart_s = left * tensor_s + moe_share(job) * own_s * framework.tensor_exposed
+    apart_s = left * tensor_s + moe_share(job) * own_s
     # the share that tp and ep imply is what the constants of frameworks were fitted with
     named = (space.etp > 0) & (space.etp != np.maximum(space.tp / space.ep, 1.0))
     return np.where(named, apart_s, tensor_s)
@@ -272,13 +286,13 @@ def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
     return np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0) * (into_s + back_s)
 
 
-def pipeline_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed exchange between neighbouring stages, forward and backward, once per virtual stage [s]."""
+def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
     # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
     moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
     stride = space.tp * space.cp * space.dp
     once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
-    return 2.0 * space.vpp * once * framework.pipeline_exposed
+    return np.asarray(space.vpp * once)
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -336,10 +350,13 @@ def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Fram
     return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
 
 
-def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
+def data_exchange(
+    job: Job, cluster: Cluster, space: Space, framework: Framework, beside_s: Column | None = None
+) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
 
     Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
+    All that is longer than what a step has to run beside it (`beside_s`) shows.
     """
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.gradient_bytes)
@@ -349,7 +366,10 @@ def data_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
     between_s = _between_copies(cluster, space, share, wire)
     packing_s = compression_time(job, cluster, space, framework, share)
-    return trained * (framework.data_exposed * (inside_s + between_s) + packing_s)
+    whole_s = trained * (inside_s + between_s)
+    exposed_s = framework.data_exposed * whole_s
+    shown_s = exposed_s if beside_s is None else np.maximum(exposed_s, whole_s - beside_s)
+    return shown_s + trained * packing_s
 
 
 def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framework, share: Share) -> Column:

@@ -19,7 +19,7 @@ from datahall.breakdown import (
 )
 from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.memory.kv_cache import recurrent_state_bytes
-from datahall.workload.parameters import ParameterCount, Part, count_parameters
+from datahall.workload.parameters import Part, count_parameters
 from datahall.workload.precision import Precision, bytes_per_value
 
 SPREAD = {
@@ -61,12 +61,6 @@ def memory_figure(
 def weights_figure(model: Model, precision: Precision, *, tp: int = 1, name: str = "weights") -> Breakdown:
     """Weights on each of `tp` chips, part by part [B]: linear layers in their format, tables and norms wide."""
     return total(name, [_held(model, part, precision, tp) for part in count_parameters(model).parts])
-
-
-def parameters_figure(model: Model, counts: ParameterCount | None = None) -> Breakdown:
-    """The parameters of a model, part by part."""
-    known = counts or count_parameters(model)
-    return total("parameters", [_parameters(model, part) for part in known.parts])
 
 
 def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int = 1) -> Breakdown:

@@ -156,14 +156,6 @@ def state_bytes(
     return StateBytes(held(recipe.weight, 3), held(recipe.gradient, 2), held(recipe.optimizer, 1))
 
 
-def gathered_bytes(unit_parameters: Number, recipe: StateRecipe, num_units: float = 2.0) -> Number:
-    """Whole weights that ZeRO-3 holds for the unit at work and the one fetched ahead [B].
-
-    bytes = units·parameters of one unit·bytes per weight
-    """
-    return num_units * unit_parameters * recipe.weight
-
-
 def serving_weight_bytes(
     model: Model,
     counts: Parameters,

@@ -1,16 +1,14 @@
-"""Traces played again: faster or slower, for longer than they are, or written out."""
+"""Traces played again: faster or slower, or for longer than they are."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from datahall.errors import ScenarioError
-from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, in_chunks
+from datahall.workload.traffic.requests import CHUNK_ROWS, Requests, in_chunks
 from datahall.workload.traffic.trace_file import Trace
 
 
@@ -63,16 +61,3 @@ def _lap(chunk: Requests, trace: Trace, lap: int, speed_ratio: float) -> Request
         session=chunk.session + lap * (int(own.session.max()) + 1),
         blocks=chunk.blocks + lap * (int(own.blocks.max()) + 1) if own.blocks.size else chunk.blocks,
     )
-
-
-def write_trace(requests: Requests, path: str | Path) -> None:
-    """Our own columns as CSV; times to the nanosecond.  Block keys have no place in it."""
-    if requests.blocks.size:
-        raise ScenarioError(
-            "block keys cannot be written as CSV", where=str(path), hint="keep the trace they are from"
-        )
-    columns = [getattr(requests, name).tolist() for name in COLUMNS]
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(zip([f"{time:.9f}" for time in columns[0]], *columns[1:], strict=True))

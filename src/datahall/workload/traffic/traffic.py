@@ -142,13 +142,13 @@ class TrafficStream:
         assert traffic.trace is not None
         trace = traffic.trace.read()
         self.num_failed = trace.num_failed
-        played = replay(
+        replayed = replay(
             trace,
             speed_ratio=traffic.trace.speed_ratio,
             num=traffic.num_requests,
             duration_s=traffic.duration_s,
         )
-        for chunk in played:
+        for chunk in replayed:
             prompt, output, num_prompts, num_outputs = cut_to_context(
                 chunk.prompt, chunk.output, traffic.max_context
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.breakdown import Breakdown, ceiling, given, product, quotient
-from datahall.planner.train import TrainingPlan
+from datahall.planner.training.plan import TrainingPlan
 from datahall.training.pipeline.figure import step_figure
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from datahall.errors import ScenarioError, option
-from datahall.planner.train import TrainingPlan, plan_by_deadline, plan_on_chips
+from datahall.planner.training.choice import plan_on_chips
+from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout

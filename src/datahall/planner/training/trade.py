@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from datahall.planner.training_candidate import Candidate, closed_form
+from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, machine_sensitivity, pareto, search
 from datahall.training.setup import Machine, built

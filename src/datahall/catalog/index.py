@@ -49,7 +49,7 @@ def folded(name: str) -> str:
     return re.sub(r"[\s_/]+", "-", name.strip().lower())
 
 
-class Shelf(Generic[T]):
+class Index(Generic[T]):
     """The entries of one kind; a later entry of the same name replaces an earlier one."""
 
     def __init__(self, kind: str, entries: Iterable[T]) -> None:

@@ -18,12 +18,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     closed_step_s: float
     memory_bytes: float  # of the fullest chip
     headroom_bytes: float
+    closed_parts: dict[str, float] = {}  # what the closed form's step is made of [s]
     execution: Execution | None = None  # event by event, where it was simulated
 
     @property
     def step_s(self) -> float:
         """As simulated, or in closed form where it was not."""
         return self.closed_step_s if self.execution is None else self.execution.step_s
+
+    @property
+    def difference_fraction(self) -> float | None:
+        """How far the closed form is from what was simulated; None where nothing was."""
+        return None if self.execution is None else self.closed_step_s / self.execution.step_s - 1.0
 
 
 def closed_form(found: Search, place: int, execution: Execution | None = None) -> Candidate:
@@ -36,6 +42,7 @@ def closed_form(found: Search, place: int, execution: Execution | None = None) -
         closed_step_s=float(found.step_s[row]),
         memory_bytes=float(found.memory.total_bytes[row]),
         headroom_bytes=float(found.memory.headroom_bytes[row]),
+        closed_parts=found.parts(place),
         execution=execution,
     )
 

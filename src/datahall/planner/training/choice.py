@@ -1,0 +1,152 @@
+"""The layout of a run on so many chips.
+
+The closed form ranks every layout; the best are then simulated event by event, and the fastest of those is chosen.
+What the choice hangs on, and what is traded for what, is searched here too; `answers/` only words it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.errors import ScenarioError, option
+from datahall.planner.plan import Alternative, Objective, Refusal
+from datahall.planner.training.candidate import Candidate, closed_form, front_of
+from datahall.planner.training.nearest import nearest_chips
+from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.shortage import fits_nowhere
+from datahall.planner.training.trade import chips_against_time, machine_changes
+from datahall.training.layout.search import Search, loss, search, sensitivity
+from datahall.training.layout.space import WIDE, Options
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
+from datahall.training.setup import Machine
+from datahall.training.step.framework import Framework
+from datahall.training.step.step import Job
+from datahall.units import fmt
+
+NUM_SIMULATED = 3  # at least
+MOST_SIMULATED = 24
+FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
+NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
+STEP_TIME = Objective("step time", "s")
+
+
+def plan_on_chips(
+    job: Job,
+    machine: Machine,
+    num_chips: int,
+    num_tokens: float,
+    framework: Framework,
+    *,
+    books: Bookkeeping | None = None,
+    options: Options = WIDE,
+    num_simulated: int = NUM_SIMULATED,
+) -> TrainingPlan:
+    """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out."""
+    found = ranked(job, machine, num_chips, framework, books or bookkeeping_of(framework), options)
+    plan = chosen_of(found, num_tokens, num_simulated)
+    fronts = chips_against_time(found, machine, plan.chosen, plan.num_steps)
+    return msgspec.structs.replace(with_reasons(plan), chips_front=fronts)
+
+
+def ranked(
+    job: Job, machine: Machine, num_chips: int, framework: Framework, books: Bookkeeping, options: Options
+) -> Search:
+    """Every layout on so many chips, of which at least one fits."""
+    found = search(job, machine(num_chips), framework, options=options, books=books)
+    if not len(found.space):
+        raise _no_layout(job, num_chips)
+    if not found.num_fitting:
+        raise fits_nowhere(found, machine)
+    return found
+
+
+def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULATED) -> TrainingPlan:
+    """The best cuts of the model simulated, and the fastest of them chosen."""
+    runs = _simulated(found, num_simulated)
+    first = min(runs, key=lambda place: runs[place].step_s)
+    others = sorted((place for place in runs if place != first), key=lambda place: runs[place].step_s)
+    others += [place for place in found.best(NUM_SHOWN) if place not in runs]
+    return TrainingPlan(
+        objective=STEP_TIME,
+        chosen=closed_form(found, first, runs[first]),
+        alternatives=tuple(
+            Alternative(closed_form(found, place, runs.get(place)), _why(found, place, runs, first))
+            for place in others[: NUM_SHOWN - 1]
+        ),
+        refusals=_refusals(found),
+        search=found,
+        num_tokens=num_tokens,
+        num_simulated=len(runs),
+    )
+
+
+def _simulated(found: Search, at_least: int) -> dict[int, Execution]:
+    """The best cuts by their place, simulated: some at least, and on while the closed form promises a faster one.
+
+    Where the network is narrow the closed form hides more of the exchange than a schedule can, so its first few are
+    not the fastest of what it ranks.
+    """
+    runs: dict[int, Execution] = {}
+    for place in found.best(MOST_SIMULATED):
+        promised_s = float(found.step_s[found.order[place]])
+        if len(runs) >= at_least and promised_s >= min(run.step_s for run in runs.values()):
+            break
+        runs[place] = simulate_step(found.job, found.cluster, found.layout(place), found.framework)
+    return runs
+
+
+def _why(found: Search, place: int, runs: dict[int, Execution], first: int) -> str:
+    """Why a layout is not the chosen one: by what was simulated where it was, else by the closed form."""
+    if place not in runs:
+        return loss(found, int(found.order[place])).reason
+    mine, best = runs[place], runs[first]
+    more = {
+        name: getattr(mine.parts, name) - getattr(best.parts, name)
+        for name in PART_NAMES
+        if name not in OF_WHICH
+    }
+    part = max(more, key=lambda name: more[name])
+    slower = fmt(mine.step_s / best.step_s - 1.0, "fraction")
+    return f"{slower} slower: {fmt(more[part], 's', 3)} more {PART_NAMES[part]}"
+
+
+def _refusals(found: Search) -> tuple[Refusal, ...]:
+    lost = len(found.space) - found.num_fitting
+    if not lost:
+        return ()
+    what = f"{lost:,} of {len(found.space):,} legal layouts"
+    return (Refusal(what=what, why="take more memory than a chip, or its host, has"),)
+
+
+def with_reasons(plan: TrainingPlan) -> TrainingPlan:
+    """A plan with what its choice hangs on."""
+    found, place = plan.search, plan.chosen.place
+    return msgspec.structs.replace(
+        plan,
+        changes=tuple(sensitivity(found, place)),
+        machines=machine_changes(found, place),
+        memory_front=front_of(found, NUM_SHOWN),
+        full_bisection=_with_full_bisection(found),
+    )
+
+
+def _with_full_bisection(found: Search) -> Candidate | None:
+    """The fastest where nothing is narrower than the chips' ports, simulated; None where nothing is."""
+    system = found.cluster.system
+    if not any(cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s for cut in system.cuts):
+        return None
+    cluster = msgspec.structs.replace(found.cluster, system=msgspec.structs.replace(system, cuts=()))
+    there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
+    return chosen_of(there, 1.0).chosen
+
+
+def _no_layout(job: Job, num_chips: int) -> ScenarioError:
+    """Nothing divides: say what would."""
+    near = [option("chips", count) for count in nearest_chips(job, num_chips) if count]
+    said = f"nearest that divide: {' or '.join(near)}; or another" if near else "another"
+    return ScenarioError(
+        f"no layout of {job.model.name} divides {num_chips:,} chips and a global batch of {job.global_batch:,}",
+        field="chips",
+        hint=f"{said} {option('global_batch')}",
+    )

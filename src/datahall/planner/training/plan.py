@@ -1,0 +1,133 @@
+"""A training plan: the chosen layout, the ranking behind it, and what it hangs on.
+
+duration = ⌈tokens / (global batch · sequence)⌉ · step
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from datahall.cluster.cluster import Cluster
+from datahall.planner.plan import Plan
+from datahall.planner.training.candidate import Candidate
+from datahall.planner.training.trade import MachineChange, OnChips
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Loss, Search
+from datahall.training.step.step import Job, step_band
+from datahall.units import HOUR_S
+from datahall.workload.flops import mfu_fraction, training_flop_per_token
+
+
+class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
+    """The chosen layout of a run on a cluster, the ranking behind it, and what it hangs on."""
+
+    search: Search
+    num_tokens: float
+    num_simulated: int = 0  # layouts
+    deadline_s: float | None = None
+    weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
+    changes: tuple[tuple[str, Loss], ...] = ()  # one choice of the layout changed
+    machines: tuple[MachineChange, ...] = ()  # the machine changed
+    full_bisection: Candidate | None = (
+        None  # the same run on a network without narrow places, where it has some
+    )
+    memory_front: tuple[Candidate, ...] = ()  # layouts that no other beats in both time and memory
+    chips_front: tuple[OnChips, ...] = ()  # the same run on fewer and on more chips
+
+    @property
+    def job(self) -> Job:
+        return self.search.job
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.search.cluster
+
+    @property
+    def layout(self) -> Layout:
+        return self.chosen.layout
+
+    @property
+    def num_chips(self) -> int:
+        return self.chosen.num_chips
+
+    @property
+    def step_s(self) -> float:
+        """Of the chosen layout, as simulated."""
+        return self.chosen.step_s
+
+    @property
+    def closed_step_s(self) -> float:
+        return self.chosen.closed_step_s
+
+    @property
+    def num_steps(self) -> int:
+        return num_steps(self.job, self.num_tokens)
+
+    @property
+    def duration_s(self) -> float:
+        """Time of all steps; failures, restarts and evaluation are not in it."""
+        return self.duration_of(self.chosen)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The chosen layout and those that lost, best first."""
+        return (self.chosen, *(one.candidate for one in self.alternatives))
+
+    @property
+    def twice_the_chips(self) -> Candidate | None:
+        """The run on twice the chips, where some layout fits them."""
+        wider = (one.candidate for one in self.chips_front)
+        return next((one for one in wider if one.num_chips == 2 * self.num_chips), None)
+
+    @property
+    def spare_s(self) -> float:
+        """Time between the end of the run and its deadline."""
+        assert self.deadline_s is not None
+        return self.deadline_s - self.duration_s
+
+    @property
+    def band_s(self) -> tuple[float, float]:
+        """Between which durations eight of ten runs are expected."""
+        low, high = self.band
+        return self.duration_s * low, self.duration_s * high
+
+    @property
+    def narrow_fraction(self) -> float:
+        """How much longer the run takes than on a network without narrow places; 0 where there are none."""
+        if self.full_bisection is None:
+            return 0.0
+        return self.step_s / self.full_bisection.step_s - 1.0
+
+    def duration_of(self, candidate: Candidate) -> float:
+        """Time of all steps with a candidate [s]."""
+        return self.num_steps * candidate.step_s
+
+    def chip_hours_of(self, candidate: Candidate) -> float:
+        """Hours of all chips of a candidate together."""
+        return self.duration_of(candidate) / HOUR_S * candidate.num_chips
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Between which shares of the predicted step eight of ten measured ones are expected."""
+        return step_band(self.job, self.cluster, self.search.framework)
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.job.global_batch * self.job.seq / self.step_s
+
+    @property
+    def mfu_fraction(self) -> float:
+        return self.mfu_of(self.chosen)
+
+    def mfu_of(self, candidate: Candidate) -> float:
+        """Model FLOPs utilisation of a candidate, causal attention, dense peak of the compute format."""
+        job = self.job
+        peak = self.cluster.chip.peak(job.precision.compute)
+        per_token = float(training_flop_per_token(job.model, job.seq))
+        rate = job.global_batch * job.seq / candidate.step_s
+        return float(mfu_fraction(rate, per_token, candidate.num_chips, peak))
+
+
+def num_steps(job: Job, num_tokens: float) -> int:
+    """Steps of a run: whole global batches until the tokens are used up."""
+    return max(1, ceil(num_tokens / (job.global_batch * job.seq) - 1e-9))
