@@ -16,7 +16,7 @@ from datahall.errors import InfeasibleError
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
 from datahall.fabric.design.design import DIRECT, DOMAINS, Design
-from datahall.fabric.flows.failures import compared, failed, outage_of, shares_of_ports
+from datahall.fabric.flows.failures import compared, failed, shares_of_ports
 from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric
 from datahall.scenario.sections.failure import Failure
@@ -89,7 +89,7 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
     """The fabric with all failed parts out; whom they cut off altogether is an `InfeasibleError`."""
     after = fabric
     for failure in failures:
-        after = failed(after, outage_of(failure))
+        after = failed(after, failure)
     if not failures:
         return fabric
     gone = compared(fabric, after).cut_off
