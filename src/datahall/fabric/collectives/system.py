@@ -77,6 +77,14 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             cuts=tuple(cut.apart(stride) for cut in self.cuts),
         )
 
+    def with_scale_up(self, factor: float) -> System:
+        """The same machine with scale-up links `factor` times as fast."""
+        return msgspec.structs.replace(
+            self,
+            scale_up_bytes_per_s=factor * self.scale_up_bytes_per_s,
+            inside=scaled(self.inside, factor),
+        )
+
     def with_network(self, factor: float) -> System:
         """The same machine with a network `factor` times as fast: its ports and every narrow place."""
         return msgspec.structs.replace(

@@ -58,9 +58,7 @@ def failed(fabric: Fabric, failure: Failure) -> Fabric:
 def links_of(fabric: Fabric, failure: Failure) -> Bools:
     """The links that a failure takes; replicas and regions of a service are no parts of a fabric."""
     if not failure.of_fabric:
-        raise ScenarioError(
-            "a failure names what is out", field="failure", hint=f"one of {', '.join(FABRIC_PARTS)}"
-        )
+        raise ScenarioError("a failure names what is out", hint=f"one of {', '.join(FABRIC_PARTS)}")
     node = np.zeros(fabric.num_nodes, np.bool_)
     node[fabric.num_hosts :][_numbers(failure.switches, fabric.num_switches, "switch")] = True
     node[_numbers(failure.chips, fabric.num_hosts, "chip")] = True

@@ -29,6 +29,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     num_full: int  # endpoints in the largest part of its kind; a group of no more fits into one
     bytes_per_s: float  # one way
     link_bytes_per_s: float  # of one of the links that leave it, when it works
+    left_fraction: float = 1.0  # what failures leave of the narrowest of its kind
 
     def apart(self, stride: int) -> Cut:
         """The same for every `stride`-th endpoint: the others are of groups that send at the same time.
@@ -140,8 +141,9 @@ def _grid(fabric: Fabric, shape: HyperX) -> Iterator[tuple[str, Ints]]:
 
 
 def _halves(fabric: Fabric, shape: Torus) -> Iterator[tuple[str, Ints]]:
-    """Both halves of each axis; with parts out, wherever a ring may be cut in two."""
+    """Each chip, and both halves of each axis; with parts out, wherever a ring may be cut in two."""
     chips = np.arange(fabric.num_hosts, dtype=np.int32)
+    yield "chip", chips
     for axis, side in enumerate(shape.sides):
         if side < 2:
             continue

@@ -42,6 +42,11 @@ class Failure(Section, frozen=True, kw_only=True):
         return any(getattr(self, name) for name in FABRIC_PARTS)
 
     @property
+    def of_service(self) -> bool:
+        """Whether it takes replicas of a service."""
+        return any(getattr(self, name) for name in SERVICE_PARTS)
+
+    @property
     def is_lasting(self) -> bool:
         """Whether it is there from the beginning and never repaired."""
         return self.start_s == 0.0 and self.duration_s is None
