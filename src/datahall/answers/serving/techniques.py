@@ -10,6 +10,7 @@ from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import described
 from datahall.breakdown import Breakdown, modelled, quotient
+from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.ladder import Ladder, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
@@ -19,7 +20,6 @@ from datahall.planner.serve import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
@@ -49,7 +49,7 @@ def show_techniques(scenario: Scenario) -> Answer:
             msgspec.structs.replace(deployment, draft="", tp=1),
             model,
             scenario.catalog,
-            scenario.one(FabricDesign),
+            wiring_of(scenario),
         ),
         load_of(requests_of(said, model.max_context)),
         scenario.one(Promise),
