@@ -48,7 +48,7 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        num_domain=system.num_domain if system else wires.design.domain or 0,
+        num_domain=wires.design.domain or (system.num_domain if system and system.num_domain > 1 else 0),
         nic_bytes_per_s=system.nic_bytes_per_s if system else wires.design.nic_bytes_per_s or 0.0,
         cuts=system.cuts if system else (),
         host_cache_bytes=deployment.host_cache_bytes,
