@@ -209,7 +209,7 @@ def test_the_switch_has_ports_of_the_chips_speed_and_network() -> None:
         if not server.nic_link or not server.num_nics:
             continue
         try:
-            parts = network_parts(CATALOG, CATALOG.chip(server.chip), server)
+            parts = network_parts(CATALOG, CATALOG.chip(server.chip), server, named=True)
         except UnsupportedError:
             continue
         assert parts.switch is not None

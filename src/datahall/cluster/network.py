@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isclose, isfinite
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from datahall.breakdown import Breakdown, derived, fact, given, product, quotient
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.crossing import crossed
@@ -62,10 +63,10 @@ def network_of_design(
         level=level,
         catalog=catalog,
     )
-    if not rate:  # the ports of the server are no part of this design
-        system = msgspec.structs.replace(system, nic_bytes_per_s=0.0, across=None)
     system = msgspec.structs.replace(system, cuts=_cuts_left(made, fabric, share) if failures else made.cuts)
-    nic = _port(made, share) if rate else None
+    nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s) if rate else None
+    if nic is not None and share < 1.0:
+        nic = _left(nic, share, "of the ports of the worst-off scale-up domain")
     link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)
     if near < 1.0:
         system = system.with_scale_up(near)
@@ -180,21 +181,18 @@ def _on_torus(system: System, made: Design) -> System:
     )
 
 
-def _port(made: Design, share: float) -> Breakdown:
-    """A chip's share of its server's ports, from the facts of the server."""
-    facts, name = made.parts.server.facts, "network of a chip, one way"
-    known = [facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in facts]
-    usual = made.parts.server.network_bytes_per_s_per_chip
-    found = derived(name, made.injection_bytes_per_s, "bytes_per_s")
-    if len(known) == 3 and abs(made.injection_bytes_per_s / usual - 1.0) < 1e-9:
-        nics, speed, chips = (
-            fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known
-        )
-        server = product("network of a server, one way", [nics, speed], "bytes_per_s")
-        found = quotient(name, server, chips, "bytes_per_s")
-    if share == 1.0:
-        return found
-    return _left(found, share, "of the ports of the worst-off scale-up domain")
+def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:
+    """A chip's share of the network, one way: a fact of the chip, of the server it stands in, or what was said."""
+    name = "network of a chip, one way"
+    own = chip.facts.get("nic_bytes_per_s")
+    if own is not None and isclose(own.value, rate):
+        return fact(name, own.value, own.unit, own.source, note=own.note)
+    known = [server.facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in server.facts]
+    if len(known) < 3 or not isclose(server.network_bytes_per_s_per_chip, rate):
+        return given(name, rate, "bytes_per_s")
+    nics, speed, chips = (fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known)
+    whole = product("network of a server, one way", [nics, speed], "bytes_per_s")
+    return quotient(name, whole, chips, "bytes_per_s")
 
 
 def with_failure(link: Breakdown, system: System, num_ranks: int, stride: int) -> Breakdown:

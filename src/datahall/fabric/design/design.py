@@ -14,7 +14,7 @@ import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, nearest, option
-from datahall.fabric.design.parts import Parts, machine, network_parts
+from datahall.fabric.design.parts import Parts, machine, network_parts, port_note
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.counts import Counts, counts
 from datahall.fabric.topology.cuts import Cut, cuts
@@ -130,8 +130,9 @@ def design(
             topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, cuts=cuts(fabric), notes=notes
         )
     parts = network_parts(
-        catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s, domain=domain
-    )
+        catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s, domain=domain,
+        named=bool(server),
+    )  # fmt: skip
     fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
     return Design(
         topology=kind,
@@ -140,7 +141,7 @@ def design(
         parts=parts,
         oversubscription=ratios,
         cuts=cuts(fabric),
-        notes=notes,
+        notes=(*notes, *(() if server or nic_bytes_per_s else port_note(parts))),
     )
 
 
