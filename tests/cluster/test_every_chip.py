@@ -12,7 +12,7 @@ from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError, InfeasibleError, UnsupportedError
 from datahall.fabric.design.parts import network_parts, usual_server
 from datahall.inference.engine.build import replica_of
-from datahall.inference.step.exchange import replica_system
+from datahall.inference.step.exchange import exchange, replica_system
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import COLLECTIVES
@@ -78,6 +78,28 @@ def test_a_replica_sees_the_same_machine_with_and_without_a_topology(name: str, 
         return
     free = replica_system(replica_of(asked, model, CATALOG, Wiring(plain)))
     assert (on.num_domain, on.nic_bytes_per_s) == (free.num_domain, pytest.approx(free.nic_bytes_per_s))
+
+
+@each_chip
+@pytest.mark.parametrize("tokens", [1.0, 4000.0])
+@pytest.mark.parametrize("ranks", [2, 8, 16, 32])
+def test_experts_meet_in_a_time_or_not_at_all(name: str, tokens: float, ranks: int) -> None:
+    """Cards that no network joins have no way to spread experts over servers: a no, not a division by zero."""
+    asked = Deployment(chip=name, tp=1, dp=ranks, ep=ranks, expert_exchange="all-to-all")
+    replica = replica_of(asked, CATALOG.model("deepseek-v3"), CATALOG)
+    chip = replica.chip
+    if not chip.scale_up_bytes_per_s > 0:
+        with pytest.raises(UnsupportedError, match="published"):
+            exchange(replica, np.array([tokens]))
+        return
+    system = replica_system(replica)
+    if ranks > system.num_domain and system.nic_bytes_per_s == 0:
+        with pytest.raises(InfeasibleError, match="no network"):
+            exchange(replica, np.array([tokens]))
+        return
+    found = exchange(replica, np.array([tokens])).expert_s
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
 
 
 @pytest.mark.parametrize("speed", [25, 50, 75, 99, 100, 180, 200, 300, 400, 401, 600, 799, 800])

@@ -63,9 +63,11 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
 def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
     """What each rank gets of the network when all send evenly to all outside their domains [B/s]: its port, or less.
 
-    Of what n ranks in domains of d send over the network, (n − m)/(n − d) leaves a part of m of them.
+    Of what n ranks in domains of d send over the network, (n − m)/(n − d) leaves a part of m of them.  Ranks of
+    several domains that no network joins are an `InfeasibleError`.
     """
-    network = num_ranks - min(system.num_domain, num_ranks)
+    inside, _ = system.shape(num_ranks)
+    network = num_ranks - inside
     rates = [system.nic_bytes_per_s]
     for cut in crossed(system, num_ranks):
         leaving = cut.num_below * (num_ranks - cut.num_below) / network if network else 0.0
