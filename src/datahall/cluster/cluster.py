@@ -140,10 +140,13 @@ def cluster_from(
 
 
 def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Cluster:
+    count = num_chips or made.counts.num_hosts
     return Cluster(
         chip=made.parts.chip,
-        num_chips=num_chips or made.counts.num_hosts,
-        system=network.system,
+        num_chips=count,
+        system=msgspec.structs.replace(
+            network.system, cuts=tuple(cut.within(count) for cut in network.system.cuts)
+        ),
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
         wires=network.wires,
