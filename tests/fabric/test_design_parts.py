@@ -17,8 +17,9 @@ from datahall.errors import DatahallError, InfeasibleError, ScenarioError, Unsup
 from datahall.fabric.design.availability import at_least, implied, most_units, unit_availability
 from datahall.fabric.design.bill import Bill, bill, estimates, has_circuit_switches
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import design, read_oversubscription, read_sides, topology_name
+from datahall.fabric.design.design import design, read_oversubscription, read_sides
 from datahall.fabric.design.parts import cable_for, machine, network_parts
+from datahall.fabric.design.topologies import topology_of_parts
 from datahall.fabric.topology.graph import ACCESS, FABRIC, SCALE_UP
 from datahall.fabric.topology.tpu_pod import (
     PODS,
@@ -180,9 +181,9 @@ def test_a_design_is_of_the_sides_and_domains_asked_for() -> None:
 
 
 def test_names_and_ratios_are_read_as_people_write_them() -> None:
-    assert topology_name(" Fat_Tree ") == topology_name("fattree") == "fat-tree"
-    assert topology_name("Dragonfly+") == "dragonfly-plus"
-    assert topology_name("leaf spine") == "clos"
+    assert topology_of_parts(" Fat_Tree ").name == topology_of_parts("fattree").name == "fat-tree"
+    assert topology_of_parts("Dragonfly+").name == "dragonfly-plus"
+    assert topology_of_parts("leaf spine").name == "leaf-spine"
     assert read_sides("4×5*6") == read_sides("4 x 5 x 6") == (4, 5, 6)
     assert read_oversubscription("3.5:1") == (3.5,)
     for text in ("1:0", "1", "", "a:b"):

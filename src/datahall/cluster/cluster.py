@@ -22,8 +22,9 @@ from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of, is_built
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import USUAL_CHIP, Design, chip_for
+from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import machine, usual_port, usual_server
+from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
@@ -96,7 +97,7 @@ def usual_chip(design: FabricDesign, catalog: Catalog) -> Chip:
         return catalog.chip(design.chip or USUAL_CHIP)
     if is_built(design.topology, catalog):
         return preset(design.topology, catalog=catalog).parts.chip
-    return catalog.chip(chip_for(design.topology))
+    return catalog.chip(topology_of_parts(design.topology).chip)
 
 
 def cluster_from(

@@ -17,11 +17,12 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
-from datahall.fabric.design.design import DIRECT, DOMAINS, Design
+from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import compared, failed, shares_of_ports
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
 from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.torus import Torus
 from datahall.scenario.sections.failure import Failure
 
 LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
@@ -50,8 +51,7 @@ def network_of_design(
     fabric = left_by(made.fabric, failures)
     port = made.parts.port
     share = _narrowest_share(fabric) / _narrowest_share(made.fabric) if failures else 1.0
-    alone = made.topology in DOMAINS and not made.counts.num_switches
-    rate = made.injection_bytes_per_s * share if port is not None and not alone else 0.0
+    rate = made.injection_bytes_per_s * share if port is not None and made.counts.num_switches else 0.0
     if not isfinite(rate):
         rate = 0.0
     system = system_of(
@@ -71,7 +71,7 @@ def network_of_design(
     if near < 1.0:
         system = system.with_scale_up(near)
         link = _left(link, near, "of the worst-off scale-up link")
-    if made.topology in DIRECT and made.topology != "full-mesh":
+    if isinstance(made.fabric.shape, Torus):
         return Network(system=_on_torus(system, made), wires=Wires(_torus_leaf(made)))
     return Network(system=system, wires=Wires(link, nic))
 
@@ -142,7 +142,7 @@ def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
     before, left = widths(made.cuts), widths(after)
     found = [msgspec.structs.replace(cut, left_fraction=left[cut.name] / before[cut.name]) for cut in after]
     size, port = made.parts.num_domain, made.injection_bytes_per_s
-    if share < 1.0 and made.topology not in DIRECT:
+    if share < 1.0 and made.parts.port is not None:
         found.insert(
             0,
             Cut(
