@@ -181,9 +181,10 @@ def test_a_replica_on_a_narrow_fabric_sends_slower() -> None:
     tree = cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG).system
     free, narrow = (serving_system(CATALOG.chip("h100-sxm"), cuts=cuts) for cuts in ((), tree.cuts))
     assert leaving_bytes_per_s(free, 128) == 50e9
-    # 63 chips of a leaf share one uplink for what goes to the 65 others; 120 others are outside their own server
-    assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 / (63 * 65 / 120))
-    assert leaving_bytes_per_s(narrow, 16) == 50e9  # inside one leaf
+    # chips 882 to 944 share one uplink: 14 of them are of one replica and send to its 114 others, 49 of the next to
+    # its 79 others; 120 of a replica are outside a chip's own server
+    assert leaving_bytes_per_s(narrow, 128) == pytest.approx(50e9 * 120 / (14 * 114 + 49 * 79))
+    assert leaving_bytes_per_s(narrow, 8) == 50e9  # inside one server
 
 
 def test_training_feels_the_fabric_it_stands_on() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from datahall.cluster.groups import group_times, machine_times
 from datahall.fabric.collectives.crossing import crossed, crossing_s, crossing_share
 from datahall.fabric.collectives.system import System, system_of
-from datahall.fabric.flows.failures import Outage, failed
+from datahall.fabric.flows.failures import failed
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
@@ -22,6 +22,7 @@ from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.torus import torus
 from datahall.fabric.topology.tree import tree
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import COLLECTIVES, Collective
 
 WIRE, FAST = Wire(50e9, 5e-7), Wire(450e9, 2e-7)
@@ -109,7 +110,7 @@ def test_a_domain_on_several_leaves_has_the_ways_out_of_all_of_them() -> None:
 @each_fabric
 def test_what_fails_makes_cuts_narrower_and_nothing_wider(name: str) -> None:
     fabric = FABRICS[name]()
-    half = failed(fabric, Outage(links=tuple(range(0, fabric.num_links, 7)), left_fraction=0.5))
+    half = failed(fabric, Failure(links=tuple(range(0, fabric.num_links, 7)), left_fraction=0.5))
     narrow = {cut.name: cut.bytes_per_s / cut.num_below for cut in cuts(half)}
     for cut in cuts(fabric):
         assert narrow[cut.name] <= cut.bytes_per_s / cut.num_below * (1 + 1e-12)
@@ -192,7 +193,7 @@ def test_a_small_part_counts_by_what_it_has_and_a_full_one_by_what_each_gets() -
     (full,) = cuts(fabric)
     last = int(np.flatnonzero(fabric.node_tier == 1)[-1])
     up = np.flatnonzero((fabric.link_source == last) & (fabric.link_target > last))
-    some = cuts(failed(fabric, Outage(links=tuple(up[2:].tolist()))))  # two cables stay
+    some = cuts(failed(fabric, Failure(links=tuple(up[2:].tolist()))))  # two cables stay
     assert some == (msgspec.structs.replace(full, num_below=3, bytes_per_s=100e9), full)
 
 

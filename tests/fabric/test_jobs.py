@@ -1,4 +1,4 @@
-"""From jobs to flows: what each row carries, when it may start, and what failures, hashing and loss leave."""
+"""From jobs to flows: what each row carries, when it may start, and what hashing and loss leave."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fabric.topologies import FAST, SMALL, WIRE, fabrics
+from tests.fabric.topologies import FAST, SMALL, WIRE
 
 from datahall.errors import ScenarioError
-from datahall.fabric import Fabric, route
+from datahall.fabric import route
 from datahall.fabric.collectives.algorithms import all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, phases
 from datahall.fabric.flows.congestion import (
@@ -28,7 +28,6 @@ from datahall.fabric.flows.congestion import (
     window_packets,
 )  # fmt: skip
 from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes, closed_form_s
-from datahall.fabric.flows.failures import Outage, blast_radius, failed, links_of, shares
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Net, Routing, latency_s, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
@@ -40,10 +39,8 @@ from datahall.fabric.routing.collisions import (
     used_fraction,
 )
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
-from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
-from datahall.fabric.topology.rail import rail_only
 from datahall.fabric.topology.scale_up import with_scale_up
 from datahall.fabric.topology.torus import torus
 
@@ -301,97 +298,6 @@ def test_a_storm_ends_with_the_watchdog_or_the_stall_whichever_is_first() -> Non
     assert told(9.0) == [(1.0, 0, 0.0), (1.0, 1, 0.0), (3.0, 0, 5.0), (9.0, 1, 6.0)]
     assert told(2.0) == [(1.0, 0, 0.0), (1.0, 1, 0.0), (2.0, 0, 5.0), (2.0, 1, 6.0)]
     assert told(np.inf) == [(1.0, 0, 0.0), (1.0, 1, 0.0), (3.0, 0, 5.0)]
-
-
-def test_an_endpoint_gets_the_narrowest_of_the_levels_above_it() -> None:
-    """Leaves of six chips with two cables up: a third of a port each; a dead cable halves its leaf."""
-    fabric = clos(36, Wire(12.0), radix=8, tiers=2, oversubscription=(3,))
-    assert (shares(fabric) == 4.0).all()
-    trunk = int(np.flatnonzero(fabric.node_tier[fabric.link_target] == 2)[0])
-    broken = failed(fabric, Outage(links=(trunk,)))
-    leaf = fabric.link_source[trunk]
-    below = fabric.link_source[: fabric.num_hosts][fabric.link_target[: fabric.num_hosts] == leaf]
-    assert shares(broken)[below].tolist() == [2.0] * 6
-    assert np.delete(shares(broken), below).tolist() == [4.0] * 30
-    slow = failed(fabric, Outage(nics=(0,), left_fraction=0.25))
-    assert shares(slow)[0] == 3.0
-    found = blast_radius(fabric, Outage(links=(trunk,)), np.arange(36) // 4)
-    assert (found.cut_off.size, sorted(found.slowed.tolist())) == (0, sorted(below.tolist()))
-    assert found.worst_left_fraction == pytest.approx(0.5)
-    assert found.bisection_left_fraction == pytest.approx(11 / 12)
-    assert found.num_touched == 6
-    assert found.stopped_jobs == ()
-    assert found.jobs == tuple(sorted({chip // 4 for chip in below.tolist()}))
-    tall = clos(72, Wire(12.0), radix=8, tiers=3, oversubscription=(1, 3))
-    assert shares(tall)[0] == pytest.approx(12.0 * tall.shape.num_cables(3) / 72, rel=0.4)
-
-
-def test_what_is_out_takes_its_links_both_ways_and_no_others() -> None:
-    fabric = with_scale_up(fat_tree(16, WIRE), 4, FAST)
-
-    def hit(**outage: tuple[int, ...]) -> set[tuple[int, int]]:
-        links = np.flatnonzero(links_of(fabric, Outage(**outage)))
-        return {(int(fabric.link_source[link]), int(fabric.link_target[link])) for link in links}
-
-    def touching(*nodes: int, most: int = 10**9) -> set[tuple[int, int]]:
-        ends = list(zip(fabric.link_source.tolist(), fabric.link_target.tolist(), strict=True))
-        return {(a, b) for a, b in ends[:most] if a in nodes or b in nodes}
-
-    assert hit(switches=(3,)) == touching(19)
-    assert hit(chips=(5,)) == touching(5)
-    assert hit(nics=(5,)) == touching(5, most=fabric.scale_up_start)
-    assert hit(domains=(1,)) == touching(4, 5, 6, 7)
-    assert hit(links=(0,)) == {(0, 16), (16, 0)}
-    assert hit() == set()
-    bundled = fat_tree(32, WIRE, radix=8)
-    for cable in range(bundled.num_links):
-        pair = np.flatnonzero(links_of(bundled, Outage(links=(cable,))))
-        assert pair.size == 2
-        back = int(pair[pair != cable][0])
-        assert links_of(bundled, Outage(links=(back,))).nonzero()[0].tolist() == pair.tolist()
-    cubes = torus((8, 4, 4), WIRE)
-    gone = np.flatnonzero(
-        np.bincount(cubes.link_source[links_of(cubes, Outage(cubes=(1,)))], minlength=128) == 6
-    )
-    assert gone.tolist() == list(range(64, 128))
-    for bad in (Outage(cubes=(2,)), Outage(domains=(9,)), Outage(nics=(128,)), Outage(left_fraction=-0.1)):
-        with pytest.raises(ScenarioError):
-            failed(cubes, bad)
-    with pytest.raises(ScenarioError, match="no cubes"):
-        failed(torus((8, 6, 4), WIRE), Outage(cubes=(0,)))
-    with pytest.raises(ScenarioError) as caught:
-        failed(cubes, Outage(switches=(0,)))
-    assert "no switch at all" in caught.value.hint
-
-
-def test_idle_endpoints_are_no_job_and_the_dead_are_cut_off() -> None:
-    fabric = with_scale_up(fat_tree(16, WIRE), 4, FAST)
-    found = blast_radius(fabric, Outage(chips=(0,)), [-1] * 4 + [1] * 12)
-    assert found.cut_off.tolist() == [0]
-    assert found.slowed.tolist() == [1, 2, 3]
-    assert (found.jobs, found.stopped_jobs) == ((), ())
-    assert found.share_left[:5] == pytest.approx([0.0, 0.75, 0.75, 0.75, 1.0])
-    assert blast_radius(fabric, Outage(chips=tuple(range(16)))).worst_left_fraction == 0.0
-    ring = torus((4, 4), WIRE)
-    axis = blast_radius(ring, Outage(links=(0,)))
-    assert 0.5 < axis.bisection_left_fraction <= 15 / 16
-    assert sorted(axis.slowed.tolist()) == sorted([int(ring.link_source[0]), int(ring.link_target[0])])
-    rails = rail_only(32, WIRE, FAST, radix=8, rails=4)
-    assert blast_radius(rails, Outage(switches=(0,))).worst_left_fraction == pytest.approx(3 / 4)
-
-
-@settings(deadline=None, max_examples=40)
-@given(fabric=fabrics(), data=st.data())
-def test_a_dead_switch_leaves_nobody_more_and_a_dead_chip_nothing(
-    fabric: Fabric, data: st.DataObject
-) -> None:
-    chip = data.draw(st.integers(0, fabric.num_hosts - 1))
-    found = blast_radius(fabric, Outage(chips=(chip,)))
-    assert chip in found.cut_off or fabric.num_hosts == 1
-    assert ((found.share_left >= 0) & (found.share_left <= 1 + 1e-9)).all()
-    assert set(found.cut_off.tolist()).isdisjoint(found.slowed.tolist())
-    assert 0 <= found.bisection_left_fraction <= 1
-    assert (blast_radius(fabric, Outage()).share_left >= 1 - 1e-12).all() or fabric.num_hosts == 1
 
 
 def test_a_job_alone_takes_its_formula_as_often_as_it_repeats() -> None:

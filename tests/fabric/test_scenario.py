@@ -222,3 +222,12 @@ def test_a_failure_at_the_start_is_over_when_it_is_repaired() -> None:
     assert brief.run.makespan_s < lasting.run.makespan_s
     assert brief.scenario.net.fabric.whole
     assert brief.scenario.changes.at_s.size
+
+
+def test_a_repair_brings_back_no_part_that_is_out_for_good() -> None:
+    dead = "[[failure]]\nswitches = 40\n"
+    brief = '[[failure]]\nswitches = 40\nstart = "0.1 ms"\nduration = "0.1 ms"\n'
+    for failures in (dead + brief, brief + dead):
+        found = simulate_flows(read(FABRIC + JOB + failures))
+        assert found.scenario.changes.bytes_per_s.max() == 0.0
+        assert found.run.makespan_s == simulate_flows(read(FABRIC + JOB + dead)).run.makespan_s

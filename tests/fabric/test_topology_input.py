@@ -79,7 +79,8 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "no ratio": (lambda: design("clos", 16, catalog=CATALOG, oversubscription="x"), "not an over", "1:1,7:1"),
     "no torus": (lambda: design("torus", 64, catalog=CATALOG, sides="4xy"), "not the sides", "16x16x24"),
     "a pod of GPUs": (lambda: design("tpu-pod", 64, catalog=CATALOG, chip="h100-sxm"), "no pods", "tpu-v4"),
-    "a TPU on switches": (lambda: design("clos", 64, catalog=CATALOG, chip="tpu-v4"), "no network", "torus"),
+    "half a pod on switches": (lambda: design("clos", 64, catalog=CATALOG, chip="tpu-v4"), "domains of 4096", "4,096"),
+    "a card without a network": (lambda: design("clos", 64, catalog=CATALOG, chip="l4"), "what network", "400 Gb/s"),
     "NVL72 of H100": (lambda: design("nvl72", 72, catalog=CATALOG, chip="h100-sxm"), "domains of 8", "gb200"),
 }  # fmt: skip
 

@@ -72,6 +72,7 @@ SPECULATION = ("draft", "num_draft", "acceptance")
 ADAPTERS = ("adapters", "adapter_rank", "resident_adapters", "adapter_zipf", "attention_adapters")
 LENGTHS = ("traffic", "isl", "osl", "spread")
 OUT = ("chips", "nics", "links", "switches", "domains", "cubes", "left")
+FAILED = Takes("failure", only=OUT)
 
 VERBS = (
     Verb(
@@ -85,6 +86,7 @@ VERBS = (
             Takes("candidates"),
             Takes("deployment", only=("tp", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE)),
             Takes("fabric", only=WIRING),
+            FAILED,
         ),
         arguments=("model",),
         required=("model",),
@@ -103,6 +105,7 @@ VERBS = (
             MODEL,
             Takes("training"),
             Takes("fabric", only=("chips", "chip", *WIRING)),
+            FAILED,
             Takes("layout", only=("offload",)),
         ),
         arguments=("model",),
@@ -251,7 +254,7 @@ VERBS = (
         takes=(
             Takes("collective"),
             Takes("fabric", only=("on", "chips", "chip", "domain", "nic", "oversubscription", "sides")),
-            Takes("failure", only=OUT),
+            FAILED,
         ),
         arguments=("collective",),
         required=("collective",),
@@ -275,6 +278,7 @@ VERBS = (
             Takes("promise"),
             Takes("prefix"),
             Takes("fabric", only=WIRING),
+            FAILED,
         ),
         arguments=("model",),
         required=("model", "rate"),
@@ -299,7 +303,7 @@ VERBS = (
             Takes("measurement"),
             Takes("region"),
             Takes("cache"),
-            Takes("failure", only=("replicas", "region", "start", "duration", "drain")),
+            Takes("failure", only=(*OUT, "replicas", "region", "start", "duration", "drain")),
         ),
         arguments=("model",),
         required=("model",),
@@ -321,6 +325,7 @@ VERBS = (
             Takes(""),
             Takes("training", without=("tokens", "deadline")),
             Takes("fabric", only=("chips", "chip", *WIRING)),
+            FAILED,
             Takes("layout"),
             Takes("stragglers"),
         ),

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import isfinite, prod
+from math import prod
 
 import msgspec
 
-from datahall.breakdown import Breakdown, fact, given
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
-from datahall.cluster.network import Network, network_of_design, scale_up_leaf
+from datahall.cluster.network import Network, network_name, network_of_design, port_leaf, scale_up_leaf
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of, is_built
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import USUAL_CHIP, Design, chip_for
+from datahall.fabric.design.design import Design
+from datahall.fabric.design.parts import machine, usual_port, usual_server
+from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
@@ -56,6 +57,7 @@ def cluster_of(
     fabric: str = "infiniband",
     servers: Iterable[Server] = (),
     torus: tuple[int, ...] = (),
+    catalog: Catalog | None = None,
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
@@ -67,30 +69,26 @@ def cluster_of(
     """
     if num_chips < 1:
         raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
-    nic = nic_bytes_per_s or (chip.nic_bytes_per_s if isfinite(chip.nic_bytes_per_s) else 0.0)
     system = system_of(
-        chip, num_domain=num_domain, nic_bytes_per_s=nic, fabric=fabric, version=version, level=level
+        chip,
+        num_domain=num_domain,
+        nic_bytes_per_s=nic_bytes_per_s or None,
+        fabric=fabric,
+        version=version,
+        level=level,
+        catalog=catalog,
     )
     if torus:
         system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
+    rate, home = system.nic_bytes_per_s, usual_server(catalog or load(), chip)
+    nic = port_leaf(chip, home, rate) if rate else None
     return Cluster(
         chip=chip,
         num_chips=num_chips,
         system=system,
         host=host_of(chip, servers),
-        wires=Wires(scale_up_leaf(chip), _nic(chip, system, stated=bool(nic_bytes_per_s))),
+        wires=Wires(scale_up_leaf(chip), nic),
     )
-
-
-def _nic(chip: Chip, system: System, *, stated: bool) -> Breakdown | None:
-    """Where a chip's share of the network is from: said, a fact of the chip, or of the server it is sold in."""
-    rate = system.nic_bytes_per_s
-    if not rate:
-        return None
-    known = chip.facts.get("nic_bytes_per_s")
-    if stated or known is None or known.value != rate:
-        return given("network of a chip, one way", rate, "bytes_per_s")
-    return fact("network of a chip, one way", known.value, known.unit, known.source, note=known.note)
 
 
 def usual_chip(design: FabricDesign, catalog: Catalog) -> Chip:
@@ -99,7 +97,7 @@ def usual_chip(design: FabricDesign, catalog: Catalog) -> Chip:
         return catalog.chip(design.chip or USUAL_CHIP)
     if is_built(design.topology, catalog):
         return preset(design.topology, catalog=catalog).parts.chip
-    return catalog.chip(chip_for(design.topology))
+    return catalog.chip(topology_of_parts(design.topology).chip)
 
 
 def cluster_from(
@@ -128,22 +126,28 @@ def cluster_from(
             field="failure",
             hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
         )
+    wanted, server = machine(catalog, (design.chip or chip or usual_chip(design, catalog).name))
     return cluster_of(
-        catalog.chip(chip) if chip and not design.chip else usual_chip(design, catalog),
+        wanted,
         design.chips or num_chips,
+        fabric=network_name(usual_port(catalog, wanted, server).name),
         num_domain=design.domain or 0,
         nic_bytes_per_s=design.nic_bytes_per_s or 0.0,
         servers=catalog.servers(),
+        catalog=catalog,
         version=version,
         level=level,
     )
 
 
 def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Cluster:
+    count = num_chips or made.counts.num_hosts
     return Cluster(
         chip=made.parts.chip,
-        num_chips=num_chips or made.counts.num_hosts,
-        system=network.system,
+        num_chips=count,
+        system=msgspec.structs.replace(
+            network.system, cuts=tuple(cut.within(count) for cut in network.system.cuts)
+        ),
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
         wires=network.wires,
@@ -157,18 +161,17 @@ def serving_system(
 
     `cuts` are those of the fabric that the replica stands on, `cluster_from(…).system.cuts`.
     """
-    nic = nic_bytes_per_s or chip.nic_bytes_per_s
-    rate = nic if isfinite(nic) else 0.0
+    rate = nic_bytes_per_s or None
     domain = _serving_domain(chip, num_domain)
     if not any(one is chip for one in load().chips()):
         system = system_of(chip, num_domain=domain, nic_bytes_per_s=rate)
     else:
-        system = _shelved_system(chip.name, domain, rate)
+        system = _known_system(chip.name, domain, rate)
     return msgspec.structs.replace(system, cuts=cuts) if cuts else system
 
 
 @lru_cache(maxsize=256)
-def _shelved_system(chip: str, num_domain: int, nic_bytes_per_s: float) -> System:
+def _known_system(chip: str, num_domain: int, nic_bytes_per_s: float | None) -> System:
     return system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic_bytes_per_s)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
+from datahall.cluster.network import LEFT
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
@@ -160,13 +161,15 @@ def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
     speed = cut.link_bytes_per_s
     same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
     link = next(same, derived("a link out of it", speed, "bytes_per_s"))
-    count = derived("links out of it", cut.bytes_per_s / speed, "count", note=f"for {cut.num_below:,} chips")
-    return quotient(
-        f"out of a {cut.name}",
-        leaving,
-        product(f"way out of a {cut.name}", [count, link], "bytes_per_s"),
-        "s",
+    count = derived(
+        "links out of it",
+        cut.bytes_per_s / cut.left_fraction / speed,
+        "count",
+        note=f"for {cut.num_below:,} chips",
     )
+    left = (given(LEFT, cut.left_fraction, "fraction"),) if cut.left_fraction < 1.0 else ()
+    way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")
+    return quotient(f"out of a {cut.name}", leaving, way, "s")
 
 
 def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) -> Bound:

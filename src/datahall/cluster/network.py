@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isclose, isfinite
 
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, derived, fact, product, quotient
+from datahall.breakdown import Breakdown, derived, fact, given, product, quotient
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, ScenarioError
+from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
-from datahall.fabric.design.design import DIRECT, DOMAINS, Design
-from datahall.fabric.flows.failures import compared, failed, outage_of, shares_of_ports
-from datahall.fabric.topology.cuts import cuts
+from datahall.fabric.design.design import Design
+from datahall.fabric.flows.failures import compared, failed, shares_of_ports
+from datahall.fabric.topology.cuts import Cut, cuts
+from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
 from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.torus import Torus
 from datahall.scenario.sections.failure import Failure
 
 LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
 SCALE_UP = "scale-up links of a chip, one way"
 NAMED = 5  # endpoints that an error names
+DOMAIN = "scale-up domain"
+LEFT = "left after the failure"
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,8 +51,7 @@ def network_of_design(
     fabric = left_by(made.fabric, failures)
     port = made.parts.port
     share = _narrowest_share(fabric) / _narrowest_share(made.fabric) if failures else 1.0
-    alone = made.topology in DOMAINS and not made.counts.num_switches
-    rate = made.injection_bytes_per_s * share if port is not None and not alone else 0.0
+    rate = made.injection_bytes_per_s * share if port is not None and made.counts.num_switches else 0.0
     if not isfinite(rate):
         rate = 0.0
     system = system_of(
@@ -58,13 +63,17 @@ def network_of_design(
         level=level,
         catalog=catalog,
     )
-    if not rate:  # the ports of the server are no part of this design
-        system = msgspec.structs.replace(system, nic_bytes_per_s=0.0, across=None)
-    system = msgspec.structs.replace(system, cuts=cuts(fabric) if failures else made.cuts)
-    nic = _port(made, rate, share) if rate else None
-    if made.topology in DIRECT and made.topology != "full-mesh":
+    system = msgspec.structs.replace(system, cuts=_cuts_left(made, fabric, share) if failures else made.cuts)
+    nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s) if rate else None
+    if nic is not None and share < 1.0:
+        nic = _left(nic, share, "of the ports of the worst-off scale-up domain")
+    link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)
+    if near < 1.0:
+        system = system.with_scale_up(near)
+        link = _left(link, near, "of the worst-off scale-up link")
+    if isinstance(made.fabric.shape, Torus):
         return Network(system=_on_torus(system, made), wires=Wires(_torus_leaf(made)))
-    return Network(system=system, wires=Wires(scale_up_leaf(made.parts.chip), nic))
+    return Network(system=system, wires=Wires(link, nic))
 
 
 def scale_up_leaf(chip: Chip) -> Breakdown:
@@ -89,7 +98,11 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
     """The fabric with all failed parts out; whom they cut off altogether is an `InfeasibleError`."""
     after = fabric
     for failure in failures:
-        after = failed(after, outage_of(failure))
+        try:
+            after = failed(after, failure)
+        except ScenarioError as error:
+            error.field = "failure"
+            raise
     if not failures:
         return fabric
     gone = compared(fabric, after).cut_off
@@ -100,6 +113,12 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
             field="failure",
             hint="a collective waits for every chip: leave those out, or take a fabric with a second way",
         )
+    if _scale_up_share(fabric, after) <= 0:
+        raise InfeasibleError(
+            "the failure takes the scale-up links of a domain, so its chips no longer reach each other",
+            field="failure",
+            hint="a part that keeps a share of its bandwidth is possible, e.g. left = 50 %",
+        )
     apart = next((cut for cut in cuts(after) if cut.bytes_per_s <= 0), None)
     if apart is not None:
         raise InfeasibleError(
@@ -108,6 +127,38 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
             hint="no way out of it is left",
         )
     return after
+
+
+def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
+    """The narrow places after a failure, each with what it leaves; the ports of a domain are one where some are out."""
+
+    def widths(found: Sequence[Cut]) -> dict[str, float]:
+        return {
+            name: min(cut.bytes_per_s / cut.num_below for cut in found if cut.name == name)
+            for name in {cut.name for cut in found}
+        }
+
+    after = cuts(fabric)
+    before, left = widths(made.cuts), widths(after)
+    found = [msgspec.structs.replace(cut, left_fraction=left[cut.name] / before[cut.name]) for cut in after]
+    size, port = made.parts.num_domain, made.injection_bytes_per_s
+    if share < 1.0 and made.parts.port is not None:
+        found.insert(
+            0,
+            Cut(
+                name=DOMAIN, num_below=size, num_full=size, bytes_per_s=size * port * share,
+                link_bytes_per_s=port, left_fraction=share,
+            ),
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _scale_up_share(before: Fabric, after: Fabric) -> float:
+    """What is left of the scale-up link that lost most."""
+    if not before.num_switches:
+        return 1.0  # chips wired to each other: what is left has other ways round
+    links = before.link_kind == SCALE_UP_LINK
+    return float((after.link_bytes_per_s[links] / before.link_bytes_per_s[links]).min(initial=1.0))
 
 
 def _narrowest_share(fabric: Fabric) -> float:
@@ -130,22 +181,34 @@ def _on_torus(system: System, made: Design) -> System:
     )
 
 
-def _port(made: Design, rate: float, share: float) -> Breakdown:
-    """A chip's share of its server's ports, from the facts of the server."""
-    facts, name = made.parts.server.facts, "network of a chip, one way"
-    known = [facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in facts]
-    usual = made.parts.server.network_bytes_per_s_per_chip
-    found = derived(name, made.injection_bytes_per_s, "bytes_per_s")
-    if len(known) == 3 and abs(made.injection_bytes_per_s / usual - 1.0) < 1e-9:
-        nics, speed, chips = (
-            fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known
-        )
-        server = product("network of a server, one way", [nics, speed], "bytes_per_s")
-        found = quotient(name, server, chips, "bytes_per_s")
-    if share == 1.0:
-        return found
-    left = derived("of it, after the failure", rate / found.value, "fraction", note="in the worst-off domain")
-    return product(f"{name}, after the failure", [found, left], "bytes_per_s")
+def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:
+    """A chip's share of the network, one way: a fact of the chip, of the server it stands in, or what was said."""
+    name = "network of a chip, one way"
+    own = chip.facts.get("nic_bytes_per_s")
+    if own is not None and isclose(own.value, rate):
+        return fact(name, own.value, own.unit, own.source, note=own.note)
+    known = [server.facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in server.facts]
+    if len(known) < 3 or not isclose(server.network_bytes_per_s_per_chip, rate):
+        return given(name, rate, "bytes_per_s")
+    nics, speed, chips = (fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known)
+    whole = product("network of a server, one way", [nics, speed], "bytes_per_s")
+    return quotient(name, whole, chips, "bytes_per_s")
+
+
+def with_failure(link: Breakdown, system: System, num_ranks: int, stride: int) -> Breakdown:
+    """A port, and what failures leave of the narrowest way that a group of ranks `stride` apart crosses."""
+    ways = [cut for cut in crossed(system.apart(stride), num_ranks) if cut.name != DOMAIN]
+    narrowest = min(ways, key=lambda cut: cut.left_fraction, default=None)
+    if narrowest is None or narrowest.left_fraction == 1.0:
+        return link
+    return _left(link, narrowest.left_fraction, f"of the way out of a {narrowest.name}")
+
+
+def _left(whole: Breakdown, share: float, of: str) -> Breakdown:
+    """What failures leave of something."""
+    return product(
+        f"{whole.name}, after the failure", [whole, given(LEFT, share, "fraction", note=of)], whole.unit
+    )
 
 
 def network_name(port: str) -> str:

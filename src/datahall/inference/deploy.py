@@ -9,6 +9,7 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
+from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.disaggregation import handoff_of
@@ -19,15 +20,12 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.price import price_steps
 from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import Role
 
 SPLIT = "prefill=4xh200,decode=8xh200"
 
 
-def deployed(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
-) -> Replica:
+def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None) -> Replica:
     """One replica, on the fewest chips that hold it where no tensor parallelism was said."""
     replica = replica_of(deployment, model, catalog, wiring)
     return replica if deployment.tp else msgspec.structs.replace(replica, tp=fewest_chips(replica))
@@ -37,7 +35,7 @@ def pools_of(
     deployment: Deployment,
     model: Model,
     catalog: Catalog,
-    wiring: FabricDesign | None = None,
+    wiring: Wiring | None = None,
     regions: tuple[str, ...] = (),
 ) -> tuple[Pool, ...]:
     """The pools of a deployment: one, or one for prompts and one for answers; each holds the model and has a price."""
@@ -62,9 +60,7 @@ def _chip(name: str, catalog: Catalog) -> str:
         raise
 
 
-def _pool(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None, region: int
-) -> Pool:
+def _pool(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None, region: int) -> Pool:
     replica = deployed(deployment, model, catalog, wiring)
     check_format(replica.chip, replica.precision)
     price_steps(replica)

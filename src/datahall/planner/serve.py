@@ -16,6 +16,7 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
@@ -34,7 +35,6 @@ from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.sharding import Sharding
@@ -164,7 +164,7 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     refused: list[Refused] = []
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
-        for replica in groups(there, model, scenario.catalog, scenario.one(FabricDesign)):
+        for replica in groups(there, model, scenario.catalog, wiring_of(scenario)):
             try:
                 most = held(replica, demand.load, demand.promise)
             except (InfeasibleError, UnsupportedError, ScenarioError) as error:
@@ -298,7 +298,7 @@ def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
 
 
 def groups(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
 ) -> Iterator[Replica]:
     """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
     plain = replica_of(deployment, model, catalog, wiring)

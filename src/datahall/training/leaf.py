@@ -5,7 +5,8 @@ from __future__ import annotations
 from datahall.breakdown import Breakdown, Source, assumed, fact, fitted, given, product, quotient
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
-from datahall.fabric.collectives.system import System
+from datahall.cluster.cluster import Cluster
+from datahall.cluster.network import with_failure
 
 
 def model_sources(model: Model) -> tuple[Source, ...]:
@@ -55,15 +56,16 @@ def part_of_bandwidth(chip: Chip, share: float, why: str) -> Breakdown:
 
 
 def exchange_time(
-    name: str, moved: Breakdown, time_s: float, system: System, chip: Chip, num_ranks: float, stride: float
+    name: str, moved: Breakdown, time_s: float, cluster: Cluster, num_ranks: float, stride: float
 ) -> Breakdown:
     """What moving some bytes in a group takes: bytes over what the group's collective makes of a chip's link."""
+    system, nic = cluster.system, cluster.wires.nic
     near = num_ranks * stride <= system.num_domain
-    if near or system.nic_bytes_per_s <= 0:
-        link = of_chip(chip, "scale_up_bytes_per_s", system.scale_up_bytes_per_s, "bytes_per_s")
+    if near or nic is None:
+        link = of_chip(cluster.chip, "scale_up_bytes_per_s", system.scale_up_bytes_per_s, "bytes_per_s")
         on, source = system.inside.fitted_on, system.inside.source
     else:
-        link = _nic(system, chip)
+        link = with_failure(nic, system, int(num_ranks), int(stride))
         across = system.across
         on = across.fitted_on if across is not None else system.inside.fitted_on
         source = across.source if across is not None else system.inside.source
@@ -75,10 +77,3 @@ def exchange_time(
         source,
     )
     return quotient(name, moved, product("rate of the exchange", [link, share], "bytes_per_s"), "s")
-
-
-def _nic(system: System, chip: Chip) -> Breakdown:
-    known = chip.facts.get("nic_bytes_per_s")
-    if known is not None and known.value == system.nic_bytes_per_s:
-        return fact(known.label, known.value, "bytes_per_s", known.source, note=known.note)
-    return given("network of a chip, one way", system.nic_bytes_per_s, "bytes_per_s")

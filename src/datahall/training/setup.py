@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
+from datahall.cluster.wiring import wiring_of
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -137,9 +138,9 @@ def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
 
 def machine_of(scenario: Scenario) -> Machine:
     """The machine that is asked for, with any number of chips: plans also look at fewer and at more."""
-    design, catalog = scenario.one(FabricDesign), scenario.catalog
+    wiring, catalog = wiring_of(scenario), scenario.catalog
     return lambda num_chips: cluster_from(
-        msgspec.structs.replace(design, chips=num_chips), catalog, num_chips=num_chips
+        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=wiring.failures
     )
 
 

@@ -16,26 +16,26 @@ from datahall.cluster.collective import (
     refuse_on_torus,
     time_collective,
 )
+from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_bytes, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import version_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
-from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective
 from datahall.units import fmt
 
 
 def show_collective(scenario: Scenario) -> Answer:
     """Time, bandwidths and algorithm of a collective; experts and their companions size an MoE all-to-all."""
-    call, asked = scenario.one(CollectiveCall), scenario.one(FabricDesign)
+    call, wiring = scenario.one(CollectiveCall), wiring_of(scenario)
     kind = cast(Collective, call.collective)
-    moe = dispatch_of(call, kind, asked.chips or 0)
+    moe = dispatch_of(call, kind, wiring.design.chips or 0)
     cluster = cluster_from(
-        asked,
+        wiring.design,
         scenario.catalog,
         num_chips=moe.num_experts if moe else 0,
-        failures=scenario.all(Failure),
+        failures=wiring.failures,
         version=version_of(call.version),
         level=call.level,
     )

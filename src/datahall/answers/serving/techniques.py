@@ -11,6 +11,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import described
 from datahall.breakdown import Breakdown, given, modelled, quotient
+from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.ladder import Ladder, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
@@ -20,7 +21,6 @@ from datahall.planner.serve import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
@@ -50,7 +50,7 @@ def show_techniques(scenario: Scenario) -> Answer:
             msgspec.structs.replace(deployment, draft="", tp=1),
             model,
             scenario.catalog,
-            scenario.one(FabricDesign),
+            wiring_of(scenario),
         ),
         load_of(requests_of(said, deployment.max_context or model.max_context)),
         scenario.one(Promise),

@@ -34,11 +34,11 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Fact] = {}
 
     def radix(self, port_bytes_per_s: float) -> int:
-        """Ports at a given speed, with cages split where they are faster; 0 where they are too slow."""
+        """Ports at a given speed, with cages split where they hold several of them; 0 where they are too slow."""
         if not self.port_bytes_per_s >= port_bytes_per_s:
             return 0
         most = max(self.num_ports, self.num_split_ports)
-        return min(most, int(self.num_ports * self.port_bytes_per_s / port_bytes_per_s + 1e-9))
+        return min(most, self.num_ports * int(self.port_bytes_per_s / port_bytes_per_s + 1e-9))
 
 
 FIELDS = (

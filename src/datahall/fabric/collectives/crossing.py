@@ -10,11 +10,14 @@ Reference: Patarasuk and Yuan, 2009 (all-reduce); the others count what has to b
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
+from datahall.fabric.topology.graph import Ints
 from datahall.scenario.words import Collective
 
 
@@ -38,8 +41,67 @@ def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
     return max(outside, 1.0 - outside) if collective in {"all-gather", "reduce-scatter"} else 1.0
 
 
+def straddling_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
+    """Return the bytes that leave a part, or enter it, of all groups that lie across its ends, over an array's size.
+
+    Groups of n ranks `stride` apart stand in a row, n · stride endpoints a block, and so do the parts; a block that
+    begins in one part and ends in the next has ranks in both, whether or not it would fit into one.
+
+    >>> leaf = Cut(name="leaf", num_below=6, num_full=6, bytes_per_s=1e9, link_bytes_per_s=1e9, sizes=((6, 4),))
+    >>> [straddling_share("all-reduce", ranks, leaf) for ranks in (3, 4, 8)]
+    [0.0, 1.0, 2.0]
+    """
+    return _straddling(collective, num_ranks, cut.stride, cut.sizes)
+
+
+@lru_cache(maxsize=65536)
+def _straddling(
+    collective: Collective, num_ranks: int, stride: int, sizes: tuple[tuple[int, int], ...]
+) -> float:
+    if not sizes or collective == "barrier":
+        return 0.0
+    block = num_ranks * stride
+    part = np.repeat([size for size, _ in sizes], [count for _, count in sizes])
+    end = np.cumsum(part)
+    begin = end - part
+    first, last = begin // block, (end - 1) // block
+    one = first == last
+    ends = (np.where(one, part, (first + 1) * block - begin), np.where(one, 0, end - last * block))
+    found = [_leaving(collective, num_ranks, stride, inside) for inside in ends]
+    if collective in {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}:
+        return float(np.max([left + right for left, right in zip(*found, strict=True)]))
+    return float(np.max(found))
+
+
+def _leaving(collective: Collective, num_ranks: int, stride: int, inside: Ints) -> tuple[Floats, Floats]:
+    """Bytes out of a part and into it, of the groups of a block with so many of its endpoints inside."""
+    some, more = inside // stride, inside % stride
+    out = more * _least(collective, num_ranks, some + 1) + (stride - more) * _least(
+        collective, num_ranks, some
+    )
+    other = "reduce-scatter" if collective == "all-gather" else "all-gather"
+    if collective not in {"all-gather", "reduce-scatter"}:
+        return out, out
+    back = more * _least(other, num_ranks, some + 1) + (stride - more) * _least(other, num_ranks, some)
+    return out, back
+
+
+def _least(collective: str, num_ranks: int, inside: Ints) -> Floats:
+    """The least that leaves a part with some of a group's ranks inside, over the size of the array."""
+    across = (inside > 0) & (inside < num_ranks)
+    if collective == "all-gather":
+        return np.where(across, inside / num_ranks, 0.0)
+    if collective == "reduce-scatter":
+        return np.where(across, (num_ranks - inside) / num_ranks, 0.0)
+    if collective == "all-to-all":
+        return np.where(across, inside * (num_ranks - inside) / num_ranks, 0.0)
+    return np.where(across, 1.0, 0.0)
+
+
 def crossed(system: System, num_ranks: int) -> tuple[Cut, ...]:
-    """The narrow places that a group of so many ranks crosses."""
+    """The narrow places that a group of so many ranks crosses because none holds all of it."""
+    if num_ranks <= system.num_domain and not system.torus:
+        return ()
     return tuple(cut for cut in system.cuts if cut.num_full < num_ranks)
 
 
@@ -58,17 +120,25 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
     least = np.zeros(np.shape(size_bytes))
     for cut in crossed(system, num_ranks):
         least = np.maximum(least, crossing_s(collective, size_bytes, num_ranks, cut))
+    for cut in system.cuts if num_ranks > system.num_domain else ():
+        share = straddling_share(collective, num_ranks, cut)
+        least = np.maximum(least, share * size_bytes / cut.all_bytes_per_s)
     return least
 
 
 def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
     """What each rank gets of the network when all send evenly to all outside their domains [B/s]: its port, or less.
 
-    Of what n ranks in domains of d send over the network, (n − m)/(n − d) leaves a part of m of them.
+    Of what n ranks in domains of d send over the network, (n − m)/(n − d) leaves a part of m of them.  Ranks of
+    several domains that no network joins are an `InfeasibleError`.
     """
-    network = num_ranks - min(system.num_domain, num_ranks)
+    inside, _ = system.shape(num_ranks)
+    network = num_ranks - inside
     rates = [system.nic_bytes_per_s]
     for cut in crossed(system, num_ranks):
         leaving = cut.num_below * (num_ranks - cut.num_below) / network if network else 0.0
         rates += [cut.bytes_per_s / leaving] if leaving > 0 else []
+    for cut in system.cuts if network else ():
+        leaving = straddling_share("all-to-all", num_ranks, cut) * num_ranks / network
+        rates += [cut.all_bytes_per_s / leaving] if leaving > 0 else []
     return min(rates)

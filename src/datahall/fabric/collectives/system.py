@@ -12,6 +12,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting
+from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
 
 FAMILIES = {
@@ -75,6 +76,14 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             self,
             num_domain=max(1, self.num_domain // max(1, stride)),
             cuts=tuple(cut.apart(stride) for cut in self.cuts),
+        )
+
+    def with_scale_up(self, factor: float) -> System:
+        """The same machine with scale-up links `factor` times as fast."""
+        return msgspec.structs.replace(
+            self,
+            scale_up_bytes_per_s=factor * self.scale_up_bytes_per_s,
+            inside=scaled(self.inside, factor),
         )
 
     def with_network(self, factor: float) -> System:
@@ -229,20 +238,17 @@ def network_of(fabric: str, level: str | None = None) -> Across:
 
 
 def system_of(
-    chip: str | Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, fabric: str = "infiniband",
+    chip: str | Chip, *, num_domain: int = 0, nic_bytes_per_s: float | None = None, fabric: str = "infiniband",
     version: tuple[int, int] = DEFAULT_VERSION, level: str | None = None,
     catalog: Catalog | None = None,
 ) -> System:  # fmt: skip
-    """A system from the catalogue: the chip's domain and links, and the NICs of the server it is sold in."""
-    shelf = catalog or load()
-    part = shelf.chip(chip) if isinstance(chip, str) else chip
+    """A system from the catalogue: the chip's domain and links, and its usual NIC; 0 B/s is no network."""
+    known = catalog or load()
+    part = known.chip(chip) if isinstance(chip, str) else chip
     inside, basis = inside_of(part, level)
-    server = next(
-        (one for one in shelf.servers() if one.chip == part.name and one.form in {"server", "rack"}), None
-    )
     nic = nic_bytes_per_s
-    if not nic and server is not None and isfinite(server.network_bytes_per_s_per_chip):
-        nic = server.network_bytes_per_s_per_chip
+    if nic is None:
+        nic = usual_nic_bytes_per_s(part, usual_server(known, part))
     net = network_of(fabric, level)
     return System(
         name=f"{part.name} on {fabric}" if nic else part.name,

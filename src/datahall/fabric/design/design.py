@@ -6,58 +6,19 @@ design("fat-tree", 16384, catalog=catalog, chip="h100-sxm", oversubscription="1:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from math import prod
 
 import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, nearest, option
-from datahall.fabric.design.parts import Parts, machine, network_parts
-from datahall.fabric.topology.clos import clos
+from datahall.errors import ScenarioError, option
+from datahall.fabric.design.parts import Parts, machine, network_parts, port_note
+from datahall.fabric.design.topologies import Spec, Topology, topology_of_parts
 from datahall.fabric.topology.counts import Counts, counts
 from datahall.fabric.topology.cuts import Cut, cuts
-from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
-from datahall.fabric.topology.hyperx import full_mesh, hyperx_for
-from datahall.fabric.topology.rail import rail_only, rail_optimised
-from datahall.fabric.topology.scale_up import check_whole_domains, scale_up_domain, with_scale_up
-from datahall.fabric.topology.torus import torus, torus_for
-from datahall.fabric.topology.tpu_pod import PODS, slice_for, tpu_pod, tpu_slice
-from datahall.fabric.topology.tree import tree
-
-SWITCHED = (
-    "tree",
-    "fat-tree",
-    "clos",
-    "rail-optimised",
-    "rail-only",
-    "dragonfly",
-    "dragonfly-plus",
-    "hyperx",
-)
-DIRECT = ("torus", "mesh", "tpu-pod", "full-mesh")
-DOMAINS = ("hgx", "nvl72")
-TOPOLOGIES = (*SWITCHED, *DIRECT, *DOMAINS)
-
-USUAL_CHIP = "h100-sxm"  # where nobody says one
-_USUAL_CHIP = {
-    "nvl72": "gb200",
-    "torus": "tpu-v7x",
-    "mesh": "tpu-v7x",
-    "tpu-pod": "tpu-v5p",
-    "full-mesh": "mi300x",
-}
-OTHER_NAMES = {
-    "fattree": "fat-tree",
-    "rail": "rail-optimised",
-    "rail-optimized": "rail-optimised",
-    "dragonfly+": "dragonfly-plus",
-    "leaf-spine": "clos",
-    "3d-torus": "torus",
-    "fullmesh": "full-mesh",
-}
+from datahall.fabric.topology.scale_up import check_whole_domains
+from datahall.fabric.topology.tpu_pod import PODS
 
 
 class Design(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,27 +75,27 @@ def design(
     nic_bytes_per_s: float | None = None,
 ) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
-    kind = topology_name(topology)
+    kind = topology_of_parts(topology)
     if num_chips < 1:
         raise ScenarioError(f"a fabric of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     ratios = read_oversubscription(oversubscription)
-    shown_chip, home = machine(catalog, chip or ("" if server else chip_for(kind)), server)
-    if kind in DIRECT:
+    shown_chip, home = machine(catalog, chip or ("" if server else kind.chip), server)
+    if kind.kind == "direct":
         parts = Parts(
             chip=shown_chip,
             server=home,
             scale_up=catalog.link(home.scale_up_link) if home.scale_up_link else None,
         )
-        fabric, notes = _direct(kind, num_chips, catalog, parts, sides)
-        return Design(
-            topology=kind, fabric=fabric, counts=counts(fabric), parts=parts, cuts=cuts(fabric), notes=notes
-        )
-    parts = network_parts(
-        catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s, domain=domain
-    )
-    fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
+        fabric, notes = _direct(kind, num_chips, parts, read_sides(sides) if sides else ())
+    else:
+        parts = network_parts(
+            catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s,
+            domain=domain, named=bool(server),
+        )  # fmt: skip
+        fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
+        notes = (*notes, *(() if server or nic_bytes_per_s else port_note(parts)))
     return Design(
-        topology=kind,
+        topology=kind.name,
         fabric=fabric,
         counts=counts(fabric),
         parts=parts,
@@ -145,47 +106,33 @@ def design(
 
 
 def _switched(
-    kind: str,
+    kind: Topology,
     num_chips: int,
     parts: Parts,
     tiers: int | None,
     ratios: tuple[float, ...],
     pod_chips: int | None,
 ) -> tuple[Fabric, tuple[str, ...]]:
-    size = {"nvl72": 72, "hgx": 8}.get(kind, parts.num_domain)
-    if kind in DOMAINS and parts.num_domain != size:
+    size = kind.domain or parts.num_domain
+    if parts.num_domain != size:
         raise ScenarioError(
             f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
             field="chip",
             hint=f"leave {option('chip')} out, or name a chip of such a machine, e.g. gb200 or h100-sxm",
         )
     check_whole_domains(num_chips, size)
-    if kind in DOMAINS and num_chips == size:
-        return scale_up_domain(num_chips, parts.domain_wire), ("one scale-up domain, so it needs no network",)
-    wire, radix = parts.access, parts.radix
-    makers: dict[str, Callable[[], Fabric]] = {
-        "tree": lambda: tree(num_chips, wire, radix=radix),
-        "dragonfly": lambda: dragonfly(num_chips, wire, radix=radix),
-        "dragonfly-plus": lambda: dragonfly_plus(num_chips, wire, radix=radix),
-        "hyperx": lambda: hyperx_for(num_chips, wire, radix=radix),
-    }
-    if kind in {"rail-optimised", "rail-only"}:
-        make = rail_optimised if kind == "rail-optimised" else rail_only
-        fabric = make(
-            num_chips, wire, parts.domain_wire, radix=radix, rails=size, tiers=tiers, oversubscription=ratios
-        )
-    else:
-        flat = (
-            makers[kind]()
-            if kind in makers
-            else clos(num_chips, wire, radix=radix, tiers=tiers, oversubscription=ratios, pod_chips=pod_chips)
-        )
-        fabric = with_scale_up(flat, size, parts.domain_wire) if size > 1 else flat
+    spec = Spec(
+        num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size, radix=parts.radix,
+        tiers=tiers, ratios=ratios, pod_chips=pod_chips,
+    )  # fmt: skip
+    fabric = kind.lay(spec)
+    if kind.domain == num_chips:
+        return fabric, ("one scale-up domain, so it needs no network",)
     _check_tiers(fabric, ratios)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
-    name = _name(kind, fabric, size, ratios)
-    return msgspec.structs.replace(fabric, name=name, topology=kind, link_latency_s=latency), ()
+    name = _name(kind.name, fabric, size, ratios)
+    return msgspec.structs.replace(fabric, name=name, topology=kind.name, link_latency_s=latency), ()
 
 
 def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
@@ -206,7 +153,7 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
     match kind:
         case "fat-tree":
             return f"{tiers}-tier fat tree{taper}"
-        case "clos":
+        case "clos" | "leaf-spine":
             return f"{tiers}-tier Clos network{taper}"
         case "hgx" | "nvl72":
             return f"{fabric.num_hosts // size:,} domains of {size} under a {tiers}-tier fat tree{taper}"
@@ -217,34 +164,16 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
 
 
 def _direct(
-    kind: str, num_chips: int, catalog: Catalog, parts: Parts, sides: str
+    kind: Topology, num_chips: int, parts: Parts, sides: tuple[int, ...]
 ) -> tuple[Fabric, tuple[str, ...]]:
-    wire, notes = _direct_wire(parts, kind, num_chips)
-    if kind == "full-mesh":
-        return full_mesh(num_chips, wire), notes
-    if kind == "tpu-pod":
-        pod = PODS.get(parts.chip.name)
-        if pod is None:
-            raise ScenarioError(
-                f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
-            )
-        if sides and read_sides(sides) != pod.sides:
-            return tpu_slice(read_sides(sides), wire, pod), notes
-        whole = num_chips == pod.num_chips
-        return (tpu_pod(pod, wire) if whole else tpu_slice(slice_for(num_chips, pod), wire, pod)), notes
-    wrap = kind == "torus"
-    del catalog
-    if not sides:
-        axes = 2 if parts.scale_up is not None and "2D" in parts.scale_up.note else 3
-        return torus_for(num_chips, wire, axes=axes, wrap=wrap), notes
-    given = read_sides(sides)
-    if prod(given) != num_chips:
+    wire, notes = _direct_wire(parts, kind.name, num_chips)
+    pod = PODS.get(parts.chip.name)
+    if kind.name == "tpu-pod" and pod is None:
         raise ScenarioError(
-            f"{sides} has {prod(given):,} chips, not {num_chips:,}",
-            field="sides",
-            hint=f"{option('chips', prod(given))}, or other sides",
+            f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    return torus(given, wire, wrap=wrap), notes
+    axes = 2 if parts.scale_up is not None and "2D" in parts.scale_up.note else 3
+    return kind.lay(Spec(num_chips, wire, sides=sides, axes=axes, pod=pod)), notes
 
 
 def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[str, ...]]:
@@ -263,26 +192,6 @@ def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[s
         )
     note = f"{parts.chip.title} has no torus links: its network ports are spread over {neighbours} neighbours"
     return Wire(speed / neighbours, 1e-6), (note,)
-
-
-def chip_for(topology: str) -> str:
-    """The chip that a topology is usually made of."""
-    return _USUAL_CHIP.get(topology_name(topology), USUAL_CHIP)
-
-
-def topology_name(text: str) -> str:
-    """The name of a topology in any spelling, or an error with the nearest."""
-    folded = re.sub(r"[\s_]+", "-", text.strip().lower())
-    name = OTHER_NAMES.get(folded, folded)
-    if name not in TOPOLOGIES:
-        close = nearest(name, TOPOLOGIES, 3)
-        guess = f"did you mean: {', '.join(close)}?   " if close else ""
-        raise ScenarioError(
-            f'"{text}" is not a topology',
-            field="on",
-            hint=f"{guess}all of them: {', '.join(TOPOLOGIES)}",
-        )
-    return name
 
 
 def read_oversubscription(text: str) -> tuple[float, ...]:

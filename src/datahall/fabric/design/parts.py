@@ -14,6 +14,7 @@ from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.switch import Switch
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.topology.graph import Wire
+from datahall.units import fmt
 
 FIBRE_S_PER_M = 5e-9  # light in glass: 3e8 m/s over an index of 1.47
 TRUNK_M = 30.0  # an ordinary run between two tiers of one hall
@@ -64,16 +65,44 @@ def machine(catalog: Catalog, chip: str = "", server: str = "") -> tuple[Chip, S
         found = catalog.server(server)
         return catalog.chip(found.chip), found
     wanted = catalog.chip(chip)
+    return wanted, usual_server(catalog, wanted)
+
+
+def usual_server(catalog: Catalog, chip: Chip) -> Server:
+    """The first machine that a chip is sold in, or a bare scale-up domain of which only the chip is known."""
     homes = [
-        one for one in catalog.servers() if one.chip == wanted.name and one.form in {"server", "rack", "pod"}
+        one for one in catalog.servers() if one.chip == chip.name and one.form in {"server", "rack", "pod"}
     ]
-    if not homes:
-        raise UnsupportedError(
-            f"the catalogue has no server of {wanted.name}, so its ports are unknown",
-            field="chip",
-            hint=f"name one with {option('server')}, or add [server.NAME] to your catalogue",
-        )
-    return wanted, max(homes, key=lambda one: (one.num_nics > 0, one.form != "pod"))
+    if homes:
+        return max(homes, key=lambda one: (one.num_nics > 0, one.form != "pod"))
+    domain = max(1, chip.num_scale_up_domain)
+    return Server(
+        name="",
+        title=f"a scale-up domain of {chip.title}",
+        form="server",
+        chip=chip.name,
+        num_chips=domain,
+        num_scale_up_domain=domain,
+        scale_up_link=chip.scale_up_link,
+    )
+
+
+def usual_nic_bytes_per_s(chip: Chip, server: Server) -> float:
+    """A chip's share of the network as it is sold, one way: its own fact, or that of its server; 0 where unknown."""
+    rates = (chip.nic_bytes_per_s, server.network_bytes_per_s_per_chip)
+    return next((rate for rate in rates if isfinite(rate) and rate > 0), 0.0)
+
+
+def usual_port(catalog: Catalog, chip: Chip, server: Server) -> Link:
+    """The port of a chip: of its server, else an InfiniBand port that carries its share of the network."""
+    if server.nic_link:
+        return catalog.link(server.nic_link)
+    ports = sorted(
+        (link for link in catalog.links() if link.name.startswith("infiniband")),
+        key=lambda link: link.bytes_per_s,
+    )
+    rate = usual_nic_bytes_per_s(chip, server)
+    return next((link for link in ports if link.bytes_per_s >= rate), ports[-1])
 
 
 def network_parts(
@@ -85,23 +114,33 @@ def network_parts(
     radix: int | None = None,
     nic_bytes_per_s: float | None = None,
     domain: int | None = None,
+    named: bool = False,
 ) -> Parts:
-    """The port of each chip, and the switch for it: as named, else one of its speed and network."""
-    if not server.nic_link or not server.num_nics or not isfinite(server.nic_bytes_per_s):
+    """The port of each chip, and the switch for it: as named, else one of its speed and network.
+
+    Where no server was `named`, domain and port are what the chip is said to have wherever it stands.
+    """
+    usual = server.network_bytes_per_s_per_chip if named else usual_nic_bytes_per_s(chip, server)
+    speed = nic_bytes_per_s or usual
+    if not speed > 0:
         raise UnsupportedError(
-            f"{server.title} has no network ports in the catalogue",
-            field="chip",
-            hint="it can be a torus or a TPU pod; a switched network needs a server with NICs",
+            f"nobody published what network {server.title if named else chip.title} has",
+            field="nic",
+            hint=f"say it, e.g. {option('nic', '400 Gb/s')}",
         )
-    port = catalog.link(server.nic_link)
-    speed = nic_bytes_per_s or server.network_bytes_per_s_per_chip
+    size = domain or (server.num_scale_up_domain if named else chip.num_scale_up_domain)
+    if size > 1 and not chip.scale_up_bytes_per_s > 0:
+        raise UnsupportedError(
+            f"nobody published a scale-up bandwidth for {chip.name}", field="chip", hint="pick another chip"
+        )
+    port = usual_port(catalog, chip, server)
     box = catalog.switch(switch) if switch else _switch_for(catalog, port, speed)
     ports = radix if radix is not None else box.radix(speed)
     if ports < 2:
         raise ScenarioError(
             f"{box.title} has no ports of {speed * 8 / 1e9:g} Gb/s",
             field="switch",
-            hint=f"known: {_fast_enough(catalog, speed)}",
+            hint=_port_speeds(catalog),
         )
     return Parts(
         chip=chip,
@@ -111,7 +150,18 @@ def network_parts(
         scale_up=catalog.link(server.scale_up_link) if server.scale_up_link else None,
         switch=box,
         radix=ports,
-        domain=domain or 0,
+        domain=size,
+    )
+
+
+def port_note(parts: Parts) -> tuple[str, ...]:
+    """Where a chip's port is not that of a server of the catalogue: what is assumed instead."""
+    port, server = parts.port_bytes_per_s, parts.server.network_bytes_per_s_per_chip
+    if isfinite(server) and abs(server / port - 1.0) < 1e-9:
+        return ()
+    other = f"; {parts.server.title} has {fmt(server, 'bytes_per_s', 3)}" if isfinite(server) else ""
+    return (
+        f"the network of a {parts.chip.title} is taken to be {fmt(port, 'bytes_per_s', 3)} one way{other}",
     )
 
 
@@ -121,14 +171,18 @@ def _switch_for(catalog: Catalog, port: Link, speed: float) -> Switch:
     if not able:
         raise UnsupportedError(
             f"the catalogue has no {network} switch with ports of {speed * 8 / 1e9:g} Gb/s",
-            field="switch",
-            hint=f"name one with {option('switch')}: {_fast_enough(catalog, speed) or 'none is fast enough'}",
+            field="nic",
+            hint=_port_speeds(catalog),
         )
     return min(able, key=lambda box: box.port_bytes_per_s != speed)
 
 
-def _fast_enough(catalog: Catalog, speed: float) -> str:
-    return ", ".join(box.name for box in catalog.switches() if box.radix(speed) >= 2)
+def _port_speeds(catalog: Catalog) -> str:
+    """How fast the ports of the switches are that packets go through."""
+    boxes = [box for box in catalog.switches() if box.network in {"infiniband", "ethernet"}]
+    fastest = sorted(boxes, key=lambda box: box.port_bytes_per_s)
+    known = ", ".join(f"{box.name} {box.port_bytes_per_s * 8 / 1e9:g} Gb/s" for box in fastest)
+    return f"ports of the catalogue's switches carry at most: {known}"
 
 
 def cable_for(catalog: Catalog, medium: str, speed: float) -> Cable:

@@ -11,9 +11,10 @@ from datahall.catalog import Catalog
 from datahall.fabric.design.availability import at_least, unit_availability
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
-from datahall.fabric.flows.failures import BlastRadius, Outage, blast_radius
+from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import SCALE_UP_TIER
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
+from datahall.scenario.sections.failure import Failure
 
 HOST_AVAILABILITY = 0.999  # assumption: a host is out for nine hours a year
 FEWER = 0.9375  # of the cubes: 60 of 64
@@ -42,14 +43,14 @@ class Cubes(NamedTuple):
 def survivals(made: Design, catalog: Catalog) -> tuple[Survival, ...]:
     """One failure of each kind, the smallest part first."""
     found = []
-    for part, outage, way in _outages(made):
+    for part, failure, way in _failures(made):
         how = catalog.reroute(way)
-        blast = blast_radius(made.fabric, outage)
+        blast = blast_radius(made.fabric, failure)
         found.append(Survival(part, blast, how.reroute_s, how.name, how.facts["reroute_s"].source))
     return tuple(found)
 
 
-def _outages(made: Design) -> list[tuple[str, Outage, str]]:
+def _failures(made: Design) -> list[tuple[str, Failure, str]]:
     fabric = made.fabric
     infiniband = made.parts.port is not None and made.parts.port.name.startswith("infiniband")
     way = "infiniband-subnet-manager" if infiniband else "ethernet-link-down"
@@ -59,18 +60,18 @@ def _outages(made: Design) -> list[tuple[str, Outage, str]]:
         sides = getattr(fabric.shape, "sides", ())
         optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
         return [
-            ("optical cable", Outage(links=(optical,)), "optical-circuit"),
-            ("cube of 64, for a chip in it", Outage(cubes=(0,)), "optical-circuit"),
+            ("optical cable", Failure(links=(optical,)), "optical-circuit"),
+            ("cube of 64, for a chip in it", Failure(cubes=(0,)), "optical-circuit"),
         ]
-    found: list[tuple[str, Outage, str]] = []
+    found: list[tuple[str, Failure, str]] = []
     if made.counts.num_switches:
-        found.append(("NIC", Outage(nics=(0,)), "nic-failover"))
+        found.append(("NIC", Failure(nics=(0,)), "nic-failover"))
     tier = fabric.node_tier[fabric.num_hosts :]
     for level in [int(value) for value in np.unique(tier) if value != SCALE_UP_TIER]:
         first = int(np.flatnonzero(tier == level)[0])
-        found.append((SWITCH_NAMES.get(level, f"tier-{level} switch"), Outage(switches=(first,)), way))
+        found.append((SWITCH_NAMES.get(level, f"tier-{level} switch"), Failure(switches=(first,)), way))
     if fabric.scale_up_start >= 0 and fabric.num_domains > 1:
-        found.append((f"server or rack of {made.counts.domain_size}", Outage(domains=(0,)), way))
+        found.append((f"server or rack of {made.counts.domain_size}", Failure(domains=(0,)), way))
     return found
 
 

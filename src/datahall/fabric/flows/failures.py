@@ -1,4 +1,8 @@
-"""Parts that are out or slow: what is left of the fabric, and which endpoints and jobs are touched."""
+"""Parts that are out or slow: what is left of the fabric, and which endpoints and jobs are touched.
+
+Of a link both directions go.  A NIC takes its chip off the network but not off its scale-up domain; a chip is gone
+altogether.  A part that keeps a share of its bandwidth still works at that share.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +16,13 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
-from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
 Bools = NDArray[np.bool_]
-PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
-
-
-class Outage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is out, by number; of `links` both directions go.
-
-    A NIC takes its chip off the network but not off its scale-up domain; a chip is gone altogether.
-    `left_fraction` above 0 is a part that still works at that share of its bandwidth.
-    """
-
-    links: tuple[int, ...] = ()
-    switches: tuple[int, ...] = ()  # counted from the first switch
-    nics: tuple[int, ...] = ()
-    chips: tuple[int, ...] = ()
-    domains: tuple[int, ...] = ()  # servers or racks
-    cubes: tuple[int, ...] = ()
-    left_fraction: float = 0.0
-
-
-def outage_of(failure: Failure) -> Outage:
-    """What a failure takes of a fabric; replicas and regions are no parts of one."""
-    parts = {name: getattr(failure, name) for name in PARTS if getattr(failure, name)}
-    if not parts:
-        raise ScenarioError("a failure names what is out", field="failure", hint=f"one of {', '.join(PARTS)}")
-    return Outage(**parts, left_fraction=failure.left_fraction)
 
 
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom an outage touches and what it leaves; shares are of the bandwidth without it.
+    """Whom a failure touches and what it leaves; shares are of the bandwidth without it.
 
     Chips of one scale-up domain share its ports, so a dead NIC slows its whole server a little.
     """
@@ -69,37 +48,37 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_cut_off + self.num_slowed
 
 
-def failed(fabric: Fabric, outage: Outage) -> Fabric:
+def failed(fabric: Fabric, failure: Failure) -> Fabric:
     """The same fabric with the parts out (0 B/s) or slowed; links keep their numbers."""
-    hit = links_of(fabric, outage)
-    if not 0.0 <= outage.left_fraction <= 1.0:
-        raise ScenarioError(f"a part with {outage.left_fraction:g} of its bandwidth", hint="between 0 and 1")
-    left = np.where(hit, fabric.link_bytes_per_s * outage.left_fraction, fabric.link_bytes_per_s)
+    hit = links_of(fabric, failure)
+    left = np.where(hit, fabric.link_bytes_per_s * failure.left_fraction, fabric.link_bytes_per_s)
     return msgspec.structs.replace(fabric, link_bytes_per_s=left)
 
 
-def links_of(fabric: Fabric, outage: Outage) -> Bools:
-    """The links that an outage takes."""
+def links_of(fabric: Fabric, failure: Failure) -> Bools:
+    """The links that a failure takes; replicas and regions of a service are no parts of a fabric."""
+    if not failure.of_fabric:
+        raise ScenarioError("a failure names what is out", hint=f"one of {', '.join(FABRIC_PARTS)}")
     node = np.zeros(fabric.num_nodes, np.bool_)
-    node[fabric.num_hosts :][_numbers(outage.switches, fabric.num_switches, "switch")] = True
-    node[_numbers(outage.chips, fabric.num_hosts, "chip")] = True
+    node[fabric.num_hosts :][_numbers(failure.switches, fabric.num_switches, "switch")] = True
+    node[_numbers(failure.chips, fabric.num_hosts, "chip")] = True
     domains = np.zeros(fabric.num_domains, np.bool_)
-    domains[_numbers(outage.domains, fabric.num_domains, "scale-up domain")] = True
+    domains[_numbers(failure.domains, fabric.num_domains, "scale-up domain")] = True
     node[: fabric.num_hosts] |= domains[fabric.domain]
-    if outage.cubes:
+    if failure.cubes:
         sides = getattr(fabric.shape, "sides", ())
         if len(sides) != 3 or any(side % 4 for side in sides):
             raise ScenarioError(
                 f"{fabric.name} has no cubes", hint="cubes are of 3D tori with sides of 4, 8, 12 …"
             )
         cube = cube_of(sides, np.arange(fabric.num_hosts, dtype=np.int32))
-        node[: fabric.num_hosts] |= np.isin(cube, _numbers(outage.cubes, int(cube.max()) + 1, "cube"))
+        node[: fabric.num_hosts] |= np.isin(cube, _numbers(failure.cubes, int(cube.max()) + 1, "cube"))
     hit = node[fabric.link_source] | node[fabric.link_target]
     nic = np.zeros(fabric.num_nodes, np.bool_)
-    nic[_numbers(outage.nics, fabric.num_hosts, "NIC")] = True
+    nic[_numbers(failure.nics, fabric.num_hosts, "NIC")] = True
     network = np.arange(fabric.num_links) < _network(fabric)
     hit |= network & (nic[fabric.link_source] | nic[fabric.link_target])
-    for link in _numbers(outage.links, fabric.num_links, "link").tolist():
+    for link in _numbers(failure.links, fabric.num_links, "link").tolist():
         ends = fabric.link_source[link], fabric.link_target[link]
         hit[link] = True
         back = np.flatnonzero((fabric.link_source == ends[1]) & (fabric.link_target == ends[0]))
@@ -109,10 +88,10 @@ def links_of(fabric: Fabric, outage: Outage) -> Bools:
 
 
 def blast_radius(
-    fabric: Fabric, outage: Outage, jobs: Sequence[int] | NDArray[np.integer] = ()
+    fabric: Fabric, failure: Failure, jobs: Sequence[int] | NDArray[np.integer] = ()
 ) -> BlastRadius:
-    """Whom an outage touches; `jobs` is the job of each endpoint, -1 where it is idle."""
-    return compared(fabric, failed(fabric, outage), jobs)
+    """Whom a failure touches; `jobs` is the job of each endpoint, -1 where it is idle."""
+    return compared(fabric, failed(fabric, failure), jobs)
 
 
 def compared(fabric: Fabric, after: Fabric, jobs: Sequence[int] | NDArray[np.integer] = ()) -> BlastRadius:

@@ -10,9 +10,9 @@ import msgspec
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm
-from datahall.fabric.flows.failures import failed, outage_of
+from datahall.fabric.flows.failures import failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
-from datahall.fabric.flows.sections import Stall, burst_of, changes_of, is_lasting, job_of, stall_of
+from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.topology.graph import Fabric
@@ -97,20 +97,15 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
 
 def _failing(tries: Attempts, failures: tuple[Failure, ...], fabric: Fabric) -> tuple[Fabric, Changes]:
     """The fabric without what is out from the beginning, and what changes later."""
-    changes = [NO_CHANGES]
-    wired = fabric
+    wired, later = fabric, []
     for index, failure in enumerate(failures):
-        if is_lasting(failure):
-            after = tries.make(partial(_without, wired, failure), index=index, section="failure")
+        if failure.is_lasting:
+            after = tries.make(partial(failed, wired, failure), index=index, section="failure")
             wired = wired if after is None else after
         else:
-            found = tries.make(partial(changes_of, failure, fabric), index=index, section="failure")
-            changes += [] if found is None else [found]
-    return wired, merged(*changes)
-
-
-def _without(fabric: Fabric, failure: Failure) -> Fabric:
-    return failed(fabric, outage_of(failure))
+            hit = tries.make(partial(links_of, fabric, failure), index=index, section="failure")
+            later += [] if hit is None else [(failure, hit)]
+    return wired, changes_of(later, wired.link_bytes_per_s)
 
 
 def _transport(network: Network) -> Transport:

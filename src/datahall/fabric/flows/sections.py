@@ -10,9 +10,9 @@ import numpy as np
 from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.fabric.collectives.algorithms.steps import algorithms, phases
-from datahall.fabric.flows.failures import links_of, outage_of
+from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.jobs import Ask, Burst, Job
-from datahall.fabric.flows.simulate import Changes, merged
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, merged
 from datahall.fabric.routing.ecmp import permutation
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.sections.fabric import Background, FabricJob
@@ -115,19 +115,23 @@ def _pattern(
     return hosts[first], hosts[second], np.sort(rng.random(count)) * asked.until_s
 
 
-def is_lasting(failure: Failure) -> bool:
-    """Whether it is there from the beginning and never repaired: routes are found around it."""
-    return failure.start_s == 0.0 and failure.duration_s is None
+def changes_of(failures: Sequence[tuple[Failure, Bools]], link_bytes_per_s: Floats) -> Changes:
+    """What failures make of links while flows are under way, and their repairs.
 
-
-def changes_of(failure: Failure, fabric: Fabric) -> Changes:
-    """What a failure makes of links while flows are under way, and the repair."""
-    hit = np.flatnonzero(links_of(fabric, outage_of(failure))).astype(np.int32)
-    before = fabric.link_bytes_per_s[hit]
-    out = Changes(np.full(hit.size, failure.start_s), hit, before * failure.left_fraction)
-    if failure.duration_s is None:
-        return out
-    return merged(out, Changes(np.full(hit.size, failure.start_s + failure.duration_s), hit, before))
+    A link that several have hit is back when the last of them is repaired.
+    """
+    ends = [(failure.start_s, failure.start_s + (failure.duration_s or np.inf)) for failure, _ in failures]
+    changes = [NO_CHANGES]
+    for at in sorted({time for pair in ends for time in pair if time < np.inf}):
+        left = np.ones(link_bytes_per_s.size)
+        changed = np.zeros(link_bytes_per_s.size, np.bool_)
+        for (failure, hit), (start, end) in zip(failures, ends, strict=True):
+            changed |= hit & (at in (start, end))
+            if start <= at < end:
+                left[hit] *= failure.left_fraction
+        links = np.flatnonzero(changed).astype(np.int32)
+        changes.append(Changes(np.full(links.size, at), links, link_bytes_per_s[links] * left[links]))
+    return merged(*changes)
 
 
 def stall_of(asked: StallSection, fabric: Fabric) -> Stall:

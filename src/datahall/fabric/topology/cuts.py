@@ -29,6 +29,10 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     num_full: int  # endpoints in the largest part of its kind; a group of no more fits into one
     bytes_per_s: float  # one way
     link_bytes_per_s: float  # of one of the links that leave it, when it works
+    left_fraction: float = 1.0  # what failures leave of the narrowest of its kind
+    sizes: tuple[tuple[int, int], ...] = ()  # endpoints and number of the parts in a row; none: not in a row
+    stride: int = 1  # of the ranks that see it, and
+    num_sharing: float = 1.0  # groups of such ranks that share the way out
 
     def apart(self, stride: int) -> Cut:
         """The same for every `stride`-th endpoint: the others are of groups that send at the same time.
@@ -44,7 +48,25 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_below=members,
             num_full=max(1, self.num_full // max(1, stride)),
             bytes_per_s=self.bytes_per_s * members / self.num_below,
+            stride=self.stride * max(1, stride),
+            num_sharing=self.num_sharing * self.num_below / members,
         )
+
+    @property
+    def all_bytes_per_s(self) -> float:
+        """The way out for all groups that share it, one way."""
+        return self.bytes_per_s * self.num_sharing
+
+    def within(self, num_endpoints: int) -> Cut:
+        """The same for the first endpoints alone."""
+        kept, left = [], num_endpoints
+        for size, count in self.sizes:
+            whole = min(count, left // size)
+            rest = min(left - whole * size, size) if whole < count else 0
+            kept += [(size, whole)] if whole else []
+            kept += [(rest, 1)] if rest else []
+            left -= whole * size + rest
+        return msgspec.structs.replace(self, sizes=tuple(kept))
 
     def around(self, num_domain: int) -> Cut:
         """The same for whole scale-up domains: the chips of one that hangs on several leaves share all ways out."""
@@ -55,6 +77,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_below=num_domain,
             num_full=max(num_domain, self.num_full),
             bytes_per_s=self.bytes_per_s * num_domain / self.num_below,
+            sizes=((num_domain, sum(size * count for size, count in self.sizes) // num_domain),),
         )
 
 
@@ -140,8 +163,9 @@ def _grid(fabric: Fabric, shape: HyperX) -> Iterator[tuple[str, Ints]]:
 
 
 def _halves(fabric: Fabric, shape: Torus) -> Iterator[tuple[str, Ints]]:
-    """Both halves of each axis; with parts out, wherever a ring may be cut in two."""
+    """Each chip, and both halves of each axis; with parts out, wherever a ring may be cut in two."""
     chips = np.arange(fabric.num_hosts, dtype=np.int32)
+    yield "chip", chips
     for axis, side in enumerate(shape.sides):
         if side < 2:
             continue
@@ -172,6 +196,7 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
     enters = np.bincount(target[into], speed[into], members.size)
     width = np.where(members > 0, np.minimum(leaves, enters), np.inf)
     fastest = float(speed[out].max(initial=0.0))
+    row = _in_a_row(hosts)
     each, least = int((width / np.maximum(members, 1)).argmin()), int(width.argmin())
     for index in (each, least) if width[least] < width[each] else (each,):
         yield Cut(
@@ -180,4 +205,16 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
             num_full=int(members.max()),
             bytes_per_s=float(width[index]),
             link_bytes_per_s=fastest,
+            sizes=row,
         )
+
+
+def _in_a_row(part: Ints) -> tuple[tuple[int, int], ...]:
+    """Sizes of parts that hold neighbouring endpoints, and how many of each follow one another."""
+    if np.any(part < 0) or np.any(np.diff(part) < 0):
+        return ()
+    members = np.bincount(part)
+    members = members[members > 0]
+    first = np.flatnonzero(np.concatenate([[True], np.diff(members) != 0]))
+    counts = np.diff(np.append(first, members.size))
+    return tuple(zip(members[first].tolist(), counts.tolist(), strict=True))

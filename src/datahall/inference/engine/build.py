@@ -10,6 +10,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine, engine_on
@@ -17,21 +18,21 @@ from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.sections.deployment import ENGINE_OPTIONS, Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
 SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
 
 
 def replica_of(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: FabricDesign | None = None
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
 ) -> Replica:
     """One replica of a deployment; where no tensor parallelism was said it has one chip per layer."""
     chip = catalog.chip(deployment.chip)
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
-    wires = wiring or FabricDesign()
-    system = _wired(deployment, chip, catalog, wires) if wires.topology else None
+    wires = wiring or Wiring()
+    wired = bool(wires.design.topology or wires.failures)
+    system = _wired(deployment, chip, catalog, wires) if wired else None
     return Replica(
         model=model,
         chip=chip,
@@ -47,8 +48,8 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        num_domain=system.num_domain if system else wires.domain or 0,
-        nic_bytes_per_s=system.nic_bytes_per_s if system else wires.nic_bytes_per_s or 0.0,
+        num_domain=wires.design.domain or (system.num_domain if system and system.num_domain > 1 else 0),
+        nic_bytes_per_s=system.nic_bytes_per_s if system else wires.design.nic_bytes_per_s or 0.0,
         cuts=system.cuts if system else (),
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
@@ -57,17 +58,28 @@ def replica_of(
     )
 
 
-def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: FabricDesign) -> System:
+def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System:
     """The fabric that joins the chips of the deployment, whole domains of them, with its narrow places."""
     num_chips = max(
         SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
     )
-    domain = max(1, wires.domain or chip.num_scale_up_domain)
-    system = cluster_from(wires, catalog, chip=chip.name, num_chips=ceil(num_chips / domain) * domain).system
+    domain = max(1, wires.design.domain or chip.num_scale_up_domain)
+    system = cluster_from(
+        wires.design,
+        catalog,
+        chip=chip.name,
+        num_chips=ceil(num_chips / domain) * domain,
+        failures=wires.failures,
+    ).system
     if system.torus:
         raise ScenarioError(
             "a replica whose chips are wired to their neighbours only is not modelled", field="on",
             hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
+        )  # fmt: skip
+    if system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
+        raise ScenarioError(
+            "a replica whose scale-up links are slow is not modelled", field="failure",
+            hint="parts of the network between the domains, or whole replicas where those fail",
         )  # fmt: skip
     return system
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import inf, isfinite
 from typing import cast
 
+from datahall.cluster.wiring import wiring_of
 from datahall.errors import ScenarioError, nearest, option
 from datahall.inference.deploy import pools_of, region_number
 from datahall.inference.fleet.autoscale import Autoscaling
@@ -14,7 +15,6 @@ from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.fleet import AnswerCache, Region, Router
 from datahall.scenario.words import Routing
@@ -27,7 +27,7 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     if model is None:
         return None
     names = tuple(region.name for region in regions)
-    router, wiring = scenario.one(Router), scenario.one(FabricDesign)
+    router, wiring = scenario.one(Router), attempts.make(lambda: wiring_of(scenario))
     made = [
         attempts.make(
             lambda: pools_of(part, model, scenario.catalog, wiring, names),  # noqa: B023
@@ -47,6 +47,8 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
         return None
     outages: list[Outage] = []
     for index, failure in enumerate(scenario.all(Failure)):
+        if not failure.of_service:
+            continue
         lost = attempts.make(
             lambda: outages_of(failure, outages, pools, names, scales=rule is not None),  # noqa: B023
             index=index, field="failure",

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, derived, fitted, product, total
+from datahall.breakdown import Breakdown, derived, fitted, given, modelled, product, total
+from datahall.cluster.network import LEFT
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
@@ -152,11 +153,20 @@ def _exchange(replica: Replica, per_batch: NDArray[np.float64]) -> list[Breakdow
         ("between stages", replica.pp * float(sent.stage_s[0]), f"pp = {replica.pp}"),
     )
     parts = [
-        fitted(name, time_s, "s", f"{what}; closed forms of collectives, {sent.level}")
+        _closed_form(replica, name, time_s, f"{what}; closed forms of collectives, {sent.level}")
         for name, time_s, what in named
         if time_s > 0
     ]
     return [total("exchange", parts)] if parts else []
+
+
+def _closed_form(replica: Replica, name: str, time_s: float, how: str) -> Breakdown:
+    left = min((cut.left_fraction for cut in replica.cuts), default=1.0)
+    if left == 1.0:
+        return fitted(name, time_s, "s", how)
+    return modelled(
+        name, time_s, "s", how, given(LEFT, left, "fraction", "of the network, where least is left")
+    )
 
 
 def _host(replica: Replica, num_sequences: int) -> Breakdown:

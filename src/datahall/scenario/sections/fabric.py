@@ -6,11 +6,9 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
-from datahall.scenario.sections.deployment import precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
 from datahall.scenario.sections.views import LEVELS
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, PATTERNS, POLICIES, TRANSPORTS
-
-MOST_CHIPS = 1_000_000
 
 
 class FabricDesign(Section, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Annotated
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Flag, Numbers, Quantity, Share, Text
 
-PARTS = ("chips", "nics", "links", "switches", "domains", "cubes", "replicas", "region")
+FABRIC_PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
+SERVICE_PARTS = ("replicas", "region")
 
 
 class Failure(Section, frozen=True, kw_only=True):
@@ -19,16 +20,33 @@ class Failure(Section, frozen=True, kw_only=True):
     switches: Annotated[tuple[int, ...], Numbers("Switches, counted from the first.")] = ()
     domains: Annotated[tuple[int, ...], Numbers("Scale-up domains: servers or racks.")] = ()
     cubes: Annotated[tuple[int, ...], Numbers("Cubes of 4×4×4 chips of a torus.")] = ()
-    replicas: Annotated[tuple[int, ...], Numbers("Replicas of a service, counted over all its pools.")] = ()
-    region: Annotated[str, Text("All replicas of a region.")] = ""
+    replicas: Annotated[
+        tuple[int, ...],
+        Numbers("Replicas of a service, counted over all its pools.", against=(*FABRIC_PARTS, "region")),
+    ] = ()
+    region: Annotated[str, Text("All replicas of a region.", against=FABRIC_PARTS)] = ""
     start_s: Annotated[float, Quantity("When it fails (default: from the beginning).")] = 0.0
     duration_s: Annotated[float | None, Quantity("Time until the repair (default: never).", above=True)] = (
         None
     )
-    left_fraction: Annotated[float, Share("Share of its bandwidth that a part keeps.", below=True)] = 0.0
-    drain: Annotated[bool, Flag("Replicas finish what they have and take nothing new.")] = False
+    left_fraction: Annotated[
+        float, Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS)
+    ] = 0.0
+    drain: Annotated[
+        bool, Flag("Replicas finish what they have and take nothing new.", needs=SERVICE_PARTS)
+    ] = False
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The kinds of part that it names."""
-        return tuple(name for name in PARTS if getattr(self, name))
+    def of_fabric(self) -> bool:
+        """Whether it takes parts of a fabric, not replicas of a service."""
+        return any(getattr(self, name) for name in FABRIC_PARTS)
+
+    @property
+    def of_service(self) -> bool:
+        """Whether it takes replicas of a service."""
+        return any(getattr(self, name) for name in SERVICE_PARTS)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it is there from the beginning and never repaired."""
+        return self.start_s == 0.0 and self.duration_s is None

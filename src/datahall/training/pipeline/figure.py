@@ -121,9 +121,7 @@ class _Parts:
             "bytes",
         )
         stride = layout.tp * layout.cp * layout.dp
-        alone = exchange_time(
-            "one message", size, run.stages.message_s, run.cluster.system, run.cluster.chip, 2, stride
-        )
+        alone = exchange_time("one message", size, run.stages.message_s, run.cluster, 2, stride)
         exposed = self._fit("share that nothing hides", run.stages.work.blocked_s / run.stages.message_s)
         sent = simulated(
             "messages of the stage", count, "count", "sent in a step of the schedule", self._micro()
@@ -160,7 +158,7 @@ class _Parts:
         values = of_model(run.job.model, "parameters of a chip", share, "parameters")
         whole = exchange_time(
             "all of it, hidden or not", product("moved in a step", [values, each], "bytes"), whole_s,
-            run.cluster.system, run.cluster.chip, float(space.sharers[0]), run.layout.tp,
+            run.cluster, float(space.sharers[0]), run.layout.tp,
         )  # fmt: skip
         return simulated("gradients and parameters", self.parts.data_s, "s", how, whole)
 

@@ -212,7 +212,7 @@ class _Context:
             "bytes",
         )
         exposed = self._own(framework.tensor_exposed, "share that nothing hides")
-        whole = exchange_time("alone", moved, whole_s, cluster.system, cluster.chip, layout.tp, 1)
+        whole = exchange_time("alone", moved, whole_s, cluster, layout.tp, 1)
         return product("tensor-parallel exchange", [whole, exposed], "s")
 
     def _sequence(self) -> Breakdown | None:
@@ -240,9 +240,7 @@ class _Context:
             ],
             "bytes",
         )  # fmt: skip
-        whole = exchange_time(
-            "alone", moved, shown_s / share, cluster.system, cluster.chip, layout.cp, layout.tp
-        )
+        whole = exchange_time("alone", moved, shown_s / share, cluster, layout.cp, layout.tp)
         return product(
             "context-parallel exchange",
             [whole, assumed("share that nothing hides", share, "fraction", why)],
@@ -264,7 +262,7 @@ class _Context:
         )  # fmt: skip
         load = self._load()
         whole_s = shown_s / (framework.expert_exposed * load.value)
-        alone = exchange_time("alone", moved, whole_s, cluster.system, cluster.chip, layout.ep, 1)
+        alone = exchange_time("alone", moved, whole_s, cluster, layout.ep, 1)
         exposed = self._own(framework.expert_exposed, "share that nothing hides")
         return product("expert exchange", [alone, exposed, load], "s")
 

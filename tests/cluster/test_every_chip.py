@@ -1,0 +1,129 @@
+"""One machine for one chip: as it is sold, and on a network that is as wide as its ports, whatever chip it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from
+from datahall.cluster.groups import machine_times
+from datahall.cluster.wiring import Wiring
+from datahall.errors import DatahallError, InfeasibleError, UnsupportedError
+from datahall.fabric.design.parts import network_parts, usual_server
+from datahall.inference.engine.build import replica_of
+from datahall.inference.step.exchange import exchange, replica_system
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.words import COLLECTIVES
+
+CATALOG = Catalog(user=False)
+CHIPS = [chip.name for chip in CATALOG.chips()]
+SIZES = np.geomspace(1e3, 1e10, 6)
+each_chip = pytest.mark.parametrize("name", CHIPS)
+
+
+LARGEST_DOMAIN = 256  # of a test: the pods of thousands of chips are wired no other way
+
+
+def two_domains(name: str, topology: str = "") -> FabricDesign:
+    """Two scale-up domains of a chip; those of TPU pods made smaller, alike with and without a topology."""
+    usual = max(1, CATALOG.chip(name).num_scale_up_domain)
+    size = min(usual, LARGEST_DOMAIN)
+    return FabricDesign(chip=name, chips=2 * size, topology=topology, domain=size if size < usual else None)
+
+
+def refusal(design: FabricDesign) -> DatahallError | None:
+    try:
+        cluster = cluster_from(design, CATALOG)
+        machine_times(cluster.system, "all-reduce", SIZES, cluster.num_chips)
+    except (InfeasibleError, UnsupportedError) as error:
+        return error
+    return None
+
+
+@each_chip
+def test_a_chip_as_it_is_sold_is_a_chip_on_a_fat_tree_of_its_ports(name: str) -> None:
+    """Where no network is known, or nobody sells a switch for it, both say so."""
+    sold, wired = two_domains(name), two_domains(name, "fat-tree")
+    no, why = refusal(sold), refusal(wired)
+    if no is not None or why is not None:
+        assert why is not None
+        assert why.hint
+        assert no is not None or "switch" in why.message
+        return
+    one, other = cluster_from(sold, CATALOG), cluster_from(wired, CATALOG)
+    for kind in COLLECTIVES:
+        free, on = (machine_times(each.system, kind, SIZES, each.num_chips).tolist() for each in (one, other))
+        assert on == pytest.approx(free, rel=1e-9), kind
+    assert one.wires == other.wires
+
+
+@each_chip
+def test_the_network_that_a_fat_tree_assumes_is_said(name: str) -> None:
+    chip = CATALOG.chip(name)
+    wired = two_domains(name, "fat-tree")
+    if refusal(wired) is not None:
+        return
+    design = cluster_from(wired, CATALOG).design
+    assert design is not None
+    server = usual_server(CATALOG, chip).network_bytes_per_s_per_chip
+    said = any("is taken to be" in note for note in design.notes)
+    assert said == (server != design.parts.port_bytes_per_s)
+
+
+@each_chip
+@pytest.mark.parametrize("domain", [None, 4])
+def test_a_replica_sees_the_same_machine_with_and_without_a_topology(name: str, domain: int | None) -> None:
+    asked, model = Deployment(chip=name, tp=1), CATALOG.model("llama-3.1-8b")
+    plain, wired = (FabricDesign(topology=on, domain=domain) for on in ("", "fat-tree"))
+    try:
+        on = replica_system(replica_of(asked, model, CATALOG, Wiring(wired)))
+    except (UnsupportedError, InfeasibleError):
+        return
+    free = replica_system(replica_of(asked, model, CATALOG, Wiring(plain)))
+    assert (on.num_domain, on.nic_bytes_per_s) == (free.num_domain, pytest.approx(free.nic_bytes_per_s))
+
+
+@each_chip
+@pytest.mark.parametrize("tokens", [1.0, 4000.0])
+@pytest.mark.parametrize("ranks", [2, 8, 16, 32])
+def test_experts_meet_in_a_time_or_not_at_all(name: str, tokens: float, ranks: int) -> None:
+    """Cards that no network joins have no way to spread experts over servers: a no, not a division by zero."""
+    asked = Deployment(chip=name, tp=1, dp=ranks, ep=ranks, expert_exchange="all-to-all")
+    replica = replica_of(asked, CATALOG.model("deepseek-v3"), CATALOG)
+    chip = replica.chip
+    if not chip.scale_up_bytes_per_s > 0:
+        with pytest.raises(UnsupportedError, match="published"):
+            exchange(replica, np.array([tokens]))
+        return
+    system = replica_system(replica)
+    if ranks > system.num_domain and system.nic_bytes_per_s == 0:
+        with pytest.raises(InfeasibleError, match="no network"):
+            exchange(replica, np.array([tokens]))
+        return
+    found = exchange(replica, np.array([tokens])).expert_s
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+
+
+@pytest.mark.parametrize("speed", [25, 50, 75, 99, 100, 180, 200, 300, 400, 401, 600, 799, 800])
+def test_a_switch_holds_as_many_ports_as_its_cages_do(speed: int) -> None:
+    """A cage of 800 Gb/s holds two ports of 400 Gb/s, one of 401 and none of 801."""
+    rate = speed * 1e9 / 8
+    chip = CATALOG.chip("h100-sxm")
+    parts = network_parts(CATALOG, chip, usual_server(CATALOG, chip), nic_bytes_per_s=rate)
+    assert parts.switch is not None
+    whole = int(parts.switch.port_bytes_per_s / rate + 1e-9)
+    most = max(parts.switch.num_ports, parts.switch.num_split_ports)
+    assert parts.radix == min(most, whole * parts.switch.num_ports) >= 2
+    assert parts.radix * rate <= parts.switch.num_ports * parts.switch.port_bytes_per_s * (1 + 1e-9)
+    made = cluster_from(FabricDesign(topology="fat-tree", chips=64, nic_bytes_per_s=rate), CATALOG)
+    assert made.system.nic_bytes_per_s == pytest.approx(rate)
+
+
+def test_a_port_that_no_switch_has_names_those_there_are() -> None:
+    with pytest.raises(UnsupportedError, match="1600 Gb/s") as caught:
+        cluster_from(FabricDesign(topology="fat-tree", chips=64, nic_bytes_per_s=200e9), CATALOG)
+    assert caught.value.field == "nic"
+    assert "800 Gb/s" in caught.value.hint

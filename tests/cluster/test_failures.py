@@ -1,0 +1,222 @@
+"""What has failed of a fabric is felt alike by collectives, training and serving, and makes nothing faster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.breakdown import Breakdown, false_nodes
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.collective import time_collective
+from datahall.cluster.groups import group_times
+from datahall.cluster.network import LEFT
+from datahall.cluster.wiring import Wiring
+from datahall.errors import InfeasibleError, ScenarioError
+from datahall.fabric.design.asked import design_of
+from datahall.fabric.topology.graph import SCALE_UP_TIER
+from datahall.inference.engine.build import replica_of
+from datahall.inference.step.exchange import exchange
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
+from datahall.scenario.words import COLLECTIVES, Collective
+from datahall.training.layout.layout import Layout, Space
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_times
+
+CATALOG = Catalog(user=False)
+ON = {
+    "tree": FabricDesign(topology="tree", chips=128),
+    "fat-tree": FabricDesign(topology="fat-tree", chips=128),
+    "tapered": FabricDesign(topology="clos", chips=128, radix=16, oversubscription="3:1"),
+    "rails": FabricDesign(topology="rail-optimised", chips=512),
+    "dragonfly": FabricDesign(topology="dragonfly", chips=128),
+    "hyperx": FabricDesign(topology="hyperx", chips=128),
+    "racks": FabricDesign(topology="nvl72", chips=144),
+    "rack": FabricDesign(topology="nvl72", chips=72),
+    "torus": FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"),
+    "mesh": FabricDesign(topology="mesh", sides="4x8", chip="tpu-v6e"),
+    "full mesh": FabricDesign(topology="full-mesh", chips=8),
+}
+WHOLE = {name: cluster_from(design, CATALOG) for name, design in ON.items()}
+each_fabric = pytest.mark.parametrize("name", ON)
+
+
+def leaves(figure: Breakdown) -> list[Breakdown]:
+    return [part for _, part in figure.walk() if part.name == LEFT]
+
+
+def drawn_failure(data: st.DataObject, cluster: Cluster) -> Failure:
+    assert cluster.design is not None
+    fabric = cluster.design.fabric
+    kinds = {"links": fabric.num_links, "switches": fabric.num_switches, "nics": fabric.num_hosts}
+    part = data.draw(st.sampled_from([kind for kind, count in kinds.items() if count]))
+    numbers = data.draw(st.lists(st.integers(0, kinds[part] - 1), min_size=1, max_size=6))
+    left = data.draw(st.sampled_from((0.0, 0.25, 0.9)))
+    return Failure(**{part: tuple(numbers)}, left_fraction=left)
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(ON)), size=st.sampled_from((1e4, 1e7, 1e9)))
+def test_no_failure_makes_a_collective_faster(data: st.DataObject, name: str, size: float) -> None:
+    whole = WHOLE[name]
+    failure = drawn_failure(data, whole)
+    try:
+        left = cluster_from(ON[name], CATALOG, failures=(failure,))
+    except InfeasibleError:
+        assume(False)
+        raise
+    known: tuple[Collective, ...] = (
+        ("all-reduce", "all-gather", "all-to-all", "send-recv") if whole.system.torus else COLLECTIVES
+    )
+    kind = data.draw(st.sampled_from(known))
+    before, after = (time_collective(one, kind, size) for one in (whole, left))
+    assert after.choice.time_s >= before.choice.time_s * (1 - 1e-12)
+    assert not false_nodes(after.figure)
+    assert not leaves(before.figure)
+    if after.choice.time_s > before.choice.time_s * (1 + 1e-9):
+        assert any(leaf.origin == "input" and leaf.value < 1.0 for leaf in leaves(after.figure))
+    ranks, stride = data.draw(st.sampled_from(((4, 1), (8, 2), (16, 8), (4, 32), (64, 1))))
+    assume(ranks * stride <= whole.num_chips)
+    apart = [
+        group_times(one.system, kind, np.array([size]), np.array([float(ranks)]), np.array([float(stride)]))
+        for one in (whole, left)
+    ]
+    assert apart[1][0] >= apart[0][0] * (1 - 1e-12)
+
+
+@each_fabric
+def test_no_two_chips_talk_when_a_whole_level_is_out(name: str) -> None:
+    fabric = design_of(ON[name], CATALOG).fabric
+    tier = fabric.node_tier[fabric.num_hosts :]
+    levels = [tuple(np.flatnonzero(tier == level).tolist()) for level in np.unique(tier)]
+    parts = [Failure(switches=level) for level in levels] or [Failure(links=tuple(range(fabric.num_links)))]
+    parts.append(Failure(nics=tuple(range(fabric.num_hosts))))
+    for failure in parts:
+        with pytest.raises(InfeasibleError) as caught:
+            cluster_from(ON[name], CATALOG, failures=(failure,))
+        assert caught.value.field == "failure"
+
+
+def test_a_slow_scale_up_switch_slows_what_stays_inside_its_domain() -> None:
+    fabric = WHOLE["fat-tree"].design.fabric  # type: ignore[union-attr]
+    crossbar = int(np.flatnonzero(fabric.node_tier[fabric.num_hosts :] == SCALE_UP_TIER)[0])
+    half = cluster_from(ON["fat-tree"], CATALOG, failures=(Failure(switches=(crossbar,), left_fraction=0.5),))
+    inside = [
+        float(group_times(one.system, "all-gather", np.array([8e9]), np.array([8.0]), np.array([1.0]))[0])
+        for one in (WHOLE["fat-tree"], half)
+    ]
+    assert inside[1] == pytest.approx(2 * inside[0], rel=0.02)  # bytes alone, at such a size
+    assert half.system.nic_bytes_per_s == WHOLE["fat-tree"].system.nic_bytes_per_s
+
+
+def test_a_chip_of_a_torus_that_lost_a_link_sends_over_the_five_that_are_left() -> None:
+    whole = WHOLE["torus"]
+    broken = cluster_from(ON["torus"], CATALOG, failures=(Failure(links=(0,)),))
+    slow, fast = (time_collective(one, "all-gather", 1e9).choice.time_s for one in (broken, whole))
+    link = float(whole.design.fabric.link_bytes_per_s[0])  # type: ignore[union-attr]
+    assert slow >= 127 / 128 * 1e9 / (5 * link) > fast
+
+
+FAILURES = (
+    Failure(nics=(3,)),
+    Failure(switches=(8, 9)),  # of four spines
+    Failure(switches=(8, 9, 10, 11), left_fraction=0.25),
+    Failure(nics=tuple(range(7))),
+)
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_training_and_serving_stand_on_what_is_left(failure: Failure) -> None:
+    design = FabricDesign(topology="clos", radix=16, chips=64, domain=8)
+    job = Job(model=CATALOG.model("llama-3.1-8b"), seq=8192, global_batch=64)
+    space = Space.of(Layout(tp=2, dp=32, micro_batch=1, recompute="full"))
+    wirings = (Wiring(design), Wiring(design, (failure,)))
+    steps = [
+        float(
+            step_times(
+                job,
+                cluster_from(one.design, CATALOG, failures=one.failures),
+                space,
+                framework("megatron-2022"),
+            ).step_s[0]
+        )
+        for one in wirings
+    ]
+    assert steps[1] > steps[0]
+    model = CATALOG.model("deepseek-v3")
+    asked = Deployment(chip="h100-sxm", tp=1, dp=32, ep=32, precision="fp8")
+    sent = [
+        float(exchange(replica_of(asked, model, CATALOG, one), np.array([2048.0])).expert_s[0])
+        for one in wirings
+    ]
+    assert sent[1] > sent[0]
+
+
+def test_a_replica_on_slow_scale_up_links_is_refused_not_ignored() -> None:
+    asked = Deployment(chip="h100-sxm", tp=8)
+    failure = Failure(chips=(0,), left_fraction=0.5)
+    wiring = Wiring(FabricDesign(topology="fat-tree"), (failure,))
+    with pytest.raises(ScenarioError, match="scale-up links are slow") as caught:
+        replica_of(asked, CATALOG.model("llama-3.1-8b"), CATALOG, wiring)
+    assert caught.value.field == "failure"
+    with pytest.raises(ScenarioError, match="how the chips are wired"):
+        replica_of(asked, CATALOG.model("llama-3.1-8b"), CATALOG, Wiring(failures=(failure,)))
+
+
+def ask(verb: str, **more: object) -> Answer:
+    questions = {
+        "collective": lambda: dh.show_collective("all-reduce", chips=64, size="1GB", **more),
+        "train": lambda: dh.simulate_train("llama-3.1-8b", chips=64, tp=2, global_batch=128, **more),
+        "plan": lambda: dh.plan_train("llama-3.1-8b", chips=64, tokens="1T", **more),
+        "serve": lambda: dh.simulate_serve(
+            "llama-3.1-8b", chip="h100-sxm", tp=16, rate=1.0, requests=20, **more
+        ),
+        "service": lambda: dh.plan_serve("llama-3.1-8b", rate=20.0, chips=["h100-sxm"], **more),
+        "techniques": lambda: dh.show_techniques("llama-3.1-8b", chip="h100-sxm", tp=8, rate=1.0, **more),
+    }
+    return questions[verb]()
+
+
+@pytest.mark.parametrize("verb", ["collective", "train", "plan", "serve", "service", "techniques"])
+def test_every_verb_on_a_fabric_says_the_same_of_a_failure(verb: str) -> None:
+    with pytest.raises(ScenarioError, match="how the chips are wired"):
+        ask(verb, failure=[{"nics": [3]}])
+    with pytest.raises(InfeasibleError, match="cuts off") as caught:
+        ask(verb, on="fat-tree", failure=[{"chips": [3]}])
+    assert caught.value.field == "failure"
+    with pytest.raises(ScenarioError, match="no switch 999") as wrong:
+        ask(verb, on="fat-tree", failure=[{"switches": [999]}])
+    assert wrong.value.field == "failure"
+
+
+@pytest.mark.parametrize("verb", ["collective", "train", "serve"])
+def test_the_share_that_is_left_is_an_input_of_the_figure(verb: str) -> None:
+    whole = ask(verb, on="fat-tree").figure
+    less = ask(verb, on="fat-tree", failure=[{"nics": [3]}]).figure
+    assert whole is not None
+    assert less is not None
+    assert not leaves(whole)
+    assert {(leaf.origin, leaf.value) for leaf in leaves(less)} == {("input", 7 / 8)}
+    assert not false_nodes(less)
+    assert less.value > whole.value
+
+
+def test_replicas_and_parts_of_the_fabric_fail_side_by_side() -> None:
+    both = [{"nics": [3]}, {"replicas": [0], "start": "1 s", "duration": "5 s"}]
+    slow, slower = (
+        ask("serve", on="fat-tree", failure=failures, replicas=2).results["tpot_mean_s"]
+        for failures in (both[1:], both)
+    )
+    assert slower > slow
+    with pytest.raises(ScenarioError, match="all the time"):
+        ask("serve", on="fat-tree", failure=[{"nics": [3], "start": "1 s"}])
+    with pytest.raises(ScenarioError, match="replicas and nics do not go together"):
+        ask("serve", on="fat-tree", failure=[{"nics": [3], "replicas": [0]}])
+    with pytest.raises(ScenarioError, match="names what is out"):
+        ask("serve", on="fat-tree", failure=[{"start": "1 s"}])
