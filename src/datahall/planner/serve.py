@@ -16,12 +16,13 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import usual_chip
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.build import implied_chip, replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
@@ -48,6 +49,7 @@ MOST_SIMULATED = 4  # replicas: more of the same under the same share behave ali
 REQUESTS_SIMULATED = 3000
 STAYS_SIMULATED = 10  # times that a request stays, at least
 STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
+CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 LARGEST_ACROSS = 32  # chips over which experts are spread where the network joins their servers
 FEWEST_CHIPS = Objective("chips", "count")
 
@@ -61,6 +63,11 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float
     users: int = 0  # 0: the rate was given
     think_s: float = 0.0
+
+    @property
+    def reading_tokens_per_s(self) -> float:
+        """The pace at which each user reads: that of the limit."""
+        return 1.0 / self.promise.tpot_s
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +96,29 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_replicas * self.replica.num_chips
 
     @property
+    def replica_rate_per_s(self) -> float:
+        """Requests per second that one replica gets."""
+        return self.demand.rate_per_s / self.num_replicas
+
+    @property
+    def full_rate_per_s(self) -> float:
+        """What all get when the headroom is used up."""
+        return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
+
+    @property
+    def more_load_fraction(self) -> float:
+        """What that is more than the demand."""
+        return self.full_rate_per_s / self.demand.rate_per_s - 1.0
+
+    @property
     def state(self) -> State:
         """Of one rank when the demand is spread evenly."""
-        return self.held.at(self.demand.rate_per_s / self.num_replicas)
+        return self.held.at(self.replica_rate_per_s)
 
     @property
     def full_state(self) -> State:
         """Of one rank when the headroom is used up."""
-        return self.held.at(self.demand.rate_per_s / (1.0 - self.headroom_fraction) / self.num_replicas)
+        return self.held.at(self.full_rate_per_s / self.num_replicas)
 
     @property
     def spare_fraction(self) -> float:
@@ -107,6 +129,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def chip_output_tokens_per_s(self) -> float:
         """What one chip yields at the load asked."""
         return self.demand.rate_per_s * self.demand.load.output / self.num_chips
+
+    def load_curve(self) -> list[tuple[float, float]]:
+        """Requests per second and chip, and the mean time per token there, up to a few times the limit [s]."""
+        return self.held.chip_curve(CURVE_ENDS * self.demand.promise.tpot_s)
 
     @property
     def num_requests(self) -> int:
@@ -155,16 +181,24 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     model = scenario.model()
     deployment = scenario.one(Deployment)
     check_continuous(deployment)
-    demand = demand_of(scenario, model)
+    demand, wiring = demand_of(scenario, model), scenario.one(FabricDesign)
     asked = scenario.one(Candidates)
-    chips = [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
+    implied = implied_chip(scenario)
+    chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
     ways: list[Candidate] = []
     refused: list[Refused] = []
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
-        for replica in groups(there, model, scenario.catalog, scenario.one(FabricDesign)):
+        try:
+            looked = list(groups(there, model, scenario.catalog, wiring))
+        except ScenarioError as error:
+            if error.field != "chip":  # other than a chip that the fabric does not join
+                raise
+            refused.append(_unwired(part, precision, error, usual_chip(wiring, scenario.catalog)))
+            continue
+        for replica in looked:
             try:
                 most = held(replica, demand.load, demand.promise)
             except (InfeasibleError, UnsupportedError, ScenarioError) as error:
@@ -270,7 +304,7 @@ def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
     """Some of the replicas, and of those added, under their share of the load."""
     count = way.num_replicas + added
     num = min(MOST_SIMULATED, count)
-    share = way.demand.rate_per_s / (1.0 - way.headroom_fraction) * num / count
+    share = way.full_rate_per_s * num / count
     stay_s = way.state.tpot_s * way.demand.load.output
     traffic = way.demand.traffic
     asked = msgspec.structs.replace(
@@ -348,6 +382,15 @@ def _refusal(
         hint=error.hint,
         chip=replica.chip.name,
         runs=not isinstance(error, UnsupportedError),
+    )
+
+
+def _unwired(chip: Chip, precision: str, error: ScenarioError, usual: Chip) -> Refused:
+    return Refused(
+        what=f"{chip.name}, {precision}",
+        why=error.message,
+        hint=f"e.g. {option('chips', usual.name)}",
+        chip=chip.name,
     )
 
 

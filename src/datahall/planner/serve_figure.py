@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from datahall.breakdown import (
     Breakdown,
     assumed,
@@ -48,6 +50,24 @@ def chips_figure(best: Candidate) -> Breakdown:
     ]
     group = product("chips of a replica", degrees, "count")
     return product("chips", (replicas, group), "count")
+
+
+def latency_figures(best: Candidate) -> dict[str, Breakdown]:
+    """TTFT and TPOT at the percentile, simulated with the headroom used up; no TPOT where answers have one token."""
+    run, promise, engine = best.run, best.demand.promise, best.replica.engine
+    assert run is not None
+    at = f"P{promise.percentile * 100:g}"
+    how = f"over {run.num_measured:,} requests, with the headroom used up"
+    basis = f"{engine.title}, kernels {best.held.price.level}"
+    figures = {
+        "TTFT": (run.ttft_s(promise.percentile), engine.band("TTFT")),
+        "TPOT": (run.tpot_s(promise.percentile), best.held.price.band),
+    }
+    return {
+        name: simulated(f"{name} {at}", value_s, "s", how).with_band(*band, basis)
+        for name, (value_s, band) in figures.items()
+        if isfinite(value_s)
+    }
 
 
 def _offered(demand: Demand) -> Breakdown:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow
 from datahall.answers.serving.plan_tables import (
@@ -13,7 +11,8 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, shown_share
+from datahall.answers.serving.words import BINDS, counted, described, implied, percent, shown_share
+from datahall.breakdown import Breakdown
 from datahall.planner.serve import (
     Candidate,
     ServingPlan,
@@ -21,7 +20,7 @@ from datahall.planner.serve import (
     demand_of,
     plan_serving,
 )
-from datahall.planner.serve_figure import chips_figure
+from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -55,7 +54,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=chips_figure(best),
         charts=(load_chart(plan),),
-        notes=_notes(plan),
+        notes=(*_notes(plan), *implied(scenario)),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -77,9 +76,9 @@ def _headline(best: Candidate) -> str:
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
-        who = f"{counted(demand.users, 'user')} at {1 / promise.tpot_s:.3g} tokens/s each{pause}"
-    more = 1.0 / (1.0 - best.headroom_fraction) - 1.0
-    load = f"at {100 * more:.0f} % more load" if more else "at that load"
+        who = f"{counted(demand.users, 'user')} at {demand.reading_tokens_per_s:.3g} tokens/s each{pause}"
+    more = best.more_load_fraction
+    load = f"at {percent(more)} more load" if more else "at that load"
     what = (
         f"{counted(best.num_chips, best.replica.chip.name, times=True)}: {counted(best.num_replicas, 'replica')} of "
         f"{described(best.replica, best.precision)}"
@@ -87,11 +86,11 @@ def _headline(best: Candidate) -> str:
     title = model.title or model.name
     if not best.keeps:
         return (
-            f"No: {who} of {title} want more than {what}. Simulated {load}, {100 * run.good_fraction:.1f} % of "
+            f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
             f"requests keep both limits, where {shown_share(promise.percentile)} should."
         )
-    each_s = run.tpot_s(promise.percentile)
-    following = f" and a TPOT of at most {fmt(each_s, 's', 3)}" if isfinite(each_s) else ""
+    each = latency_figures(best).get("TPOT")
+    following = f" and a TPOT of at most {fmt(each.value, 's', 3)}" if each is not None else ""
     return (
         f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
@@ -101,7 +100,7 @@ def _headline(best: Candidate) -> str:
 def _binding(best: Candidate) -> str:
     most = best.held
     spent = ", ".join(
-        f"{name} {100 * share:.0f} %" for name, share in best.resource_shares().items() if share >= 0.05
+        f"{name} {percent(share)}" for name, share in best.resource_shares().items() if share >= 0.05
     )
     return (
         f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
@@ -111,11 +110,9 @@ def _binding(best: Candidate) -> str:
 
 
 def _results(best: Candidate) -> dict[str, Cell]:
-    run, promise, most = best.run, best.demand.promise, best.held
+    run, most = best.run, best.held
     assert run is not None
-    ttft_s, tpot_s = run.ttft_s(promise.percentile), run.tpot_s(promise.percentile)
-    ttft_low, ttft_high = best.replica.engine.band("TTFT")
-    low, high = most.price.band
+    latencies = latency_figures(best)
     figure = chips_figure(best)
     return {
         "chip": best.replica.chip.name,
@@ -128,12 +125,8 @@ def _results(best: Candidate) -> dict[str, Cell]:
         "dp": best.replica.dp,
         "ep": best.replica.ep,
         "precision": best.precision,
-        "ttft_s": ttft_s,
-        "ttft_low_s": ttft_s * ttft_low,
-        "ttft_high_s": ttft_s * ttft_high,
-        "tpot_s": tpot_s if isfinite(tpot_s) else None,
-        "tpot_low_s": tpot_s * low if isfinite(tpot_s) else None,
-        "tpot_high_s": tpot_s * high if isfinite(tpot_s) else None,
+        **_banded("ttft", latencies.get("TTFT")),
+        **_banded("tpot", latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
         "replica_requests_per_s": most.rate_per_s,
@@ -141,6 +134,16 @@ def _results(best: Candidate) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": most.ends,
         "level": most.price.level,
+    }
+
+
+def _banded(key: str, figure: Breakdown | None) -> dict[str, Cell]:
+    """A time and the ends of its band."""
+    band = figure.band if figure is not None else None
+    return {
+        f"{key}_s": figure.value if figure is not None else None,
+        f"{key}_low_s": band.low if band is not None else None,
+        f"{key}_high_s": band.high if band is not None else None,
     }
 
 
@@ -176,7 +179,7 @@ def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
         "users": None,
         "think": None,
     }
-    rate, share = _rounded(demand.rate_per_s), _rounded(demand.rate_per_s / best.num_replicas)
+    rate, share = _rounded(demand.rate_per_s), _rounded(best.replica_rate_per_s)
     run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
     if (enough := best.num_requests) > DEFAULT_REQUESTS:
         run["requests"] = enough

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.serving.words import BINDS, layout_words
+from datahall.answers.serving.words import BINDS, at_percentile, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serve import Candidate, Refused, ServingPlan
 from datahall.units import fmt
 
 MOST_ROWS = 7
-TIMES_LIMIT = 2.5  # of the chart
 
 
 def chip_table(plan: ServingPlan) -> Table:
@@ -36,7 +35,7 @@ def chip_table(plan: ServingPlan) -> Table:
         if isinstance(refusal, Refused) and refusal.chip not in kept
     }
     rows += [(name, f"none: {refusal.why}", None, None, None, None, "") for name, refusal in refused.items()]
-    at = f"P{share * 100:g}"
+    at = at_percentile(share)
     return Table(
         title="the least of each chip",
         columns=(
@@ -72,8 +71,8 @@ def replica_table(plan: ServingPlan) -> Table:
                 way.replica.chip.name,
                 round(way.held.rate_per_s, 3),
                 round(way.held.most_per_s, 3),
-                round(way.held.state.decoding * way.replica.dp, 1),
-                int(way.held.capacity.tokens) * way.replica.dp,
+                round(way.held.num_decoding, 1),
+                way.held.cache_tokens,
                 round(way.chip_output_tokens_per_s, 1),
                 _short_of(way),
             )
@@ -88,7 +87,7 @@ def _short_of(way: Candidate) -> str:
     if way.held.ends in ("cache", "sequences", "budget"):
         return BINDS[way.held.ends]
     name, share = next(iter(way.resource_shares().items()))
-    return f"{way.held.ends}: {name} {100 * share:.0f} %"
+    return f"{way.held.ends}: {name} {percent(share)}"
 
 
 def crosscheck_table(plan: ServingPlan) -> Table:
@@ -148,12 +147,7 @@ def load_chart(plan: ServingPlan) -> LineChart:
     limit_s = plan.demand.promise.tpot_s
     series = []
     for way in plan.best:
-        curve, ranks = way.held.curve, way.replica.dp
-        points = [
-            (rate * ranks / way.replica.num_chips, time_s)
-            for rate, time_s in zip(curve.rate_per_s.tolist(), curve.tpot_s.tolist(), strict=True)
-            if time_s <= TIMES_LIMIT * limit_s
-        ]
+        points = way.load_curve()
         series.append(Series(way.replica.chip.name, tuple(x for x, _ in points), tuple(y for _, y in points)))
     furthest = max(max(line.x, default=0.0) for line in series)
     series.append(Series("limit", (0.0, furthest), (limit_s, limit_s), dashed=True))
@@ -162,8 +156,5 @@ def load_chart(plan: ServingPlan) -> LineChart:
         x=Axis("requests/s a chip"),
         y=Axis("TPOT", "s"),
         series=tuple(series),
-        marks=tuple(
-            Mark(f"knee, {way.replica.chip.name}", way.held.rate_per_s / way.replica.num_chips)
-            for way in plan.best
-        ),
+        marks=tuple(Mark(f"knee, {way.replica.chip.name}", way.held.chip_rate_per_s) for way in plan.best),
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from math import inf, isfinite
 from typing import cast
 
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest, option
 from datahall.inference.deploy import pools_of, region_number
+from datahall.inference.engine.build import deployment_of
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
@@ -27,14 +30,10 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     if model is None:
         return None
     names = tuple(region.name for region in regions)
-    router, wiring = scenario.one(Router), scenario.one(FabricDesign)
+    router = scenario.one(Router)
     made = [
-        attempts.make(
-            lambda: pools_of(part, model, scenario.catalog, wiring, names),  # noqa: B023
-            index=index,
-            section="deployment",
-        )
-        for index, part in enumerate(scenario.all(Deployment))
+        attempts.make(partial(_pools, scenario, index, model, names), index=index, section="deployment")
+        for index in range(len(scenario.all(Deployment)))
     ]
     pools = tuple(pool for group in made if group for pool in group)
     whole = all(group is not None for group in made)
@@ -48,7 +47,7 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     outages: list[Outage] = []
     for index, failure in enumerate(scenario.all(Failure)):
         lost = attempts.make(
-            lambda: outages_of(failure, outages, pools, names, scales=rule is not None),  # noqa: B023
+            partial(outages_of, failure, outages, pools, names, scales=rule is not None),
             index=index, field="failure",
         )  # fmt: skip
         outages += lost or ()
@@ -64,6 +63,12 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
         ),
         section="deployment",
     )
+
+
+def _pools(scenario: Scenario, index: int, model: Model, regions: tuple[str, ...]) -> tuple[Pool, ...]:
+    """The pools of one deployment, on the fabric of the scenario."""
+    wiring = scenario.one(FabricDesign)
+    return pools_of(deployment_of(scenario, index), model, scenario.catalog, wiring, regions)
 
 
 def _too_many(pool: Pool, rule: Autoscaling) -> None:

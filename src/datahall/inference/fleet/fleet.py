@@ -88,6 +88,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return sum(pool.count for pool in self.pools)
 
     @property
+    def num_ranks(self) -> int:
+        """Ranks of all pools that attend to sequences of their own, at the start."""
+        return sum(pool.count * pool.replica.dp for pool in self.pools)
+
+    @property
     def num_chips(self) -> int:
         """Chips of all pools at the start."""
         return sum(pool.count * pool.replica.num_chips for pool in self.pools)

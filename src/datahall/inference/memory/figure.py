@@ -75,3 +75,8 @@ def parts_of(fit: Fit) -> dict[str, float]:
         "cache": max(capacity.pool_bytes, 0.0),
         "kept back": max(0.0, min(kept, capacity.memory_bytes - capacity.weight_bytes)),
     }
+
+
+def shares_of(fit: Fit) -> dict[str, float]:
+    """The same parts as shares of the chip's memory."""
+    return {name: size / fit.capacity.memory_bytes for name, size in parts_of(fit).items()}

@@ -76,6 +76,15 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return self.weight_bytes + self.free_bytes
 
     @property
+    def weight_fraction(self) -> float:
+        """Share of that memory that weights take."""
+        return self.weight_bytes / self.usable_bytes
+
+    def missing_bytes(self, num_sequences: int) -> float:
+        """What one chip lacks for its weights and so many sequences; below zero it is what is left."""
+        return self.weight_bytes + num_sequences * self.sequence_bytes - self.usable_bytes
+
+    @property
     def num_sequences(self) -> int:
         """Sequences that the group holds at once."""
         return self.capacity.num_sequences(self.context)

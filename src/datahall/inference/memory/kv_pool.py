@@ -43,7 +43,7 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
     state_blocks: float  # what a sequence's recurrent states take, in blocks
     max_context: int  # tokens of the longest sequence accepted
     memory_bytes: float  # that the runtime sees
-    usable_bytes: float  # the engine's share of it
+    usable_bytes: float  # of it, what the engine takes for everything
     weight_bytes: float
     activation_bytes: float
     reserved_bytes: float
@@ -93,11 +93,12 @@ def divide_memory(replica: Replica) -> KvCapacity:
     reserved = engine.reserved_bytes if inside else 0.0
     adapters = resident_bytes(replica)
     rest = weights + adapters + activations + reserved
-    free = (
-        engine.memory_fraction * (memory - rest)
-        if engine.fraction_of_free
-        else engine.memory_fraction * memory - rest
-    )
+    if engine.fraction_of_free:
+        free = engine.memory_fraction * (memory - rest)
+        usable = rest + free
+    else:
+        usable = engine.memory_fraction * memory
+        free = usable - rest
     growing, windows, states = _held(replica)
     paged = growing or sum(each for _, each in windows)
     block = engine.block_tokens * paged if paged > 0 else max(states, 1.0)
@@ -114,7 +115,7 @@ def divide_memory(replica: Replica) -> KvCapacity:
         state_blocks=states / block,
         max_context=context,
         memory_bytes=memory,
-        usable_bytes=engine.memory_fraction * memory,
+        usable_bytes=usable,
         weight_bytes=weights,
         adapter_bytes=adapters,
         activation_bytes=activations,
