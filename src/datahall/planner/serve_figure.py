@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import isfinite
 
 from datahall.breakdown import (
     Breakdown,
-    assumed,
     ceiling,
     chosen,
     derived,
@@ -25,8 +25,11 @@ from datahall.planner.serve import Candidate, Demand
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
-def chips_figure(best: Candidate) -> Breakdown:
-    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica."""
+def chips_figure(best: Candidate, *, stated: Collection[str] = ()) -> Breakdown:
+    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
+
+    `stated` names the degrees of the replica that somebody gave; the search chose the others.
+    """
     room = difference(
         "share that is used",
         derived("all", 1.0, "fraction"),
@@ -44,7 +47,9 @@ def chips_figure(best: Candidate) -> Breakdown:
         counted.append(simulated("replicas that simulation added", best.num_added, "count", how))
     replicas = total("replicas", counted) if best.num_added else counted[0].named("replicas")
     degrees = [
-        chosen(name, getattr(best.replica, name), "count", SEARCHED)
+        given(name, getattr(best.replica, name), "count")
+        if name in stated
+        else chosen(name, getattr(best.replica, name), "count", SEARCHED)
         for name in ("tp", "pp", "dp")
         if getattr(best.replica, name) > 1 or name == "tp"
     ]
@@ -109,10 +114,6 @@ def _held(best: Candidate) -> Breakdown:
     )  # fmt: skip
     low, high = most.price.band
     basis = f"{best.replica.engine.title}, {most.price.level}"
-    ranks = (
-        chosen("dp", best.replica.dp, "count", SEARCHED)
-        if best.replica.dp > 1
-        else assumed("ranks", 1.0, "count", "one rank attends to all sequences of a replica")
-    )
+    ranks = chosen("dp", best.replica.dp, "count", SEARCHED)
     # a step that takes longer holds fewer requests, in proportion
     return product("one replica holds", (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")

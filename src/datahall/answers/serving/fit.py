@@ -14,6 +14,8 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 
+SMALLEST = "the fewest that hold what was asked"
+TOO_SMALL = "the smallest group; no larger one holds what was asked either"
 MOST_SHOWN = 32  # sequences of the pass that is offered next
 
 
@@ -34,7 +36,7 @@ def show_fit(scenario: Scenario) -> Answer:
         verdict="yes" if found is not None else "no",
         results=_results(asked, found, shown),
         tables=(_by_precision(asked), _by_part(shown)),
-        figure=sequences_figure(shown),
+        figure=sequences_figure(shown, "" if asked.tp else SMALLEST if found else TOO_SMALL),
         charts=(_chart(shown),),
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),

@@ -32,6 +32,7 @@ def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
     best, traffic = plan.chosen, plan.demand.traffic
+    figure = chips_figure(best, stated=("tp",) if scenario.given("tp") else ())
     return Answer(
         kind="serving plan",
         inputs={
@@ -45,14 +46,14 @@ def plan_serve(scenario: Scenario) -> Answer:
         headline=_headline(best),
         binding=_binding(best),
         verdict="yes" if best.keeps else "no",
-        results=_results(best),
+        results=_results(best, figure),
         tables=(
             chip_table(plan),
             replica_table(plan),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
         ),
-        figure=chips_figure(best),
+        figure=figure,
         charts=(load_chart(plan),),
         notes=(*_notes(plan), *implied(scenario)),
         sources=tuple(
@@ -109,11 +110,10 @@ def _binding(best: Candidate) -> str:
     )
 
 
-def _results(best: Candidate) -> dict[str, Cell]:
+def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
     run, most = best.run, best.held
     assert run is not None
     latencies = latency_figures(best)
-    figure = chips_figure(best)
     return {
         "chip": best.replica.chip.name,
         "num_chips": best.num_chips,

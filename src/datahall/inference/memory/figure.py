@@ -5,62 +5,107 @@ from __future__ import annotations
 from datahall.breakdown import (
     Breakdown,
     assumed,
+    ceiling,
+    chosen,
     difference,
     floor,
+    given,
     maximum,
     modelled,
     product,
     quotient,
+    total,
 )
+from datahall.catalog.entries.model import Layer
+from datahall.inference.engine.figure import option_leaf
+from datahall.inference.engine.speculation import draft_model
 from datahall.inference.memory.fit import Fit
+from datahall.inference.memory.kv_pool import draft_bytes
 from datahall.inference.memory.room import seen_figure
+from datahall.workload.memory.figure import token_figure, weights_figure
 
 
-def sequences_figure(fit: Fit) -> Breakdown:
-    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit."""
-    capacity = fit.capacity
-    block = modelled(
-        "bytes of a block",
-        capacity.block_bytes,
-        "bytes",
-        f"{capacity.block_tokens} tokens of all layers on one chip",
-    )
-    blocks = floor("blocks of the cache", quotient("blocks", _pool(fit), block, "count"))
-    each = modelled(
-        "blocks of a sequence",
-        capacity.blocks(fit.context),
-        "count",
-        f"whole blocks of {fit.context:,} tokens",
-    )
-    held = floor("sequences held at once", quotient("sequences", blocks, each, "count"))
+def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
+    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit.
+
+    `why` this group of chips was chosen; nothing where somebody asked for it.
+    """
+    found = _Figures(fit, why)
+    blocks = floor("blocks of the cache", quotient("blocks", found.pool(), found.block(), "count"))
+    held = floor("sequences held at once", quotient("sequences", blocks, found.sequence(), "count"))
     if held.value >= 0:
         return held
     none = assumed("none", 0.0, "count", "memory that is lacking holds nothing")
     return maximum("sequences held at once", (none, held.named("room for sequences")))
 
 
-def _pool(fit: Fit) -> Breakdown:
-    """Memory for the cache, as the engine divides it at start."""
-    capacity, engine = fit.capacity, fit.replica.engine
-    memory = seen_figure(fit.chip)
-    share = assumed("the engine's share", engine.memory_fraction, "fraction", engine.title, engine.source)
-    rest = [
-        modelled(
-            "weights", capacity.weight_bytes, "bytes", f"of one chip of {fit.tp}, {fit.replica.model.name}"
-        ),
-        *(
-            [modelled("adapters", capacity.adapter_bytes, "bytes", "resident ones")]
-            if capacity.adapter_bytes
-            else []
-        ),
-        modelled("activations", capacity.activation_bytes, "bytes", "the largest step that the engine tries"),
-        assumed("reserved", capacity.reserved_bytes, "bytes", "context, graphs and buffers", engine.source),
-    ]
-    if engine.fraction_of_free:
-        free = difference("memory that is free", memory, *rest)
-        return product("memory for the cache", (share, free), "bytes")
-    taken = product("memory that the engine takes", (share, memory), "bytes")
-    return difference("memory for the cache", taken, *rest)
+class _Figures:
+    """The parts of the chain, for one group of chips."""
+
+    def __init__(self, fit: Fit, why: str) -> None:
+        self.fit, self.capacity, self.engine = fit, fit.capacity, fit.replica.engine
+        self.chips = (
+            chosen("chips that share it", fit.tp, "count", why)
+            if why
+            else given("chips that share it", fit.tp, "count")
+        )
+        self.block_tokens = option_leaf(self.engine, "block_tokens", "tokens of a block", "tokens")
+
+    @property
+    def paged(self) -> Layer | None:
+        """The one kind of layer of a model whose whole cache grows by the token; None where it does not."""
+        groups = self.fit.replica.model.layer_groups()
+        kinds = {layer.mixer for layer, _ in groups}
+        plain = len(kinds) == 1 and self.capacity.grows and draft_model(self.fit.replica) is None
+        return groups[0][0] if plain else None
+
+    def block(self) -> Breakdown:
+        """One block of cache on one chip."""
+        model, layer = self.fit.replica.model, self.paged
+        if layer is None:
+            how = f"{self.capacity.block_tokens} tokens of all layers on one chip, kinds of layer in groups of one size"
+            return modelled("bytes of a block", self.capacity.block_bytes, "bytes", how)
+        token = token_figure(model, layer, model.num_layers, self.fit.replica.precision, self.chips)
+        return product("bytes of a block", (self.block_tokens, token), "bytes")
+
+    def sequence(self) -> Breakdown:
+        """Whole blocks of one sequence."""
+        tokens = given("tokens of a sequence", self.fit.context, "tokens")
+        if self.paged is None:
+            how = "whole blocks of what grows, windows and states beside them"
+            return modelled(
+                "blocks of a sequence", self.capacity.blocks(self.fit.context), "count", how, tokens
+            )
+        return ceiling("blocks of a sequence", quotient("blocks", tokens, self.block_tokens, "count"))
+
+    def weights(self) -> Breakdown:
+        """Weights on one chip, a draft's beside them."""
+        replica = self.fit.replica
+        own = weights_figure(replica.model, replica.precision, tp=self.fit.tp, chips=self.chips)
+        if draft_model(replica) is None:
+            return own
+        assert replica.speculation is not None
+        how = f"{replica.speculation.draft}, split alike"
+        draft = modelled("weights of what drafts", draft_bytes(replica), "bytes", how)
+        return total("weights", (own.named("weights of the model"), draft))
+
+    def pool(self) -> Breakdown:
+        """Memory for the cache, as the engine divides it at start."""
+        capacity, engine = self.capacity, self.engine
+        memory = seen_figure(self.fit.chip)
+        share = option_leaf(engine, "memory_fraction", "the engine's share", "fraction")
+        rest = [self.weights()]
+        if capacity.adapter_bytes:
+            rest.append(modelled("adapters", capacity.adapter_bytes, "bytes", "resident ones"))
+        if engine.activations_inside:
+            largest = "the largest step that the engine tries"
+            rest.append(modelled("activations", capacity.activation_bytes, "bytes", largest))
+            rest.append(option_leaf(engine, "reserved_bytes", "context, graphs and buffers", "bytes"))
+        if engine.fraction_of_free:
+            free = difference("memory that is free", memory, *rest)
+            return product("memory for the cache", (share, free), "bytes")
+        taken = product("memory that the engine takes", (share, memory), "bytes")
+        return difference("memory for the cache", taken, *rest)
 
 
 def parts_of(fit: Fit) -> dict[str, float]:

@@ -137,14 +137,19 @@ def weight_bytes(replica: Replica) -> float:
     Experts are spread over all tp · dp chips of a stage, whether whole (ep) or in slices.
     """
     own = _weights(replica.model, count_parameters(replica.model), replica, replica.pp)
+    return own + draft_bytes(replica)
+
+
+def draft_bytes(replica: Replica) -> float:
+    """Weights of what drafts on one chip; a layer of the model brings no tables of its own [B]."""
     draft = draft_model(replica)
     if draft is None:
-        return own
+        return 0.0
     counts = count_parameters(draft)
     if shares_tables(replica):
         kept = tuple(part for part in counts.parts if part.sharding not in ("embedding", "head"))
         counts = ParameterCount(kept)
-    return own + _weights(draft, counts, replica, 1)
+    return _weights(draft, counts, replica, 1)
 
 
 def _weights(model: Model, counts: ParameterCount, replica: Replica, pp: int) -> float:
