@@ -187,3 +187,13 @@ def test_more_memory_never_holds_less(shelf: Catalog, serve: Serve) -> None:
     ]
     assert held[1:] == sorted(held[1:])
     assert engine_on("vllm", shelf.chip("l40s")).max_sequences == 256
+
+
+@pytest.mark.parametrize(("pp", "heaviest"), [(1, 80), (2, 40), (3, 27), (7, 12)])
+def test_the_heaviest_stage_bounds_the_cache_of_a_pipeline(
+    serve: Callable[..., Replica], pp: int, heaviest: int
+) -> None:
+    """Llama 3.1 70B has 80 layers: of three stages one has 27, and a block holds its tokens of all of these."""
+    whole = divide_memory(serve("llama-3.1-70b", tp=4))
+    staged = divide_memory(serve("llama-3.1-70b", tp=4, pp=pp))
+    assert staged.block_bytes == pytest.approx(whole.block_bytes * heaviest / 80)
