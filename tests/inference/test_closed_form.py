@@ -794,8 +794,3 @@ def test_answers_alone_compute_one_token_of_each_prompt() -> None:
 def test_speed_up_of_nothing_drafted_is_none(batch: int) -> None:
     how = Speculation(num_draft=0, acceptance=0.5, draft="ngram")
     assert techniques.speed_up(case(), how, batch, 500.0) == pytest.approx(1.0)
-
-
-def test_batching_gains_what_users_gain() -> None:
-    gain = techniques.gain_of_batching(case(), Load(prompt=100.0, output=100.0), 1.0, 32.0)
-    assert 8.0 < gain < 32.0

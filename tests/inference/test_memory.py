@@ -145,8 +145,6 @@ CACHE = KvCapacity(
 def test_blocks_of_a_sequence_by_hand(context: int, blocks: float) -> None:
     assert CACHE.blocks(context) == blocks
     assert CACHE.num_sequences(context) == math.floor(100 / blocks)
-    assert CACHE.blocks_for(context) == math.floor(100 / blocks * math.ceil(context / 16))
-    assert CACHE.sequence_blocks == 2.5 + 5.0
     assert CACHE.tokens == math.floor(100 / 110.5 * 1600)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 import numpy as np
 import pytest
@@ -17,16 +15,11 @@ from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Outage, Pool
-from datahall.inference.simulation.replications import replicate_serving
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.promise import Promise
-from datahall.scenario.sections.traffic import Traffic
-from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.requests import Requests
-from datahall.workload.traffic.traffic import generate
 
 ROUTINGS = ["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
 
@@ -94,18 +87,6 @@ def test_the_same_seed_gives_the_same_bits_and_chunks_change_nothing() -> None:
     assert np.array_equal(one.records.end_s, again.records.end_s)
     assert np.array_equal(one.records.end_s, chunked.records.end_s)
     assert not np.array_equal(one.records.replica, other.records.replica)
-
-
-def test_the_number_of_workers_changes_no_bit() -> None:
-    served = fleet(2, routing="two-choices")
-    # a function of the package: a worker cannot import this file
-    said = Traffic(rate_per_s=20.0, isl=Fixed(200), osl=Fixed(50), spread_ratio=0.5, requests=500)
-    seeded = partial(generate, requests_of(said, 0))
-    alone = replicate_serving(served, seeded, [1, 2, 3])
-    several = replicate_serving(served, seeded, [1, 2, 3], workers=2)
-    for left, right in zip(alone, several, strict=True):
-        assert np.array_equal(left.histograms, right.histograms)
-        assert left.duration_s == right.duration_s
 
 
 def test_histograms_give_the_percentiles_of_the_records() -> None:

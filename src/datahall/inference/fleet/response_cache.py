@@ -18,11 +18,6 @@ from datahall.events import stream
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Floats, Requests
 
-# Share of requests, in production (preto.ai, "Semantic caching for LLMs", 2026); 90–95 % in brochures is the share of
-# hits that were right.
-PUBLISHED_SEMANTIC = (0.20, 0.45)
-PUBLISHED_PREFIX = 0.563  # of input tokens: DeepSeek, open-infra-index, day 6, March 2025
-PUBLISHED_CACHED_PRICE = (0.10, 0.50)  # of the input price: API price lists, 2026 (0.1 Anthropic, 0.5 GPT-4o)
 BISECTIONS = 100
 
 

@@ -55,23 +55,11 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens that the cache holds, counted as vLLM prints it: sequences of the longest context times its length."""
         return floor(self.num_blocks / self.blocks(self.max_context) * self.max_context)
 
-    @property
-    def sequence_blocks(self) -> float:
-        """Blocks that a long sequence holds whatever its length: windows and states."""
-        return self.state_blocks + sum(window * each for window, each in self.window_blocks)
-
     def blocks(self, context: float) -> float:
         """Blocks that one sequence of so many tokens holds."""
         growing = ceil(context / self.block_tokens) if self.grows else 0
         held = sum(self._window_tokens(context, window) * each for window, each in self.window_blocks)
         return max(growing + held + self.state_blocks, 1e-9)
-
-    def blocks_for(self, context: float) -> int:
-        """Blocks left for growing tokens when sequences of about so many tokens fill the cache.
-
-        For those who count ⌈context / block_tokens⌉ blocks a sequence; without windows and states it is `num_blocks`.
-        """
-        return floor(self.num_blocks / self.blocks(context) * ceil(context / self.block_tokens) + 1e-9)
 
     def num_sequences(self, context: float) -> int:
         """Sequences of so many tokens that are held at once."""
