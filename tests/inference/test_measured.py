@@ -18,6 +18,7 @@ from datahall.inference.fleet.service import Outcome, Service, simulate_service
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.floor import least_token_s
 
 Read = Callable[[str], Service]
 
@@ -168,3 +169,17 @@ def test_a_run_without_requests_has_no_means(run: ServingRun) -> None:
     assert isnan(empty.mean_s(TPOT))
     assert isnan(empty.good_fraction)
     assert isnan(msgspec.structs.replace(run, measured_s=0.0).goodput_per_s)
+
+
+def test_the_floor_bounds_the_band_of_one_pool_and_no_mean_with_a_cache(read: Read) -> None:
+    """A wide band ends at the floor; where a cache answers in no time, or pools differ, the mean has none."""
+    cached = "[cache]\nprocess = 100\n"
+    for more, cut in (("", True), (cached, False)):
+        found = outcome(read, rate=0.5, requests=60, more=more)
+        wide = msgspec.structs.replace(found.service.price, band=(0.01, 2.0))
+        service = msgspec.structs.replace(found.service, price=wide)
+        figure = tpot_figure(msgspec.structs.replace(found, service=service))
+        assert figure is not None
+        assert figure.band is not None
+        floor_s = least_token_s(service.replica)
+        assert figure.band.low == pytest.approx(floor_s if cut else 0.01 * figure.value)

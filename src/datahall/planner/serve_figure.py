@@ -20,6 +20,7 @@ from datahall.breakdown import (
     solved,
     total,
 )
+from datahall.inference.step.floor import token_band
 from datahall.planner.serve import Candidate, Demand
 
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
@@ -64,9 +65,10 @@ def latency_figures(best: Candidate) -> dict[str, Breakdown]:
     at = f"P{promise.percentile * 100:g}"
     how = f"over {run.num_measured:,} requests, with the headroom used up"
     basis = f"{engine.title}, kernels {best.held.price.level}"
+    tpot_s = run.tpot_s(promise.percentile)
     figures = {
         "TTFT": (run.ttft_s(promise.percentile), engine.band("TTFT")),
-        "TPOT": (run.tpot_s(promise.percentile), best.held.price.band),
+        "TPOT": (tpot_s, token_band(best.replica, best.held.price, tpot_s)),
     }
     return {
         name: simulated(f"{name} {at}", value_s, "s", how).with_band(*band, basis)
@@ -112,7 +114,7 @@ def _held(best: Candidate) -> Breakdown:
         "held by a rank", most.rate_per_s / best.replica.dp, "requests/s", reaches, limit,
         "" if most.ends in ("TPOT", "TTFT") else f"here the {most.ends} ends it before the limit is reached",
     )  # fmt: skip
-    low, high = most.price.band
+    low, high = token_band(best.replica, most.price, most.state.tpot_s)
     basis = f"{best.replica.engine.title}, {most.price.level}"
     ranks = chosen("dp", best.replica.dp, "count", SEARCHED)
     # a step that takes longer holds fewer requests, in proportion

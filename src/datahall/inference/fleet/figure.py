@@ -9,6 +9,7 @@ from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.step.floor import token_band
 
 
 def tpot_figure(outcome: Outcome) -> Breakdown | None:
@@ -17,9 +18,12 @@ def tpot_figure(outcome: Outcome) -> Breakdown | None:
     beside: tuple[Breakdown, ...] = ()
     if service.steady is not None and service.steady.stable:
         beside = (mean_step(service.replica, load_of(service.traffic), service.steady),)
-    return _mean(
-        outcome, "time per output token", TPOT, "(last token − first token) / (tokens − 1)", service.price.band, beside
-    )  # fmt: skip
+    band = service.price.band
+    if service.cache is None and sum(pool.role != "prefill" for pool in service.fleet.pools) == 1:
+        # answers of a cache take no time per token, and another pool has a floor of its own
+        band = token_band(service.replica, service.price, outcome.run.mean_s(TPOT))
+    of = "(last token − first token) / (tokens − 1)"
+    return _mean(outcome, "time per output token", TPOT, of, band, beside)
 
 
 def ttft_figure(outcome: Outcome) -> Breakdown | None:
