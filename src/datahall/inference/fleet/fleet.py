@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from datahall.errors import ScenarioError, UnknownNameError
@@ -9,7 +11,10 @@ from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.step.table import StepTable
+from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import ROUTINGS, Role, Routing
+
+SAID = Router()  # where nobody says more
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +42,12 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Pools behind one router."""
 
     pools: tuple[Pool, ...]
-    routing: Routing = "least-outstanding"
+    routing: Routing = cast(Routing, SAID.routing)
     affinity_load_ratio: float = (
-        1.25  # prefix affinity: load over the mean at which the next replica is asked
-    )
+        SAID.affinity_load_ratio
+    )  # load over the mean at which the next replica is asked
     distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
-    num_spill: int = 64  # requests per replica at which a region sends further ones elsewhere
+    num_spill: int = SAID.spill  # requests per replica at which a region sends further ones elsewhere
     outages: tuple[Outage, ...] = ()
     autoscaling: Autoscaling | None = None
 
