@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.inference.ticking_case import one_pool, played, rows, times
+from tests.inference.ticking_case import one_pool, rows, simulated, times
 
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.simulation.admission import next_blocks, resume_without
@@ -88,7 +88,7 @@ def test_a_cache_that_lands_takes_room_for_all_that_it_may_write_where_the_engin
         one_pool(role="prefill", handoff=HANDOFF),
         one_pool(role="decode", num_blocks=num_blocks, whole_output_blocks=whole_output),
     )
-    run = played(*pools, requests=rows((0.0, 24, 40), (0.0, 24, 40)))
+    run = simulated(*pools, requests=rows((0.0, 24, 40), (0.0, 24, 40)))
     assert sorted(end for _, _, end in times(run)) == ends
     assert run.num_preempted == 0
 
@@ -96,5 +96,5 @@ def test_a_cache_that_lands_takes_room_for_all_that_it_may_write_where_the_engin
 def test_a_cache_that_lands_last_waits_for_the_first_place() -> None:
     """Two places; the third cache lands at 2.5 and takes the place that is free at 5.5."""
     pools = (one_pool(role="prefill", handoff=HANDOFF), one_pool(role="decode", max_sequences=2))
-    run = played(*pools, requests=rows((0.0, 10, 5), (0.0, 10, 9), (0.6, 10, 2)))
+    run = simulated(*pools, requests=rows((0.0, 10, 5), (0.0, 10, 9), (0.6, 10, 2)))
     assert [end for _, _, end in times(run)] == [5.5, 9.5, 6.5]

@@ -14,7 +14,7 @@ from datahall.events.perfetto import perfetto
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.autoscale import Autoscaling
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
@@ -120,7 +120,8 @@ def test_too_much_load_is_said_with_the_rate_that_holds() -> None:
 
 def test_a_lost_replica_loses_no_request() -> None:
     served = msgspec.structs.replace(
-        fleet(2, routing="least-outstanding"), outages=(Outage(replica=0, start_s=5.0, duration_s=5.0),)
+        fleet(2, routing="least-outstanding"),
+        outages=(ReplicaOutage(replica=0, start_s=5.0, duration_s=5.0),),
     )
     requests = poisson(400, 20.0, 300, 200)
     run, calm = simulate_serving(served, requests, record=True), simulate_serving(fleet(2), requests)
@@ -134,7 +135,7 @@ def test_a_lost_replica_loses_no_request() -> None:
 
 def test_a_drained_replica_finishes_what_it_has() -> None:
     served = msgspec.structs.replace(
-        fleet(2), outages=(Outage(replica=0, start_s=5.0, duration_s=5.0, drain=True),)
+        fleet(2), outages=(ReplicaOutage(replica=0, start_s=5.0, duration_s=5.0, drain=True),)
     )
     run = simulate_serving(served, poisson(400, 20.0, 300, 200))
     all_accounted(run)

@@ -166,10 +166,10 @@ class Refused(Refusal, frozen=True, kw_only=True):
 
 
 class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
-    """The best way of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
+    """The best of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
 
     best: tuple[Candidate, ...]
-    num_ways: int  # that keep the limits in closed form
+    num_candidates: int  # that keep the limits in closed form
 
     @property
     def demand(self) -> Demand:
@@ -187,7 +187,7 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
-    ways: list[Candidate] = []
+    candidates: list[Candidate] = []
     refused: list[Refused] = []
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
@@ -205,26 +205,28 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
                 refused.append(_refusal(replica, precision, error))
                 continue
             count = num_replicas(most, demand.rate_per_s, asked.headroom_fraction)
-            ways.append(
+            candidates.append(
                 Candidate(
                     held=most, precision=precision, num_replicas=count, demand=demand,
                     headroom_fraction=asked.headroom_fraction,
                 )
             )  # fmt: skip
-    if not ways:
+    if not candidates:
         raise _nothing(model, chips, refused)
-    ways.sort(key=lambda way: (way.num_chips, way.state.tpot_s))
-    best = confirmed(ways, seed=scenario.root.seed)
-    least = {way.replica.chip.name: way for way in best}
-    kept = {way.key for way in best}
-    lost = [way for way in ways if way.key not in kept]
+    candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
+    best = confirmed(candidates, seed=scenario.root.seed)
+    least = {candidate.replica.chip.name: candidate for candidate in best}
+    kept = {candidate.key for candidate in best}
+    lost = [candidate for candidate in candidates if candidate.key not in kept]
     return ServingPlan(
         objective=FEWEST_CHIPS,
         chosen=best[0],
-        alternatives=tuple(Alternative(way, _why(way, least[way.replica.chip.name])) for way in lost),
+        alternatives=tuple(
+            Alternative(candidate, _why(candidate, least[candidate.replica.chip.name])) for candidate in lost
+        ),
         refusals=tuple(refused),
         best=best,
-        num_ways=len(ways),
+        num_candidates=len(candidates),
     )
 
 
@@ -257,34 +259,34 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
     )
 
 
-def confirmed(ways: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
+def confirmed(candidates: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
     """The best of each chip, simulated; where that takes more replicas, the next best ones are simulated too."""
     best: dict[str, Candidate] = {}
-    for way in ways:
-        name = way.replica.chip.name
+    for candidate in candidates:
+        name = candidate.replica.chip.name
         known = best.get(name)
         if known is None:
-            best[name] = confirm(way, seed=seed)
-        elif way.num_chips < known.num_chips:
-            rival = confirm(way, seed=seed, below=known.num_chips)
+            best[name] = confirm(candidate, seed=seed)
+        elif candidate.num_chips < known.num_chips:
+            rival = confirm(candidate, seed=seed, below=known.num_chips)
             if rival.keeps and (rival.num_chips < known.num_chips or not known.keeps):
                 best[name] = rival
-    return tuple(sorted(best.values(), key=lambda way: (not way.keeps, way.num_chips)))
+    return tuple(sorted(best.values(), key=lambda candidate: (not candidate.keeps, candidate.num_chips)))
 
 
-def confirm(way: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
-    """Simulate a way under its load and the headroom on top, and add replicas while the limits are not kept.
+def confirm(candidate: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
+    """Simulate a candidate under its load and the headroom on top, and add replicas while the limits are not kept.
 
     Steps double until they are, then halve back; with `below`, no further than so many chips.
     """
 
     def with_more(steps: int) -> Candidate:
-        return _simulated(way, steps * step, seed)
+        return _simulated(candidate, steps * step, seed)
 
-    step = max(1, round(STEP_ADDED * way.num_replicas))
-    most = ceil(MOST_ADDED * way.num_replicas / step) + 1
+    step = max(1, round(STEP_ADDED * candidate.num_replicas))
+    most = ceil(MOST_ADDED * candidate.num_replicas / step) + 1
     if below:
-        most = min(most, max(0, below // way.replica.num_chips - way.num_replicas) // step)
+        most = min(most, max(0, below // candidate.replica.num_chips - candidate.num_replicas) // step)
     broken, enough = 0, 1
     best = with_more(0)
     while not best.keeps:
@@ -300,13 +302,13 @@ def confirm(way: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
     return best
 
 
-def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
+def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
     """Some of the replicas, and of those added, under their share of the load."""
-    count = way.num_replicas + added
+    count = candidate.num_replicas + added
     num = min(MOST_SIMULATED, count)
-    share = way.full_rate_per_s * num / count
-    stay_s = way.state.tpot_s * way.demand.load.output
-    traffic = way.demand.traffic
+    share = candidate.full_rate_per_s * num / count
+    stay_s = candidate.state.tpot_s * candidate.demand.load.output
+    traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
         arrivals=_at_rate(traffic, share),
@@ -314,13 +316,13 @@ def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
     run = simulate_serving(
-        Fleet(pools=(Pool(replica=way.replica, count=num, table=way.held.price.table),)),
+        Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
         generate(asked, seed),
-        slo=way.demand.promise,
+        slo=candidate.demand.promise,
         seed=seed,
         warmup_s=WARMUP * asked.num_requests / share,
     )
-    return msgspec.structs.replace(way, num_replicas=count, num_added=added, run=run)
+    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
@@ -394,11 +396,11 @@ def _unwired(chip: Chip, precision: str, error: ScenarioError, usual: Chip) -> R
     )
 
 
-def _why(way: Candidate, best: Candidate) -> str:
-    """Why a way lost to the best of its chip."""
-    if way.num_chips < best.num_chips:
+def _why(candidate: Candidate, best: Candidate) -> str:
+    """Why a candidate lost to the best of its chip."""
+    if candidate.num_chips < best.num_chips:
         return "fewer chips in closed form, but more when simulated"
-    more = way.num_chips - best.num_chips
+    more = candidate.num_chips - best.num_chips
     return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"
 
 

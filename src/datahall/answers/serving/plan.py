@@ -41,7 +41,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             "prompt_tokens": plan.demand.load.prompt,
             "output_tokens": plan.demand.load.output,
             "traffic": traffic.name,
-            "chips": ", ".join(way.replica.chip.name for way in plan.best),
+            "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
         },
         headline=_headline(best),
         binding=_binding(best),
@@ -160,7 +160,13 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     ]
     if demand.users:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
-    weak = sorted({way.replica.chip.name for way in plan.best if way.held.price.level == "datasheet only"})
+    weak = sorted(
+        {
+            candidate.replica.chip.name
+            for candidate in plan.best
+            if candidate.held.price.level == "datasheet only"
+        }
+    )
     if weak:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
     return tuple(lines)

@@ -84,8 +84,10 @@ def ladder(
     """The techniques of a replica that gets so many requests per second, on the fewest chips that hold them."""
     check_format(replica.chip, replica.precision)
     plain = _placed(replica, load, promise, rate_per_s, tp)
-    ways = _ways(plain, cached, speculation)
-    alone = tuple(effect(name, technique(plain), promise, rate_per_s) for name, technique in ways.items())
+    techniques = _techniques(plain, cached, speculation)
+    alone = tuple(
+        effect(name, technique(plain), promise, rate_per_s) for name, technique in techniques.items()
+    )
     reference = effect("as it is", plain, promise, rate_per_s)
     if not reference.held_per_s:
         raise InfeasibleError(
@@ -103,7 +105,7 @@ def ladder(
         reference=reference,
         without=tuple(without),
         alone=alone,
-        together=tuple(_together(plain, ways, alone, reference, promise, rate_per_s)),
+        together=tuple(_together(plain, techniques, alone, reference, promise, rate_per_s)),
         fading=tuple(
             (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
         ),
@@ -130,17 +132,17 @@ def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int
     )
 
 
-def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
+def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
     peaks = plain.replica.chip.peak_flop_per_s
-    ways: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
-    ways[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
+    techniques: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
+    techniques[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
     drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
-    ways[f"speculation ({drafted})"] = speculative(how)
+    techniques[f"speculation ({drafted})"] = speculative(how)
     if "fp8" in peaks:
-        ways["fp8 weights and activations"] = quantised("fp8")
+        techniques["fp8 weights and activations"] = quantised("fp8")
     if "fp4" in peaks:
-        ways["nvfp4 weights and activations"] = quantised("nvfp4")
-    return ways | {
+        techniques["nvfp4 weights and activations"] = quantised("nvfp4")
+    return techniques | {
         "4-bit weights": quantised("w4a16"),
         "8-bit cache": narrow_cache,
         "disaggregation": disaggregated,
@@ -149,7 +151,7 @@ def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Techniqu
 
 def _together(
     plain: Setting,
-    ways: dict[str, Technique],
+    techniques: dict[str, Technique],
     alone: tuple[Effect, ...],
     reference: Effect,
     promise: Promise,
@@ -157,7 +159,7 @@ def _together(
 ) -> list[Effect]:
     """Greedily: the best technique, then the best beside it, while a chip holds more."""
     current, best, steps = plain, reference, []
-    left = {one.name: ways[one.name] for one in alone if isfinite(one.held_per_s)}
+    left = {one.name: techniques[one.name] for one in alone if isfinite(one.held_per_s)}
     while left:
         tried = [
             (effect(name, setting, promise, rate), setting)

@@ -13,7 +13,7 @@ from datahall.errors import ScenarioError, nearest, option
 from datahall.inference.deploy import pools_of, region_number
 from datahall.inference.engine.build import deployment_of
 from datahall.inference.fleet.autoscale import Autoscaling
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
@@ -44,7 +44,7 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     if rule is not None and pools[0].count > rule.most:
         attempts.make(lambda: _too_many(pools[0], rule), field="autoscale")
         return None
-    outages: list[Outage] = []
+    outages: list[ReplicaOutage] = []
     for index, failure in enumerate(scenario.all(Failure)):
         lost = attempts.make(
             partial(outages_of, failure, outages, pools, names, scales=rule is not None),
@@ -138,15 +138,15 @@ def distances_of(regions: Sequence[Region]) -> tuple[tuple[float, ...], ...]:
 
 def outages_of(
     failure: Failure,
-    others: Sequence[Outage],
+    others: Sequence[ReplicaOutage],
     pools: Sequence[Pool],
     regions: tuple[str, ...],
     *,
     scales: bool,
-) -> list[Outage]:
+) -> list[ReplicaOutage]:
     """Replicas that a failure takes for a while, by number or by region; none may be out already."""
     outages = [
-        Outage(
+        ReplicaOutage(
             replica=replica,
             start_s=failure.start_s,
             duration_s=inf if failure.duration_s is None else failure.duration_s,
@@ -159,7 +159,7 @@ def outages_of(
     return outages
 
 
-def _check_apart(outage: Outage, others: Sequence[Outage]) -> None:
+def _check_apart(outage: ReplicaOutage, others: Sequence[ReplicaOutage]) -> None:
     for other in others:
         if (
             other.replica == outage.replica

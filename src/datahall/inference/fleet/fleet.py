@@ -29,7 +29,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     handoff: Handoff | None = None  # of a prefill pool; none: from the replica's network
 
 
-class Outage(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaOutage(msgspec.Struct, frozen=True, kw_only=True):
     """A replica that is gone for a while; its requests are sent elsewhere and computed again."""
 
     replica: int  # counted over all pools, from 0
@@ -48,7 +48,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     )  # load over the mean at which the next replica is asked
     distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
     num_spill: int = SAID.spill  # requests per replica at which a region sends further ones elsewhere
-    outages: tuple[Outage, ...] = ()
+    outages: tuple[ReplicaOutage, ...] = ()
     autoscaling: Autoscaling | None = None
 
     def __post_init__(self) -> None:
