@@ -7,6 +7,12 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.errors import UnknownNameError
 from datahall.inference.engine.engine import engine, engine_on, engines
+from datahall.inference.engine.replica import Adapters, Speculation
+from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.fleet.response_cache import Questions
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fleet import AnswerCache, Router
 
 
 def test_presets_carry_their_own_names_and_a_source() -> None:
@@ -38,3 +44,19 @@ def test_sglang_stops_decodes_for_prompts_and_trtllm_never_evicts() -> None:
     assert engine("trtllm").fraction_of_free
     assert engine("static").batching == "static"
     assert engine("dynamic").wait_s > 0
+
+
+def test_a_default_is_that_of_the_section_that_declares_the_input() -> None:
+    router, said, cache = Router(), Deployment(), AnswerCache()
+    rule, fleet = Autoscaling(), Fleet.__struct_defaults__
+    assert (rule.interval_s, rule.cold_start_s, rule.patience_s) == (
+        router.interval_s, router.cold_start_s, router.patience_s,
+    )  # fmt: skip
+    assert {router.routing, router.affinity_load_ratio, router.spill} <= set(fleet)
+    drafted, adapters = Speculation(), Adapters(num=1)
+    assert (drafted.num_draft, drafted.acceptance) == (said.num_draft, said.acceptance_fraction)
+    assert (adapters.rank, adapters.zipf_factor) == (said.adapter_rank, said.adapter_zipf)
+    asked = Questions(rate_per_s=1.0)
+    assert (asked.num, asked.zipf_factor, asked.unique_fraction) == (
+        cache.questions, cache.zipf, cache.unique_fraction,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from tests.inference.serving_case import fleet, poisson, replica, table
 
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.fleet.autoscale import Autoscaling, Scaler, wanted_replicas
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.simulation import feed as feeding
 from datahall.inference.simulation.feed import Feed, shares_prefixes
@@ -145,8 +145,11 @@ def test_requests_that_begin_alike_are_noticed(columns: dict[str, list[float]], 
         ({"distance_s": ((0.0, 1.0),)}, "not a square table"),
         ({"region": 1}, "region 1, but distances are given for 1"),
         ({"region": -1}, "region -1"),
-        ({"outages": (Outage(replica=1, start_s=0.0, duration_s=1.0),)}, "replica 1, but the fleet has 1"),
-        ({"outages": (Outage(replica=-1, start_s=0.0, duration_s=1.0),)}, "replica -1"),
+        (
+            {"outages": (ReplicaOutage(replica=1, start_s=0.0, duration_s=1.0),)},
+            "replica 1, but the fleet has 1",
+        ),
+        ({"outages": (ReplicaOutage(replica=-1, start_s=0.0, duration_s=1.0),)}, "replica -1"),
     ],
 )
 def test_a_fleet_that_cannot_be_is_refused(changes: dict[str, object], why: str) -> None:
@@ -162,7 +165,9 @@ def test_fleets_that_make_a_whole() -> None:
         pools = tuple(
             Pool(replica=msgspec.structs.replace(replica(), tp=2), count=3, role=role) for role in roles
         )  # type: ignore[arg-type]
-        whole = Fleet(pools=pools, outages=(Outage(replica=3 * len(roles) - 1, start_s=0.0, duration_s=1.0),))
+        whole = Fleet(
+            pools=pools, outages=(ReplicaOutage(replica=3 * len(roles) - 1, start_s=0.0, duration_s=1.0),)
+        )
         assert (whole.num_replicas, whole.num_chips) == (3 * len(roles), 6 * len(roles))
     with pytest.raises(UnknownNameError, match="session"):
         fleet(routing="sesion")

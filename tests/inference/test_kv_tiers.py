@@ -17,7 +17,7 @@ from tests.inference.serving_case import poisson, replica, table
 from datahall.catalog import Catalog
 from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.service import Service
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.memory.tiers import count_lifted, shown_time
@@ -188,7 +188,7 @@ def test_blocks_come_back_when_all_is_short(num_blocks: int) -> None:
 
 def test_a_lost_replica_loses_its_host_too() -> None:
     fleet = msgspec.structs.replace(
-        tiered_fleet(1500, 4000), outages=(Outage(replica=0, start_s=1e4, duration_s=10.0),)
+        tiered_fleet(1500, 4000), outages=(ReplicaOutage(replica=0, start_s=1e4, duration_s=10.0),)
     )
     run = simulate_serving(fleet, conversations(300, 6.0), until_s=2e4)
     assert run.replicas.host_blocks.tolist() == [0]

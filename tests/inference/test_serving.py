@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 import numpy as np
 import pytest
@@ -16,17 +14,12 @@ from datahall.events.perfetto import perfetto
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.autoscale import Autoscaling
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
-from datahall.inference.simulation.replications import replicate_serving
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.promise import Promise
-from datahall.scenario.sections.traffic import Traffic
-from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.requests import Requests
-from datahall.workload.traffic.traffic import generate
 
 ROUTINGS = ["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
 
@@ -96,18 +89,6 @@ def test_the_same_seed_gives_the_same_bits_and_chunks_change_nothing() -> None:
     assert not np.array_equal(one.records.replica, other.records.replica)
 
 
-def test_the_number_of_workers_changes_no_bit() -> None:
-    served = fleet(2, routing="two-choices")
-    # a function of the package: a worker cannot import this file
-    said = Traffic(rate_per_s=20.0, isl=Fixed(200), osl=Fixed(50), spread_ratio=0.5, requests=500)
-    seeded = partial(generate, requests_of(said, 0))
-    alone = replicate_serving(served, seeded, [1, 2, 3])
-    several = replicate_serving(served, seeded, [1, 2, 3], workers=2)
-    for left, right in zip(alone, several, strict=True):
-        assert np.array_equal(left.histograms, right.histograms)
-        assert left.duration_s == right.duration_s
-
-
 def test_histograms_give_the_percentiles_of_the_records() -> None:
     run = simulate_serving(fleet(2), poisson(3000, 20.0, spread=0.8), record=True)
     assert run.records is not None
@@ -139,7 +120,8 @@ def test_too_much_load_is_said_with_the_rate_that_holds() -> None:
 
 def test_a_lost_replica_loses_no_request() -> None:
     served = msgspec.structs.replace(
-        fleet(2, routing="least-outstanding"), outages=(Outage(replica=0, start_s=5.0, duration_s=5.0),)
+        fleet(2, routing="least-outstanding"),
+        outages=(ReplicaOutage(replica=0, start_s=5.0, duration_s=5.0),),
     )
     requests = poisson(400, 20.0, 300, 200)
     run, calm = simulate_serving(served, requests, record=True), simulate_serving(fleet(2), requests)
@@ -153,7 +135,7 @@ def test_a_lost_replica_loses_no_request() -> None:
 
 def test_a_drained_replica_finishes_what_it_has() -> None:
     served = msgspec.structs.replace(
-        fleet(2), outages=(Outage(replica=0, start_s=5.0, duration_s=5.0, drain=True),)
+        fleet(2), outages=(ReplicaOutage(replica=0, start_s=5.0, duration_s=5.0, drain=True),)
     )
     run = simulate_serving(served, poisson(400, 20.0, 300, 200))
     all_accounted(run)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.inference.serving_case import fleet, poisson, replica, table
-from tests.inference.ticking_case import one_pool, played, records, rows, ticking
+from tests.inference.ticking_case import one_pool, records, rows, simulated, ticking
 
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
@@ -242,11 +242,11 @@ def test_the_rank_with_the_longest_contexts_sets_the_pace() -> None:
     two = replace(replica(token_budget=64, max_sequences=2), dp=2)
     made = ticking(step_s=0.0, decode_s=1.0)
     requests = rows((0.0, 4, 2), (0.0, 12, 2), (0.0, 4, 2), (0.0, 12, 2))
-    run = played(one_pool(of=two, table=made), requests=requests)
+    run = simulated(one_pool(of=two, table=made), requests=requests)
     (uneven,) = uneven_contexts(requests, np.array([2]))
     step_s = 2 * (8 + 1) * (1 + uneven / math.sqrt(2))
     assert records(run).end_s.tolist() == pytest.approx([step_s] * 4)
-    pair = played(one_pool(of=two, table=made), requests=rows((0.0, 4, 2), (0.0, 12, 2)))
+    pair = simulated(one_pool(of=two, table=made), requests=rows((0.0, 4, 2), (0.0, 12, 2)))
     assert records(pair).end_s.tolist() == pytest.approx([9.0] * 2)  # one on each: the mean of both
 
 
@@ -264,7 +264,7 @@ def test_autoscaling_starts_what_is_wanted_after_a_cold_start() -> None:
     """Ten requests of 40 s at once, two for each replica, at most four: looked at every 5 s, started in 20 s."""
     rule = Autoscaling(target=2.0, interval_s=5.0, cold_start_s=20.0, patience_s=10.0, least=1, most=4)
     requests = rows(*[(0.0, 10, 40)] * 10, *[(26.0 + i, 10, 5) for i in range(6)])
-    run = played(one_pool(), requests=requests, autoscaling=rule, routing="least-outstanding")
+    run = simulated(one_pool(), requests=requests, autoscaling=rule, routing="least-outstanding")
     assert run.scaling is not None
     seen = list(zip(run.scaling.time_s, run.scaling.num_active, run.scaling.num_starting, strict=True))
     assert seen[:6] == [(5, 1, 0), (10, 1, 3), (15, 1, 3), (20, 1, 3), (25, 4, 0), (30, 4, 0)]
@@ -278,7 +278,7 @@ def test_autoscaling_starts_what_is_wanted_after_a_cold_start() -> None:
 def test_replicas_that_are_not_needed_drain_the_emptiest_first() -> None:
     rule = Autoscaling(target=2.0, interval_s=5.0, cold_start_s=20.0, patience_s=0.0, least=1, most=3)
     requests = rows((0.0, 10, 60), (0.5, 10, 8), (1.0, 10, 8))
-    run = played(one_pool(3), requests=requests, autoscaling=rule)
+    run = simulated(one_pool(3), requests=requests, autoscaling=rule)
     assert run.scaling is not None
     # three requests want two replicas: one of three drains at 5 s, when each has one; later one request, one replica
     assert run.scaling.num_active.tolist()[:3] == [3, 2, 1]
@@ -291,7 +291,7 @@ def test_requests_that_were_refused_are_not_waited_for() -> None:
     one = replace(replica(token_budget=64, max_sequences=8), max_context=2000)
     rule = Autoscaling(target=1.0, interval_s=5.0, cold_start_s=5.0, patience_s=0.0, least=1, most=4)
     requests = rows((0.0, 10, 8), (0.0, 3000, 5), (0.0, 3000, 5), (0.0, 1500, 5), (0.0, 10, 3))
-    run = played(one_pool(of=one, num_blocks=50), requests=requests, autoscaling=rule, until_s=60.0)
+    run = simulated(one_pool(of=one, num_blocks=50), requests=requests, autoscaling=rule, until_s=60.0)
     assert run.scaling is not None
     assert run.scaling.num_requests.tolist() == [1, 0]
     assert run.scaling.num_active.tolist() == [1, 1]

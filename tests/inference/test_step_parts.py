@@ -251,7 +251,7 @@ def test_drafting_takes_a_pass_for_each_token(serve: Serve) -> None:
 
 def test_verified_tokens_pay_for_rows_of_the_head_and_for_the_draft(serve: Serve) -> None:
     """N-grams cost nothing to draft: a step of n with three drafts is the pass, attention and head of 4·n tokens."""
-    drafted = serve("llama-3.1-8b", speculation=Speculation(num_draft=3, draft="ngram"))
+    drafted = serve("llama-3.1-8b", speculation=Speculation(num_draft=3, acceptance=0.7, draft="ngram"))
     table, plain = price_steps(drafted).table, price_steps(serve("llama-3.1-8b")).table
     assert table.num_verified == 4
     passes = Passes.of(drafted)

@@ -71,7 +71,7 @@ def rows(*each: tuple[float, int, int], **columns: list[int]) -> Requests:
     return msgspec.structs.replace(found, **{name: np.array(column) for name, column in columns.items()})
 
 
-def played(*pools: Pool, requests: Requests, max_leap: int = 1 << 40, **options: Any) -> ServingRun:
+def simulated(*pools: Pool, requests: Requests, max_leap: int = 1 << 40, **options: Any) -> ServingRun:
     run_options = {name: options.pop(name) for name in list(options) if name not in Fleet.__struct_fields__}
     served = Fleet(pools=pools, **{"routing": "round-robin", **options})
     return simulate_serving(served, requests, record=True, compiled=False, max_leap=max_leap, **run_options)

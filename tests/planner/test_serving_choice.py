@@ -261,7 +261,7 @@ def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.M
     others = [(one.num_chips, one.state.tpot_s) for one in lost]
     assert others == sorted(others)
     assert not {one.key for one in found.best} & {one.key for one in lost}
-    assert found.num_ways == len(found.best) + len(lost)
+    assert found.num_candidates == len(found.best) + len(lost)
     for best in found.best:
         same = [one for one in lost if one.replica.chip.name == best.replica.chip.name]
         assert all((best.num_chips, best.state.tpot_s) <= (one.num_chips, one.state.tpot_s) for one in same)

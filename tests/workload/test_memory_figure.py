@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from datahall.breakdown import false_nodes
+from datahall.breakdown import chosen, false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.workload.memory.figure import (
     derived_from,
     memory_figure,
     sequence_figure,
+    token_figure,
     weights_figure,
 )
-from datahall.workload.memory.kv_cache import kv_bytes
+from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
@@ -58,3 +59,15 @@ def test_a_model_made_by_hand_says_so() -> None:
     bare = Model(**{name: getattr(model, name) for name in model.__struct_fields__ if name != "facts"})
     assert "by hand" in derived_from(bare).title
     assert false_nodes(weights_figure(bare, Precision())) == []
+
+
+def test_the_cache_of_a_token_says_whose_choice_its_chips_are() -> None:
+    model = CATALOG.model("llama-3.1-70b")
+    (layer, count), *_ = model.layer_groups()
+    chips = chosen("chips that share it", 4.0, "count", "the fewest that hold it")
+    token = token_figure(model, layer, count, Precision(), chips)
+    assert token.value == float(kv_bytes_per_token(model, Precision(), 4.0))
+    assert false_nodes(token) == []
+    for figure in (token, weights_figure(model, Precision(), tp=4, chips=chips)):
+        origins = {node.origin for _, node in figure.walk() if node.name == "chips that share it"}
+        assert origins == {"decision"}

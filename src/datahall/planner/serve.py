@@ -16,13 +16,14 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.build import implied_chip, replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
@@ -48,6 +49,7 @@ MOST_SIMULATED = 4  # replicas: more of the same under the same share behave ali
 REQUESTS_SIMULATED = 3000
 STAYS_SIMULATED = 10  # times that a request stays, at least
 STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
+CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 LARGEST_ACROSS = 32  # chips over which experts are spread where the network joins their servers
 FEWEST_CHIPS = Objective("chips", "count")
 
@@ -61,6 +63,11 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float
     users: int = 0  # 0: the rate was given
     think_s: float = 0.0
+
+    @property
+    def reading_tokens_per_s(self) -> float:
+        """The pace at which each user reads: that of the limit."""
+        return 1.0 / self.promise.tpot_s
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +96,29 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_replicas * self.replica.num_chips
 
     @property
+    def replica_rate_per_s(self) -> float:
+        """Requests per second that one replica gets."""
+        return self.demand.rate_per_s / self.num_replicas
+
+    @property
+    def full_rate_per_s(self) -> float:
+        """What all get when the headroom is used up."""
+        return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
+
+    @property
+    def more_load_fraction(self) -> float:
+        """What that is more than the demand."""
+        return self.full_rate_per_s / self.demand.rate_per_s - 1.0
+
+    @property
     def state(self) -> State:
         """Of one rank when the demand is spread evenly."""
-        return self.held.at(self.demand.rate_per_s / self.num_replicas)
+        return self.held.at(self.replica_rate_per_s)
 
     @property
     def full_state(self) -> State:
         """Of one rank when the headroom is used up."""
-        return self.held.at(self.demand.rate_per_s / (1.0 - self.headroom_fraction) / self.num_replicas)
+        return self.held.at(self.full_rate_per_s / self.num_replicas)
 
     @property
     def spare_fraction(self) -> float:
@@ -107,6 +129,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def chip_output_tokens_per_s(self) -> float:
         """What one chip yields at the load asked."""
         return self.demand.rate_per_s * self.demand.load.output / self.num_chips
+
+    def load_curve(self) -> list[tuple[float, float]]:
+        """Requests per second and chip, and the mean time per token there, up to a few times the limit [s]."""
+        return self.held.chip_curve(CURVE_ENDS * self.demand.promise.tpot_s)
 
     @property
     def num_requests(self) -> int:
@@ -140,10 +166,10 @@ class Refused(Refusal, frozen=True, kw_only=True):
 
 
 class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
-    """The best way of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
+    """The best of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
 
     best: tuple[Candidate, ...]
-    num_ways: int  # that keep the limits in closed form
+    num_candidates: int  # that keep the limits in closed form
 
     @property
     def demand(self) -> Demand:
@@ -155,42 +181,52 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     model = scenario.model()
     deployment = scenario.one(Deployment)
     check_continuous(deployment)
-    demand = demand_of(scenario, model)
+    demand, wiring = demand_of(scenario, model), wiring_of(scenario)
     asked = scenario.one(Candidates)
-    chips = [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
+    implied = implied_chip(scenario)
+    chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
-    ways: list[Candidate] = []
+    candidates: list[Candidate] = []
     refused: list[Refused] = []
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
-        for replica in groups(there, model, scenario.catalog, wiring_of(scenario)):
+        try:
+            looked = list(groups(there, model, scenario.catalog, wiring))
+        except ScenarioError as error:
+            if error.field != "chip":  # other than a chip that the fabric does not join
+                raise
+            refused.append(_unwired(part, precision, error, usual_chip(wiring.design, scenario.catalog)))
+            continue
+        for replica in looked:
             try:
                 most = held(replica, demand.load, demand.promise)
             except (InfeasibleError, UnsupportedError, ScenarioError) as error:
                 refused.append(_refusal(replica, precision, error))
                 continue
             count = num_replicas(most, demand.rate_per_s, asked.headroom_fraction)
-            ways.append(
+            candidates.append(
                 Candidate(
                     held=most, precision=precision, num_replicas=count, demand=demand,
                     headroom_fraction=asked.headroom_fraction,
                 )
             )  # fmt: skip
-    if not ways:
+    if not candidates:
         raise _nothing(model, chips, refused)
-    ways.sort(key=lambda way: (way.num_chips, way.state.tpot_s))
-    best = confirmed(ways, seed=scenario.root.seed)
-    least = {way.replica.chip.name: way for way in best}
-    kept = {way.key for way in best}
-    lost = [way for way in ways if way.key not in kept]
+    candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
+    best = confirmed(candidates, seed=scenario.root.seed)
+    least = {candidate.replica.chip.name: candidate for candidate in best}
+    kept = {candidate.key for candidate in best}
+    lost = [candidate for candidate in candidates if candidate.key not in kept]
     return ServingPlan(
         objective=FEWEST_CHIPS,
         chosen=best[0],
-        alternatives=tuple(Alternative(way, _why(way, least[way.replica.chip.name])) for way in lost),
+        alternatives=tuple(
+            Alternative(candidate, _why(candidate, least[candidate.replica.chip.name])) for candidate in lost
+        ),
         refusals=tuple(refused),
         best=best,
-        num_ways=len(ways),
+        num_candidates=len(candidates),
     )
 
 
@@ -223,34 +259,34 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
     )
 
 
-def confirmed(ways: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
+def confirmed(candidates: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
     """The best of each chip, simulated; where that takes more replicas, the next best ones are simulated too."""
     best: dict[str, Candidate] = {}
-    for way in ways:
-        name = way.replica.chip.name
+    for candidate in candidates:
+        name = candidate.replica.chip.name
         known = best.get(name)
         if known is None:
-            best[name] = confirm(way, seed=seed)
-        elif way.num_chips < known.num_chips:
-            rival = confirm(way, seed=seed, below=known.num_chips)
+            best[name] = confirm(candidate, seed=seed)
+        elif candidate.num_chips < known.num_chips:
+            rival = confirm(candidate, seed=seed, below=known.num_chips)
             if rival.keeps and (rival.num_chips < known.num_chips or not known.keeps):
                 best[name] = rival
-    return tuple(sorted(best.values(), key=lambda way: (not way.keeps, way.num_chips)))
+    return tuple(sorted(best.values(), key=lambda candidate: (not candidate.keeps, candidate.num_chips)))
 
 
-def confirm(way: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
-    """Simulate a way under its load and the headroom on top, and add replicas while the limits are not kept.
+def confirm(candidate: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
+    """Simulate a candidate under its load and the headroom on top, and add replicas while the limits are not kept.
 
     Steps double until they are, then halve back; with `below`, no further than so many chips.
     """
 
     def with_more(steps: int) -> Candidate:
-        return _simulated(way, steps * step, seed)
+        return _simulated(candidate, steps * step, seed)
 
-    step = max(1, round(STEP_ADDED * way.num_replicas))
-    most = ceil(MOST_ADDED * way.num_replicas / step) + 1
+    step = max(1, round(STEP_ADDED * candidate.num_replicas))
+    most = ceil(MOST_ADDED * candidate.num_replicas / step) + 1
     if below:
-        most = min(most, max(0, below // way.replica.num_chips - way.num_replicas) // step)
+        most = min(most, max(0, below // candidate.replica.num_chips - candidate.num_replicas) // step)
     broken, enough = 0, 1
     best = with_more(0)
     while not best.keeps:
@@ -266,13 +302,13 @@ def confirm(way: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
     return best
 
 
-def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
+def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
     """Some of the replicas, and of those added, under their share of the load."""
-    count = way.num_replicas + added
+    count = candidate.num_replicas + added
     num = min(MOST_SIMULATED, count)
-    share = way.demand.rate_per_s / (1.0 - way.headroom_fraction) * num / count
-    stay_s = way.state.tpot_s * way.demand.load.output
-    traffic = way.demand.traffic
+    share = candidate.full_rate_per_s * num / count
+    stay_s = candidate.state.tpot_s * candidate.demand.load.output
+    traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
         arrivals=_at_rate(traffic, share),
@@ -280,13 +316,13 @@ def _simulated(way: Candidate, added: int, seed: int) -> Candidate:
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
     run = simulate_serving(
-        Fleet(pools=(Pool(replica=way.replica, count=num, table=way.held.price.table),)),
+        Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
         generate(asked, seed),
-        slo=way.demand.promise,
+        slo=candidate.demand.promise,
         seed=seed,
         warmup_s=WARMUP * asked.num_requests / share,
     )
-    return msgspec.structs.replace(way, num_replicas=count, num_added=added, run=run)
+    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
@@ -351,11 +387,20 @@ def _refusal(
     )
 
 
-def _why(way: Candidate, best: Candidate) -> str:
-    """Why a way lost to the best of its chip."""
-    if way.num_chips < best.num_chips:
+def _unwired(chip: Chip, precision: str, error: ScenarioError, usual: Chip) -> Refused:
+    return Refused(
+        what=f"{chip.name}, {precision}",
+        why=error.message,
+        hint=f"e.g. {option('chips', usual.name)}",
+        chip=chip.name,
+    )
+
+
+def _why(candidate: Candidate, best: Candidate) -> str:
+    """Why a candidate lost to the best of its chip."""
+    if candidate.num_chips < best.num_chips:
         return "fewer chips in closed form, but more when simulated"
-    more = way.num_chips - best.num_chips
+    more = candidate.num_chips - best.num_chips
     return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from math import isfinite
+
 from datahall.breakdown import (
     Breakdown,
-    assumed,
     ceiling,
     chosen,
     derived,
@@ -19,14 +21,18 @@ from datahall.breakdown import (
     total,
 )
 from datahall.inference.closed_form.steady_state import State
+from datahall.inference.step.floor import token_band
 from datahall.planner.serve import Candidate, Demand
 
 HELD = "held by a rank"
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
-def chips_figure(best: Candidate) -> Breakdown:
-    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica."""
+def chips_figure(best: Candidate, *, stated: Collection[str] = ()) -> Breakdown:
+    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
+
+    `stated` names the degrees of the replica that somebody gave; the search chose the others.
+    """
     room = difference(
         "share that is used",
         derived("all", 1.0, "fraction"),
@@ -44,12 +50,33 @@ def chips_figure(best: Candidate) -> Breakdown:
         counted.append(simulated("replicas that simulation added", best.num_added, "count", how))
     replicas = total("replicas", counted) if best.num_added else counted[0].named("replicas")
     degrees = [
-        chosen(name, getattr(best.replica, name), "count", SEARCHED)
+        given(name, getattr(best.replica, name), "count")
+        if name in stated
+        else chosen(name, getattr(best.replica, name), "count", SEARCHED)
         for name in ("tp", "pp", "dp")
         if getattr(best.replica, name) > 1 or name == "tp"
     ]
     group = product("chips of a replica", degrees, "count")
     return product("chips", (replicas, group), "count")
+
+
+def latency_figures(best: Candidate) -> dict[str, Breakdown]:
+    """TTFT and TPOT at the percentile, simulated with the headroom used up; no TPOT where answers have one token."""
+    run, promise, engine = best.run, best.demand.promise, best.replica.engine
+    assert run is not None
+    at = f"P{promise.percentile * 100:g}"
+    how = f"over {run.num_measured:,} requests, with the headroom used up"
+    basis = f"{engine.title}, kernels {best.held.price.level}"
+    tpot_s = run.tpot_s(promise.percentile)
+    figures = {
+        "TTFT": (run.ttft_s(promise.percentile), engine.band("TTFT")),
+        "TPOT": (tpot_s, token_band(best.replica, best.held.price, tpot_s)),
+    }
+    return {
+        name: simulated(f"{name} {at}", value_s, "s", how).with_band(*band, basis)
+        for name, (value_s, band) in figures.items()
+        if isfinite(value_s)
+    }
 
 
 def _offered(demand: Demand) -> Breakdown:
@@ -85,13 +112,9 @@ def _held(best: Candidate) -> Breakdown:
     elif most.ends == latency:
         why = "beyond it requests come faster than they are answered"
     each = solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)
-    low, high = most.price.band
+    low, high = token_band(best.replica, most.price, most.state.tpot_s)
     basis = f"{best.replica.engine.title}, {most.price.level}"
-    ranks = (
-        chosen("dp", best.replica.dp, "count", SEARCHED)
-        if best.replica.dp > 1
-        else assumed("ranks", 1.0, "count", "one rank attends to all sequences of a replica")
-    )
+    ranks = chosen("dp", best.replica.dp, "count", SEARCHED)
     # a step that takes longer holds fewer requests, in proportion
     return product("one replica holds", (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")
 

@@ -2,66 +2,30 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from datahall.answer import Answer, Cell, Column, StackChart, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.inference.engine.build import replica_of
-from datahall.inference.engine.replica import Replica
-from datahall.inference.memory.figure import parts_of, sequences_figure
-from datahall.inference.memory.fit import Fit, fits_on, legal_groups, on_group, why_not
-from datahall.inference.memory.remedy import PRECISIONS, remedies
+from datahall.answers.serving.words import percent
+from datahall.inference.memory.figure import parts_of, sequences_figure, shares_of
+from datahall.inference.memory.fit import Fit, legal_groups, why_not
+from datahall.inference.memory.formats import Formats, formats_of
+from datahall.inference.memory.remedy import remedies
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
-from datahall.workload.precision import Precision
-from datahall.workload.sharding import Sharding
 
-SHOWN_GROUPS = 4
-LARGEST_SHOWN = 8
+SMALLEST = "the fewest that hold what was asked"
+TOO_SMALL = "the smallest group; no larger one holds what was asked either"
 MOST_SHOWN = 32  # sequences of the pass that is offered next
-
-
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The question: a replica on one chip, the sequences that must fit, and the group where one was said."""
-
-    replicas: dict[str, Replica]  # by precision, the one asked for first
-    precision: str
-    context: int
-    sequences: int
-    tp: int | None
-
-    @property
-    def replica(self) -> Replica:
-        return self.replicas[self.precision]
-
-    def on(self, tp: int, precision: str) -> Fit:
-        return on_group(self.replicas[precision], tp, self.context)
-
-    def smallest(self, precision: str) -> Fit | None:
-        """The asked group, or the smallest one, where it holds what was asked."""
-        return fits_on(self.replicas[precision], self.context, self.sequences, self.tp)
 
 
 def show_fit(scenario: Scenario) -> Answer:
     """How many sequences each precision and each group of chips holds; "no" where the asked one holds too few."""
     deployment, sequences = scenario.one(Deployment), scenario.one(Sequences)
     model = scenario.model()
-    if deployment.tp:
-        Sharding(tp=float(deployment.tp)).check(model)
-    plain = msgspec.structs.replace(deployment, tp=None)
-    names = dict.fromkeys((deployment.precision, *PRECISIONS))
-    asked = _Asked(
-        replicas={
-            name: replica_of(msgspec.structs.replace(plain, precision=name), model, scenario.catalog)
-            for name in names
-        },
-        precision=deployment.precision,
-        context=sequences.context,
-        sequences=sequences.batch,
-        tp=deployment.tp,
+    asked = formats_of(
+        deployment, model, scenario.catalog, context=sequences.context, num_sequences=sequences.batch
     )
     found = asked.smallest(asked.precision)
     shown = found or asked.on(asked.tp or 1, asked.precision)
@@ -73,7 +37,7 @@ def show_fit(scenario: Scenario) -> Answer:
         verdict="yes" if found is not None else "no",
         results=_results(asked, found, shown),
         tables=(_by_precision(asked), _by_part(shown)),
-        figure=sequences_figure(shown),
+        figure=sequences_figure(shown, "" if asked.tp else SMALLEST if found else TOO_SMALL),
         charts=(_chart(shown),),
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),
@@ -84,7 +48,7 @@ def show_fit(scenario: Scenario) -> Answer:
                 {
                     "chip": shown.chip.name,
                     "tp": shown.tp,
-                    "batch": asked.sequences
+                    "batch": asked.num_sequences
                     if scenario.given("batch")
                     else max(1, min(MOST_SHOWN, shown.num_sequences)),
                 },
@@ -94,10 +58,10 @@ def show_fit(scenario: Scenario) -> Answer:
     )
 
 
-def _results(asked: _Asked, found: Fit | None, shown: Fit) -> dict[str, Cell]:
+def _results(asked: Formats, found: Fit | None, shown: Fit) -> dict[str, Cell]:
     return {
         "num_chips": found.tp if found is not None else None,
-        "num_sequences": max(0, shown.num_sequences),
+        "num_sequences": shown.num_sequences,
         "cache_tokens": shown.capacity.tokens if shown.free_bytes > 0 else 0,
         "num_blocks": shown.capacity.num_blocks,
         "weight_bytes": shown.weight_bytes,
@@ -107,12 +71,12 @@ def _results(asked: _Asked, found: Fit | None, shown: Fit) -> dict[str, Cell]:
     }
 
 
-def _words(asked: _Asked) -> str:
-    many = "one sequence" if asked.sequences == 1 else f"{asked.sequences:,} sequences"
+def _words(asked: Formats) -> str:
+    many = "one sequence" if asked.num_sequences == 1 else f"{asked.num_sequences:,} sequences"
     return f"{many} of {asked.context:,} tokens"
 
 
-def _headline(asked: _Asked, found: Fit | None, shown: Fit) -> str:
+def _headline(asked: Formats, found: Fit | None, shown: Fit) -> str:
     model, chip = asked.replica.model, asked.replica.chip
     title = model.title or model.name
     if found is not None:
@@ -124,47 +88,34 @@ def _headline(asked: _Asked, found: Fit | None, shown: Fit) -> str:
     why = why_not(chip, asked.replica.precision)
     if why:
         return f"No: {chip.title} {why}, so {title} does not run on it in {asked.precision}."
-    needed = shown.missing_bytes(asked.sequences)
     largest = legal_groups(model)[-1]
     where = f"{shown.tp} × {chip.name}" if asked.tp else f"any group of up to {largest} × {chip.name}"
-    lacking = f"; each chip of {shown.tp} lacks {fmt(needed, 'bytes')}"
+    lacking = f"; each chip of {shown.tp} lacks {fmt(shown.missing_bytes(asked.num_sequences), 'bytes')}"
     return f"No: {title} in {asked.precision} with {_words(asked)} does not fit on {where}{lacking}."
 
 
-def _binding(asked: _Asked, found: Fit | None, shown: Fit) -> str:
+def _binding(asked: Formats, found: Fit | None, shown: Fit) -> str:
     if found is None:
-        changes = remedies(shown.replica, asked.context, asked.sequences, context_field="context")
+        changes = remedies(shown.replica, asked.context, asked.num_sequences, context_field="context")
         return changes[:1].upper() + changes[1:] + "."
-    better = next(
-        (
-            (name, other)
-            for name in asked.replicas
-            if (other := asked.smallest(name)) is not None
-            and (other.tp, -other.num_sequences) < (found.tp, -found.num_sequences)
-        ),
-        None,
-    )
-    share = 100 * found.weight_bytes / found.usable_bytes
     more = ""
-    if better:
+    if better := asked.better(found):
         name, other = better
         more = f" In {name}, {other.tp} × {found.chip.name} would hold {other.num_sequences:,}."
     if asked.replica.adapters is not None:
         more = f" Adapters take {fmt(found.capacity.adapter_bytes, 'bytes')} of each chip.{more}"
-    return f"Weights take {share:.0f} % of what the engine hands out on each chip, the cache the rest.{more}"
+    share = percent(found.weight_fraction)
+    return f"Weights take {share} of what the engine hands out on each chip, the cache the rest.{more}"
 
 
-def _by_precision(asked: _Asked) -> Table:
+def _by_precision(asked: Formats) -> Table:
     """Sequences held, by precision and chips."""
     chip = asked.replica.chip
-    groups = [tp for tp in legal_groups(asked.replica.model) if tp <= LARGEST_SHOWN][-SHOWN_GROUPS:]
-    if asked.tp and asked.tp not in groups:
-        groups = [*groups[1:], asked.tp]
+    groups = asked.groups()
     rows: list[tuple[Cell, ...]] = []
     for name in asked.replicas:
-        why = why_not(chip, Precision.named(name))
         single = asked.on(1, name)
-        held: list[Cell] = [None if why else max(0, asked.on(tp, name).num_sequences) for tp in groups]
+        held = (asked.held(tp, name) for tp in groups)
         rows.append((name, single.weight_bytes, single.sequence_bytes, *held))
     columns = (
         Column("precision"),
@@ -182,8 +133,8 @@ def _by_precision(asked: _Asked) -> Table:
 
 
 def _by_part(shown: Fit) -> Table:
-    memory = shown.capacity.memory_bytes
-    rows: list[tuple[Cell, ...]] = [(name, size, size / memory) for name, size in parts_of(shown).items()]
+    shares = shares_of(shown)
+    rows: list[tuple[Cell, ...]] = [(name, size, shares[name]) for name, size in parts_of(shown).items()]
     return Table(
         title=f"memory of one chip of {shown.tp}" if shown.tp > 1 else "memory of the chip",
         columns=(Column("part"), Column("memory", "bytes"), Column("of the chip", "fraction")),
@@ -202,7 +153,7 @@ def _chart(shown: Fit) -> StackChart:
     )
 
 
-def _notes(asked: _Asked) -> tuple[str, ...]:
+def _notes(asked: Formats) -> tuple[str, ...]:
     engine, adapters = asked.replica.engine, asked.replica.adapters
     share = "what weights and activations leave" if engine.fraction_of_free else "the memory"
     inside = (
@@ -211,7 +162,7 @@ def _notes(asked: _Asked) -> tuple[str, ...]:
         else "activations in the rest"
     )
     lines = [
-        f"divided as {engine.title} does it at start: {100 * engine.memory_fraction:.0f} % of {share}, {inside}",
+        f"divided as {engine.title} does it at start: {percent(engine.memory_fraction)} of {share}, {inside}",
         "activations and buffers vary by 1 to 2 GB between versions; near the edge, start the engine and read its log",
     ]
     if adapters is not None:

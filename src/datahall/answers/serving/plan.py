@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
@@ -14,7 +12,8 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, shown_share
+from datahall.answers.serving.words import BINDS, counted, described, implied, percent, shown_share
+from datahall.breakdown import Breakdown
 from datahall.planner.serve import (
     Candidate,
     ServingPlan,
@@ -22,7 +21,7 @@ from datahall.planner.serve import (
     demand_of,
     plan_serving,
 )
-from datahall.planner.serve_figure import chips_figure
+from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -34,6 +33,7 @@ def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
     best, traffic = plan.chosen, plan.demand.traffic
+    figure = chips_figure(best, stated=("tp",) if scenario.given("tp") else ())
     return Answer(
         kind="serving plan",
         inputs={
@@ -42,21 +42,21 @@ def plan_serve(scenario: Scenario) -> Answer:
             "prompt_tokens": plan.demand.load.prompt,
             "output_tokens": plan.demand.load.output,
             "traffic": traffic.name,
-            "chips": ", ".join(way.replica.chip.name for way in plan.best),
+            "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
         },
         headline=_headline(best),
         binding=_binding(best),
         verdict="yes" if best.keeps else "no",
-        results=_results(best),
+        results=_results(best, figure),
         tables=(
             chip_table(plan),
             replica_table(plan),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
         ),
-        figure=chips_figure(best),
+        figure=figure,
         charts=(load_chart(plan),),
-        notes=_notes(plan),
+        notes=(*_notes(plan), *implied(scenario)),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -78,9 +78,9 @@ def _headline(best: Candidate) -> str:
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
-        who = f"{counted(demand.users, 'user')} at {1 / promise.tpot_s:.3g} tokens/s each{pause}"
-    more = 1.0 / (1.0 - best.headroom_fraction) - 1.0
-    load = f"at {100 * more:.0f} % more load" if more else "at that load"
+        who = f"{counted(demand.users, 'user')} at {demand.reading_tokens_per_s:.3g} tokens/s each{pause}"
+    more = best.more_load_fraction
+    load = f"at {percent(more)} more load" if more else "at that load"
     what = (
         f"{counted(best.num_chips, best.replica.chip.name, times=True)}: {counted(best.num_replicas, 'replica')} of "
         f"{described(best.replica, best.precision)}"
@@ -88,11 +88,11 @@ def _headline(best: Candidate) -> str:
     title = model.title or model.name
     if not best.keeps:
         return (
-            f"No: {who} of {title} want more than {what}. Simulated {load}, {100 * run.good_fraction:.1f} % of "
+            f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
             f"requests keep both limits, where {shown_share(promise.percentile)} should."
         )
-    each_s = run.tpot_s(promise.percentile)
-    following = f" and a TPOT of at most {fmt(each_s, 's', 3)}" if isfinite(each_s) else ""
+    each = latency_figures(best).get("TPOT")
+    following = f" and a TPOT of at most {fmt(each.value, 's', 3)}" if each is not None else ""
     return (
         f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
@@ -102,7 +102,7 @@ def _headline(best: Candidate) -> str:
 def _binding(best: Candidate) -> str:
     most = best.held
     spent = ", ".join(
-        f"{name} {100 * share:.0f} %" for name, share in best.resource_shares().items() if share >= 0.05
+        f"{name} {percent(share)}" for name, share in best.resource_shares().items() if share >= 0.05
     )
     return (
         f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
@@ -111,13 +111,10 @@ def _binding(best: Candidate) -> str:
     )
 
 
-def _results(best: Candidate) -> dict[str, Cell]:
-    run, promise, most = best.run, best.demand.promise, best.held
+def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
+    run, most = best.run, best.held
     assert run is not None
-    ttft_s, tpot_s = run.ttft_s(promise.percentile), run.tpot_s(promise.percentile)
-    ttft_low, ttft_high = best.replica.engine.band("TTFT")
-    low, high = most.price.band
-    figure = chips_figure(best)
+    latencies = latency_figures(best)
     return {
         "chip": best.replica.chip.name,
         "num_chips": best.num_chips,
@@ -129,12 +126,8 @@ def _results(best: Candidate) -> dict[str, Cell]:
         "dp": best.replica.dp,
         "ep": best.replica.ep,
         "precision": best.precision,
-        "ttft_s": ttft_s,
-        "ttft_low_s": ttft_s * ttft_low,
-        "ttft_high_s": ttft_s * ttft_high,
-        "tpot_s": tpot_s if isfinite(tpot_s) else None,
-        "tpot_low_s": tpot_s * low if isfinite(tpot_s) else None,
-        "tpot_high_s": tpot_s * high if isfinite(tpot_s) else None,
+        **_banded("ttft", latencies.get("TTFT")),
+        **_banded("tpot", latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
         "replica_requests_per_s": most.rate_per_s,
@@ -142,6 +135,16 @@ def _results(best: Candidate) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": most.ends,
         "level": most.price.level,
+    }
+
+
+def _banded(key: str, figure: Breakdown | None) -> dict[str, Cell]:
+    """A time and the ends of its band."""
+    band = figure.band if figure is not None else None
+    return {
+        f"{key}_s": figure.value if figure is not None else None,
+        f"{key}_low_s": band.low if band is not None else None,
+        f"{key}_high_s": band.high if band is not None else None,
     }
 
 
@@ -158,7 +161,13 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     ]
     if demand.users:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
-    weak = sorted({way.replica.chip.name for way in plan.best if way.held.price.level == "datasheet only"})
+    weak = sorted(
+        {
+            candidate.replica.chip.name
+            for candidate in plan.best
+            if candidate.held.price.level == "datasheet only"
+        }
+    )
     if weak:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
     return (*lines, *context_notes(best.replica.model, best.replica.max_context))
@@ -177,7 +186,7 @@ def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
         "users": None,
         "think": None,
     }
-    rate, share = _rounded(demand.rate_per_s), _rounded(demand.rate_per_s / best.num_replicas)
+    rate, share = _rounded(demand.rate_per_s), _rounded(best.replica_rate_per_s)
     run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
     if (enough := best.num_requests) > DEFAULT_REQUESTS:
         run["requests"] = enough

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.serving.words import BINDS, layout_words
+from datahall.answers.serving.words import BINDS, at_percentile, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serve import Candidate, Refused, ServingPlan
 from datahall.units import fmt
 
 MOST_ROWS = 7
-TIMES_LIMIT = 2.5  # of the chart
 
 
 def chip_table(plan: ServingPlan) -> Table:
     """The least of each chip."""
     share = plan.demand.promise.percentile
     rows: list[tuple[Cell, ...]] = []
-    for way in plan.best:
-        assert way.run is not None
+    for candidate in plan.best:
+        assert candidate.run is not None
         rows.append(
             (
-                way.replica.chip.name,
-                layout_words(way.replica, way.precision),
-                way.num_replicas,
-                way.num_chips,
-                way.run.ttft_s(share),
-                way.run.tpot_s(share),
-                way.held.price.level,
+                candidate.replica.chip.name,
+                layout_words(candidate.replica, candidate.precision),
+                candidate.num_replicas,
+                candidate.num_chips,
+                candidate.run.ttft_s(share),
+                candidate.run.tpot_s(share),
+                candidate.held.price.level,
             )
         )
-    kept = {way.replica.chip.name for way in plan.best}
+    kept = {candidate.replica.chip.name for candidate in plan.best}
     refused = {
         refusal.chip: refusal
         for refusal in plan.refusals
         if isinstance(refusal, Refused) and refusal.chip not in kept
     }
     rows += [(name, f"none: {refusal.why}", None, None, None, None, "") for name, refusal in refused.items()]
-    at = f"P{share * 100:g}"
+    at = at_percentile(share)
     return Table(
         title="the least of each chip",
         columns=(
@@ -69,43 +68,43 @@ def replica_table(plan: ServingPlan) -> Table:
         ),
         rows=tuple(
             (
-                way.replica.chip.name,
-                round(way.held.rate_per_s, 3),
-                round(way.held.most_per_s, 3),
-                round(way.held.state.decoding * way.replica.dp, 1),
-                int(way.held.capacity.tokens) * way.replica.dp,
-                round(way.chip_output_tokens_per_s, 1),
-                _short_of(way),
+                candidate.replica.chip.name,
+                round(candidate.held.rate_per_s, 3),
+                round(candidate.held.most_per_s, 3),
+                round(candidate.held.num_decoding, 1),
+                candidate.held.cache_tokens,
+                round(candidate.chip_output_tokens_per_s, 1),
+                _short_of(candidate),
             )
-            for way in plan.best
+            for candidate in plan.best
         ),
         note="in limits: the knee, where one of the latencies reaches its limit; sequences: that decode at once there",
     )
 
 
-def _short_of(way: Candidate) -> str:
+def _short_of(candidate: Candidate) -> str:
     """What binds: the cache where that is full, otherwise the resource that takes most of a step."""
-    if way.held.ends in ("cache", "sequences", "budget"):
-        return BINDS[way.held.ends]
-    name, share = next(iter(way.resource_shares().items()))
-    return f"{way.held.ends}: {name} {100 * share:.0f} %"
+    if candidate.held.ends in ("cache", "sequences", "budget"):
+        return BINDS[candidate.held.ends]
+    name, share = next(iter(candidate.resource_shares().items()))
+    return f"{candidate.held.ends}: {name} {percent(share)}"
 
 
 def crosscheck_table(plan: ServingPlan) -> Table:
     """What was simulated beside the closed form."""
     rows: list[tuple[Cell, ...]] = []
-    for way in plan.best:
-        assert way.run is not None
-        state = way.full_state
+    for candidate in plan.best:
+        assert candidate.run is not None
+        state = candidate.full_state
         rows.append(
             (
-                way.replica.chip.name,
-                way.run.mean_s(TTFT),
+                candidate.replica.chip.name,
+                candidate.run.mean_s(TTFT),
                 state.ttft_s,
-                way.run.mean_s(TPOT),
+                candidate.run.mean_s(TPOT),
                 state.tpot_s,
-                way.run.good_fraction,
-                way.num_added,
+                candidate.run.good_fraction,
+                candidate.num_added,
             )
         )
     return Table(
@@ -139,7 +138,7 @@ def lost_table(plan: ServingPlan) -> Table:
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
-        note=f"{plan.num_ways:,} ways keep the limits, {refused:,} do{'es' if refused == 1 else ''} not",
+        note=f"{plan.num_candidates:,} ways keep the limits, {refused:,} do{'es' if refused == 1 else ''} not",
     )
 
 
@@ -147,14 +146,11 @@ def load_chart(plan: ServingPlan) -> LineChart:
     """Time per token over load, up to a few times the limit: beyond it the queue grows."""
     limit_s = plan.demand.promise.tpot_s
     series = []
-    for way in plan.best:
-        curve, ranks = way.held.curve, way.replica.dp
-        points = [
-            (rate * ranks / way.replica.num_chips, time_s)
-            for rate, time_s in zip(curve.rate_per_s.tolist(), curve.tpot_s.tolist(), strict=True)
-            if time_s <= TIMES_LIMIT * limit_s
-        ]
-        series.append(Series(way.replica.chip.name, tuple(x for x, _ in points), tuple(y for _, y in points)))
+    for candidate in plan.best:
+        points = candidate.load_curve()
+        series.append(
+            Series(candidate.replica.chip.name, tuple(x for x, _ in points), tuple(y for _, y in points))
+        )
     furthest = max(max(line.x, default=0.0) for line in series)
     series.append(Series("limit", (0.0, furthest), (limit_s, limit_s), dashed=True))
     return LineChart(
@@ -163,7 +159,7 @@ def load_chart(plan: ServingPlan) -> LineChart:
         y=Axis("TPOT", "s"),
         series=tuple(series),
         marks=tuple(
-            Mark(f"knee, {way.replica.chip.name}", way.held.rate_per_s / way.replica.num_chips)
-            for way in plan.best
+            Mark(f"knee, {candidate.replica.chip.name}", candidate.held.chip_rate_per_s)
+            for candidate in plan.best
         ),
     )

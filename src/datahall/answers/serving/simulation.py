@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, is_wide
@@ -16,19 +14,17 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import counted, described
-from datahall.breakdown import Breakdown, Source, simulated
+from datahall.answers.serving.words import counted, described, implied, percent
+from datahall.breakdown import Source
 from datahall.errors import ScenarioError
 from datahall.events import perfetto
-from datahall.inference.closed_form.bottleneck import mean_step
-from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.measured import mean_use, recomputed_tokens, scaling_use
+from datahall.inference.fleet.measured import enough_replicas, mean_use, recomputed_tokens, scaling_use
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import ServingRun
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -37,7 +33,6 @@ from datahall.units import fmt
 
 TRACED_S = 30.0  # of the run that a timeline shows
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-MORE = 1.15  # replicas over what the rate held would need, where a fleet is overloaded
 
 
 def simulate_serve(scenario: Scenario) -> Traced:
@@ -80,12 +75,12 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *((scaling_table(outcome, scaling),) if scaling is not None else ()),
             *((crosscheck_table(outcome, service.steady),) if service.steady else ()),
         ),
-        figure=_figure(outcome),
+        figure=tpot_figure(outcome),
         charts=(
             *((latency_chart(run),) if run.num_measured else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
-        notes=(*_notes(outcome), *_service_notes(outcome)),
+        notes=(*_notes(outcome), *_service_notes(outcome), *implied(scenario)),
         sources=_sources(service),
         next_commands=_next(scenario, outcome),
     )
@@ -96,6 +91,7 @@ def _inputs(service: Service) -> dict[str, Cell]:
     fleet, replica = service.fleet, service.replica
     return {
         "model": service.model.name,
+        "chip": fleet.pools[0].replica.chip.name,
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
         "num_chips": fleet.num_chips,
@@ -119,7 +115,7 @@ def _headline(outcome: Outcome) -> str:
         )
     limits = f"TTFT ≤ {fmt(service.promise.ttft_s, 's')} and TPOT ≤ {fmt(service.promise.tpot_s, 's')}"
     return (
-        f"{title} on {pools}: {100 * run.good_fraction:.1f} % of requests keep {limits}. Half have their first token "
+        f"{title} on {pools}: {percent(run.good_fraction, 1)} of requests keep {limits}. Half have their first token "
         f"within {fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
         f"{run.output_tokens_per_s:,.0f} output tokens/s."
     )
@@ -142,8 +138,8 @@ def _binding(outcome: Outcome) -> str:
     busy, held, peak = mean_use(run)
     full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (
-        f"Replicas are busy {100 * busy:.0f} % of the time, their caches {100 * held:.0f} % full on average and "
-        f"{100 * peak:.0f} % at most{full}."
+        f"Replicas are busy {percent(busy)} of the time, their caches {percent(held)} full on average and "
+        f"{percent(peak)} at most{full}."
     )
 
 
@@ -201,16 +197,13 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
 
 
 def _means(outcome: Outcome) -> dict[str, Cell]:
-    """Mean TTFT and TPOT with their bands: what eight of ten measured runs of the engine stay within."""
+    """Mean TTFT and TPOT with their bands."""
     found: dict[str, Cell] = {}
-    engine = outcome.service.replica.engine
-    for name, measure in (("TTFT", TTFT), ("TPOT", TPOT)):
-        value = known(outcome.run.mean_s(measure))
-        low, high = engine.band(name) if name == "TTFT" else outcome.service.price.band
-        key = f"{name.lower()}_mean"
-        found[f"{key}_s"] = value
-        found[f"{key}_low_s"] = value * low if value is not None else None
-        found[f"{key}_high_s"] = value * high if value is not None else None
+    for key, figure in (("ttft_mean", ttft_figure(outcome)), ("tpot_mean", tpot_figure(outcome))):
+        band = figure.band if figure is not None else None
+        found[f"{key}_s"] = figure.value if figure is not None else None
+        found[f"{key}_low_s"] = band.low if band is not None else None
+        found[f"{key}_high_s"] = band.high if band is not None else None
     return found
 
 
@@ -220,7 +213,7 @@ def _group_results(outcome: Outcome) -> dict[str, Cell]:
     if service.records:
         found |= {"num_answered": run.num_answered, "num_rerouted": run.num_rerouted}
     if service.cache is not None:
-        found["answered_fraction"] = run.num_answered / run.num_arrived if run.num_arrived else None
+        found["answered_fraction"] = known(run.answered_fraction)
         found["expected_answered_fraction"] = hit_rates(service.cache).total_fraction
         found["miss_wait_s"] = float(service.cache.tier_s[0])
     if service.fleet.outages:
@@ -229,27 +222,6 @@ def _group_results(outcome: Outcome) -> dict[str, Cell]:
         use = scaling_use(outcome, run.scaling)
         found |= {"replica_s": use.replica_s, "peak_replicas": use.most, "least_replicas": use.least}
     return found
-
-
-def _figure(outcome: Outcome) -> Breakdown | None:
-    """The mean time per output token; none where no answer has a second one."""
-    service = outcome.service
-    if not isfinite(outcome.run.mean_s(TPOT)):
-        return None
-    beside: tuple[Breakdown, ...] = ()
-    if service.steady is not None and service.steady.stable:
-        beside = (mean_step(service.replica, load_of(service.traffic), service.steady),)
-    how = (
-        f"mean over {outcome.run.num_measured:,} requests of (last token − first token) / (tokens − 1), seed "
-        f"{service.seed}"
-    )
-    low, high = service.price.band
-    basis = f"{service.replica.engine.title}, kernels {service.price.level}"
-    return (
-        simulated("time per output token", outcome.run.mean_s(TPOT), "s", how, *beside)
-        .with_band(low, high, basis)
-        .with_note(sources=(service.replica.engine.source,))
-    )
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
@@ -291,7 +263,7 @@ def _service_notes(outcome: Outcome) -> tuple[str, ...]:
 def _adapted(replica: Replica, adapters: Adapters) -> str:
     """What adapters take, and that nobody has one of his own."""
     missed = miss_fraction(adapters)
-    fetched = f", {100 * missed:.1f} % of requests wait for theirs to be fetched" if missed else ""
+    fetched = f", {percent(missed, 1)} of requests wait for theirs to be fetched" if missed else ""
     return (
         f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank} take "
         f"{fmt(resident_bytes(replica), 'bytes')} of each chip{fetched}; requests share them by popularity, "
@@ -309,13 +281,9 @@ def _prefix_hits(run: ServingRun) -> str:
     """Where prompts found their prefixes."""
     if not run.hit_tokens:
         return "no prompt found a prefix in any cache: the caches below the chips had nothing to do"
-    on_chip = run.hit_tokens - run.host_hit_tokens - run.drive_hit_tokens
-    tiers = {"on the chip": on_chip, "on the host": run.host_hit_tokens, "on drives": run.drive_hit_tokens}
-    shares = ", ".join(
-        f"{100 * tokens / run.prompt_tokens:.1f} % {where}" for where, tokens in tiers.items() if tokens
-    )
-    share = 100 * run.hit_tokens / run.prompt_tokens
-    return f"of {run.prompt_tokens:,} prompt tokens {share:.1f} % were found in caches: {shares}"
+    shares = ", ".join(f"{percent(share, 1)} {where}" for where, share in run.hit_fractions.items())
+    found = percent(run.hit_fraction, 1)
+    return f"of {run.prompt_tokens:,} prompt tokens {found} were found in caches: {shares}"
 
 
 def _sources(service: Service) -> tuple[Source, ...]:
@@ -325,11 +293,8 @@ def _sources(service: Service) -> tuple[Source, ...]:
 
 
 def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
-    run, service = outcome.run, outcome.service
-    if not run.stable and isfinite(run.sustained_per_s) and service.traffic.arrivals:
-        turns = max(1.0, service.traffic.conversation.num_turns)
-        rate = service.traffic.arrivals.rate_per_s * turns
-        more = max(1, round(service.fleet.num_replicas * rate / max(run.sustained_per_s, 1e-9) * MORE))
+    service = outcome.service
+    if (more := enough_replicas(outcome)) is not None:
         return (follow(scenario, changes={"replicas": more}),)
     if is_wide(scenario) or service.records:  # more than a plan can be asked for
         return (follow(scenario, changes={"seed": service.seed + 1}), "datahall validate inference")
@@ -351,7 +316,7 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     if service.traffic.trace is not None:
         plan |= {
             "rate": float(f"{run.requests_per_s:.3g}"),
-            "isl": max(1, round(run.prompt_tokens / max(1, run.num_finished))),
-            "osl": max(1, round(run.output_tokens / max(1, run.num_finished))),
+            "isl": run.mean_prompt,
+            "osl": run.mean_output,
         }
     return plan

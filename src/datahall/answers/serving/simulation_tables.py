@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
+from datahall.answers.serving.words import at_percentile, percent
 from datahall.inference.closed_form.steady_state import State
-from datahall.inference.fleet.measured import pool_uses
+from datahall.inference.fleet.measured import crosschecks, pool_uses
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
-from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.run import PERCENTILES, ServingRun
 from datahall.scenario.sections.promise import Promise
 
 SHARES = (0.5, 0.9, 0.95, 0.99)
@@ -42,7 +43,7 @@ def latency_table(run: ServingRun, promise: Promise) -> Table:
         columns=(
             Column("measure"),
             Column("mean", "s"),
-            *(Column(f"P{share * 100:g}", "s") for share in SHARES),
+            *(Column(at_percentile(share), "s") for share in SHARES),
             Column("limit", "s"),
         ),
         rows=tuple(rows),
@@ -52,7 +53,7 @@ def latency_table(run: ServingRun, promise: Promise) -> Table:
 
 def latency_chart(run: ServingRun) -> LineChart:
     """Each latency over the share of requests, or of tokens, that stay below it."""
-    shares = tuple(place / 100 for place in range(1, 100))
+    shares = PERCENTILES
     measures = {"E2E": run.e2e_s, "TTFT": run.ttft_s, "TPOT": run.tpot_s, "ITL": run.itl_s}
     lines = {name: tuple(map(measure, shares)) for name, measure in measures.items()}
     return LineChart(
@@ -106,23 +107,10 @@ def replica_table(outcome: Outcome) -> Table:
 
 def crosscheck_table(outcome: Outcome, steady: State) -> Table:
     """The closed form beside what was simulated."""
-    run, fleet = outcome.run, outcome.service.fleet
-    pairs = (
-        ("TPOT", run.mean_s(TPOT), steady.tpot_s),
-        ("TTFT", run.mean_s(TTFT), steady.ttft_s),
-    )
-    ranks = fleet.num_replicas * fleet.pools[0].replica.dp
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"mean {name}",
-            known(simulated_s),
-            known(closed_s),
-            closed_s / simulated_s - 1.0 if isfinite(closed_s) and simulated_s > 0 else None,
-        )
-        for name, simulated_s, closed_s in pairs
-    ]
+    rows = tuple((f"mean {row.name}", *row[1:]) for row in crosschecks(outcome))
+    ranks = outcome.service.fleet.num_ranks
     note = f"the closed form has {steady.decoding:.3g} sequences decoding on each of {ranks:,} ranks, "
-    note += f"{100 * steady.use:.0f} % of the most they hold"
+    note += f"{percent(steady.use)} of the most they hold"
     if steady.near_saturation:
         note += "; this near to it the closed form only bounds the wait"
     return Table(
@@ -133,6 +121,6 @@ def crosscheck_table(outcome: Outcome, steady: State) -> Table:
             Column("closed form", "s"),
             Column("difference", "fraction"),
         ),
-        rows=tuple(rows),
+        rows=rows,
         note=note,
     )

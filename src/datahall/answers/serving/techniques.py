@@ -9,18 +9,16 @@ import msgspec
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.serving.words import described
-from datahall.breakdown import Breakdown, given, modelled, quotient
+from datahall.answers.serving.words import at_percentile, described, implied
 from datahall.cluster.wiring import wiring_of
-from datahall.inference.closed_form.ladder import Ladder, ladder
+from datahall.inference.closed_form.ladder import Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
-from datahall.inference.engine.build import replica_of, speculation_of
+from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
 from datahall.inference.engine.speculation import FREE
 from datahall.planner.serve import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
@@ -38,7 +36,7 @@ COLUMNS = (
 
 def show_techniques(scenario: Scenario) -> Answer:
     """Batching, chunked prefill, prefix cache, speculation, quantisation and disaggregation on one load."""
-    deployment, said = scenario.one(Deployment), scenario.one(Traffic)
+    deployment, said = deployment_of(scenario), scenario.one(Traffic)
     check_continuous(deployment)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE)
@@ -63,12 +61,12 @@ def show_techniques(scenario: Scenario) -> Answer:
 
 
 def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
-    reference, final, plain = steps.reference, steps.final, steps.setting
+    reference, plain = steps.reference, steps.setting
     words = " + ".join(step.name.split(",")[0].split(" (")[0] for step in steps.together) or "nothing more"
-    gain = _gain(steps)
+    gain = gain_figure(steps)
     return Answer(
         kind="serving techniques",
-        inputs={"tp": plain.replica.tp, "draft": steps.speculation.draft},
+        inputs={"chip": plain.replica.chip.name, "tp": plain.replica.tp, "draft": steps.speculation.draft},
         headline=(
             f"{words}: together {gain.value:.2f}× what {described(plain.replica, precision)} holds of "
             f"{plain.replica.model.title or plain.replica.model.name}."
@@ -79,12 +77,8 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
         ),
         results={
             "chip_requests_per_s": reference.held_per_s,
-            "together_ratio": final.held_per_s / reference.held_per_s,
-            **{
-                f"{one.name}_ratio": one.held_per_s / reference.held_per_s
-                for one in steps.alone
-                if isfinite(one.held_per_s)
-            },
+            "together_ratio": gain.value,
+            **{f"{one.name}_ratio": steps.gain_of(one) for one in steps.alone if isfinite(one.held_per_s)},
         },
         tables=(_alone(steps), _together(steps), _fading(steps)),
         figure=gain,
@@ -92,6 +86,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
             "formats in fewer bits change what the model answers; that is not weighed here",
             "speculation helps where steps are bound by memory: it fades as the batch grows",
             *context_notes(plain.replica.model, plain.replica.max_context),
+            *implied(scenario),
         ),
         sources=(plain.replica.engine.source,),
         next_commands=(
@@ -108,24 +103,17 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
     )
 
 
-def _gain(steps: Ladder) -> Breakdown:
-    by = "the most at which TTFT and TPOT keep their limits, by bisection on the closed form"
-    limits = (given("TTFT limit", steps.promise.ttft_s, "s"), given("TPOT limit", steps.promise.tpot_s, "s"))
-    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by, *limits)
-    before = modelled("held as it is", steps.reference.held_per_s, "count", by, *limits)
-    return quotient("gain", reached, before, "ratio", "requests per second and chip")
-
-
 def _alone(steps: Ladder) -> Table:
     promise = steps.promise
-    limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')}"
+    at = at_percentile(promise.percentile)
+    limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')} at {at}"
     rows = (*steps.without, steps.reference, *steps.alone)
     return Table(
         title="alone",
         columns=COLUMNS,
-        rows=tuple(_row(row, steps.reference) for row in rows),
+        rows=tuple(_row(row, steps) for row in rows),
         marked=len(steps.without),
-        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: {limits} at P{promise.percentile * 100:g}",
+        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: {limits}",
     )
 
 
@@ -133,7 +121,7 @@ def _together(steps: Ladder) -> Table:
     return Table(
         title="together, the best next",
         columns=COLUMNS,
-        rows=tuple(_row(row, steps.reference) for row in steps.together),
+        rows=tuple(_row(row, steps) for row in steps.together),
     )
 
 
@@ -145,8 +133,8 @@ def _fading(steps: Ladder) -> Table:
     )
 
 
-def _row(effect: Effect, reference: Effect) -> tuple[Cell, ...]:
-    gain = effect.held_per_s / reference.held_per_s
+def _row(effect: Effect, steps: Ladder) -> tuple[Cell, ...]:
+    gain = steps.gain_of(effect)
     return (
         effect.name,
         round(effect.held_per_s, 4) if isfinite(effect.held_per_s) else None,

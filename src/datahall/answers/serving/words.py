@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
 
 # what ends a replica's load, for a person
 BINDS = {
@@ -12,6 +15,14 @@ BINDS = {
     "sequences": "the engine's limit of sequences",
     "budget": "the engine's token budget",
 }
+
+
+def implied(scenario: Scenario) -> tuple[str, ...]:
+    """That a fabric brought its chip, where nobody named one."""
+    chip = implied_chip(scenario)
+    if chip is None:
+        return ()
+    return (f"no chip was said: {chip.title}, which {scenario.one(FabricDesign).topology} is made of",)
 
 
 def counted(number: int, noun: str, *, times: bool = False) -> str:
@@ -25,13 +36,35 @@ def counted(number: int, noun: str, *, times: bool = False) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as a percentage with so many decimals.
+
+    >>> percent(0.1234), percent(0.1234, 1)
+    ('12 %', '12.3 %')
+    """
+    return f"{share:.{decimals}%}".replace("%", " %")
+
+
 def shown_share(share: float) -> str:
     """A share as a percentage with the digits that it has.
 
     >>> shown_share(0.95), shown_share(0.9999)
     ('95 %', '99.99 %')
     """
-    return f"{100.0 * share:.6g} %"
+    return f"{_digits(share)} %"
+
+
+def at_percentile(share: float) -> str:
+    """A percentile by name.
+
+    >>> at_percentile(0.95), at_percentile(0.999)
+    ('P95', 'P99.9')
+    """
+    return f"P{_digits(share)}"
+
+
+def _digits(share: float) -> str:
+    return f"{share:.6%}".rstrip("%").rstrip("0").rstrip(".")
 
 
 def layout_words(replica: Replica, precision: str) -> str:

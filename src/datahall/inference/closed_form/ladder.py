@@ -6,6 +6,7 @@ from math import isfinite
 
 import msgspec
 
+from datahall.breakdown import Breakdown, modelled, quotient
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import (
@@ -57,6 +58,18 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         """What batching gives: requests per second over those one at a time, without limits."""
         return self.reference.most_per_s / self.without[0].most_per_s
 
+    def gain_of(self, effect: Effect) -> float:
+        """What a chip holds with it over what it holds as it is."""
+        return effect.held_per_s / self.reference.held_per_s
+
+
+def gain_figure(steps: Ladder) -> Breakdown:
+    """What a chip holds with the best techniques together over what it holds as it is."""
+    by = "the most at which TTFT and TPOT keep their limits, by bisection on the closed form"
+    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by)
+    before = modelled("held as it is", steps.reference.held_per_s, "count", by)
+    return quotient("gain", reached, before, "ratio", "requests per second and chip")
+
 
 def ladder(
     replica: Replica,
@@ -71,8 +84,10 @@ def ladder(
     """The techniques of a replica that gets so many requests per second, on the fewest chips that hold them."""
     check_format(replica.chip, replica.precision)
     plain = _placed(replica, load, promise, rate_per_s, tp)
-    ways = _ways(plain, cached, speculation)
-    alone = tuple(effect(name, technique(plain), promise, rate_per_s) for name, technique in ways.items())
+    techniques = _techniques(plain, cached, speculation)
+    alone = tuple(
+        effect(name, technique(plain), promise, rate_per_s) for name, technique in techniques.items()
+    )
     reference = effect("as it is", plain, promise, rate_per_s)
     without = [effect("one request at a time", one_by_one(plain), promise, rate_per_s)]
     if shares_steps(plain):
@@ -85,7 +100,7 @@ def ladder(
         reference=reference,
         without=tuple(without),
         alone=alone,
-        together=tuple(_together(plain, ways, alone, reference, promise, rate_per_s)),
+        together=tuple(_together(plain, techniques, alone, reference, promise, rate_per_s)),
         fading=tuple(
             (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
         ),
@@ -112,17 +127,17 @@ def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int
     )
 
 
-def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
+def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
     peaks = plain.replica.chip.peak_flop_per_s
-    ways: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
-    ways[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
+    techniques: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
+    techniques[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
     drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
-    ways[f"speculation ({drafted})"] = speculative(how)
+    techniques[f"speculation ({drafted})"] = speculative(how)
     if "fp8" in peaks:
-        ways["fp8 weights and activations"] = quantised("fp8")
+        techniques["fp8 weights and activations"] = quantised("fp8")
     if "fp4" in peaks:
-        ways["nvfp4 weights and activations"] = quantised("nvfp4")
-    return ways | {
+        techniques["nvfp4 weights and activations"] = quantised("nvfp4")
+    return techniques | {
         "4-bit weights": quantised("w4a16"),
         "8-bit cache": narrow_cache,
         "disaggregation": disaggregated,
@@ -131,7 +146,7 @@ def _ways(plain: Setting, cached: float, how: Speculation) -> dict[str, Techniqu
 
 def _together(
     plain: Setting,
-    ways: dict[str, Technique],
+    techniques: dict[str, Technique],
     alone: tuple[Effect, ...],
     reference: Effect,
     promise: Promise,
@@ -139,7 +154,7 @@ def _together(
 ) -> list[Effect]:
     """Greedily: the best technique, then the best beside it, while a chip holds more."""
     current, best, steps = plain, reference, []
-    left = {one.name: ways[one.name] for one in alone if isfinite(one.held_per_s)}
+    left = {one.name: techniques[one.name] for one in alone if isfinite(one.held_per_s)}
     while left:
         tried = [
             (effect(name, setting, promise, rate), setting)

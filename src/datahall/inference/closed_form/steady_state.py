@@ -116,9 +116,9 @@ def curve(
     sigma = np.sqrt(rate / pull)
     weights = GAUSS_WEIGHTS / GAUSS_WEIGHTS.sum()
     spread = np.maximum(0.0, n[:, None] + sigma[:, None] * GAUSS)
-    played = np.minimum(most, spread * (n / (spread * weights).sum(axis=1))[:, None])
-    mean_rate = np.maximum.accumulate((np.interp(played, n, rate) * weights).sum(axis=1))
-    by_sequence = weights * played / np.maximum((weights * played).sum(axis=1), 1e-12)[:, None]
+    sampled = np.minimum(most, spread * (n / (spread * weights).sum(axis=1))[:, None])
+    mean_rate = np.maximum.accumulate((np.interp(sampled, n, rate) * weights).sum(axis=1))
+    by_sequence = weights * sampled / np.maximum((weights * sampled).sum(axis=1), 1e-12)[:, None]
     quantile = NormalDist().inv_cdf(percentile)
     # a request sees the mean over its stay of a number that forgets itself in 1/X′
     memory = np.minimum(rate / n / pull, 1e3)
@@ -133,7 +133,7 @@ def curve(
     return Curve(
         decoding=n,
         step_s=mean_s,
-        tpot_s=(np.interp(played, n, mean_s) * by_sequence).sum(axis=1) / load.tokens_per_step,
+        tpot_s=(np.interp(sampled, n, mean_s) * by_sequence).sum(axis=1) / load.tokens_per_step,
         tpot_high_s=tpot_high_s / load.tokens_per_step,
         ttft_s=ttft_s + uneven / (2.0 * mean_s),
         ttft_high_s=np.maximum(

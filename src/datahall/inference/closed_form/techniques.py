@@ -14,11 +14,10 @@ import numpy as np
 
 from datahall.errors import DatahallError
 from datahall.inference.closed_form.capacity import BISECTIONS, Held, held
-from datahall.inference.closed_form.steady_state import Load, State, at_concurrency, curve
+from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
@@ -208,12 +207,6 @@ def _prompts_under(slo: Promise, prompt_s: float, handed_s: float) -> float:
         kept = prompt_s + handed_s - log(1.0 - slo.percentile) * wait_s <= slo.ttft_s
         low, high = (rate, high) if kept else (low, rate)
     return low
-
-
-def gain_of_batching(replica: Replica, load: Load, few: float, many: float) -> float:
-    """Output tokens per second with `many` requests in flight over that with `few`: what batching gives."""
-    found = curve(price_steps(replica).table, replica, load, kv_capacity(replica))
-    return at_concurrency(found, many, load).rate_per_s / at_concurrency(found, few, load).rate_per_s
 
 
 def speed_up(replica: Replica, how: Speculation, num_sequences: int, context: float) -> float:

@@ -9,18 +9,38 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import cluster_from
+from datahall.cluster.cluster import cluster_from, usual_chip
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.fabric.collectives.system import System
+from datahall.fabric.design.asked import is_built
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
+from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE_OPTIONS, Deployment
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
 SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
+
+
+def deployment_of(scenario: Scenario, index: int = 0) -> Deployment:
+    """One deployment of a scenario; where it names no chip it stands on the one that its fabric is made of."""
+    said, wires = scenario.all(Deployment)[index], scenario.one(FabricDesign)
+    if scenario.given("chip", index) or not wires.topology:
+        return said
+    return msgspec.structs.replace(said, chip=usual_chip(wires, scenario.catalog).name)
+
+
+def implied_chip(scenario: Scenario) -> Chip | None:
+    """The chip that a fabric brings where nobody names one; None where the fabric is made for any."""
+    wires = scenario.one(FabricDesign)
+    if not wires.topology or scenario.given("chip") or scenario.given("chips"):
+        return None
+    chip = usual_chip(wires, scenario.catalog)
+    return chip if chip.name != Deployment().chip or is_built(wires.topology, scenario.catalog) else None
 
 
 def replica_of(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from math import inf, isfinite
 from typing import cast
 
-from datahall.cluster.wiring import wiring_of
+from datahall.catalog.entries.model import Model
+from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import ScenarioError, nearest, option
 from datahall.inference.deploy import pools_of, region_number
+from datahall.inference.engine.build import deployment_of
 from datahall.inference.fleet.autoscale import Autoscaling
-from datahall.inference.fleet.fleet import Fleet, Outage, Pool
+from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
@@ -30,11 +33,9 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     router, wiring = scenario.one(Router), attempts.make(lambda: wiring_of(scenario))
     made = [
         attempts.make(
-            lambda: pools_of(part, model, scenario.catalog, wiring, names),  # noqa: B023
-            index=index,
-            section="deployment",
+            partial(_pools, scenario, index, model, wiring, names), index=index, section="deployment"
         )
-        for index, part in enumerate(scenario.all(Deployment))
+        for index in range(len(scenario.all(Deployment)))
     ]
     pools = tuple(pool for group in made if group for pool in group)
     whole = all(group is not None for group in made)
@@ -45,12 +46,12 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     if rule is not None and pools[0].count > rule.most:
         attempts.make(lambda: _too_many(pools[0], rule), field="autoscale")
         return None
-    outages: list[Outage] = []
+    outages: list[ReplicaOutage] = []
     for index, failure in enumerate(scenario.all(Failure)):
         if not failure.of_service:
             continue
         lost = attempts.make(
-            lambda: outages_of(failure, outages, pools, names, scales=rule is not None),  # noqa: B023
+            partial(outages_of, failure, outages, pools, names, scales=rule is not None),
             index=index, field="failure",
         )  # fmt: skip
         outages += lost or ()
@@ -66,6 +67,13 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
         ),
         section="deployment",
     )
+
+
+def _pools(
+    scenario: Scenario, index: int, model: Model, wiring: Wiring | None, regions: tuple[str, ...]
+) -> tuple[Pool, ...]:
+    """The pools of one deployment, on the fabric of the scenario."""
+    return pools_of(deployment_of(scenario, index), model, scenario.catalog, wiring, regions)
 
 
 def _too_many(pool: Pool, rule: Autoscaling) -> None:
@@ -135,15 +143,15 @@ def distances_of(regions: Sequence[Region]) -> tuple[tuple[float, ...], ...]:
 
 def outages_of(
     failure: Failure,
-    others: Sequence[Outage],
+    others: Sequence[ReplicaOutage],
     pools: Sequence[Pool],
     regions: tuple[str, ...],
     *,
     scales: bool,
-) -> list[Outage]:
+) -> list[ReplicaOutage]:
     """Replicas that a failure takes for a while, by number or by region; none may be out already."""
     outages = [
-        Outage(
+        ReplicaOutage(
             replica=replica,
             start_s=failure.start_s,
             duration_s=inf if failure.duration_s is None else failure.duration_s,
@@ -156,7 +164,7 @@ def outages_of(
     return outages
 
 
-def _check_apart(outage: Outage, others: Sequence[Outage]) -> None:
+def _check_apart(outage: ReplicaOutage, others: Sequence[ReplicaOutage]) -> None:
     for other in others:
         if (
             other.replica == outage.replica

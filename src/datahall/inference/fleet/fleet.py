@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from datahall.errors import ScenarioError, UnknownNameError
@@ -9,7 +11,10 @@ from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.step.table import StepTable
+from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import ROUTINGS, Role, Routing
+
+SAID = Router()  # where nobody says more
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +29,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     handoff: Handoff | None = None  # of a prefill pool; none: from the replica's network
 
 
-class Outage(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaOutage(msgspec.Struct, frozen=True, kw_only=True):
     """A replica that is gone for a while; its requests are sent elsewhere and computed again."""
 
     replica: int  # counted over all pools, from 0
@@ -37,13 +42,13 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Pools behind one router."""
 
     pools: tuple[Pool, ...]
-    routing: Routing = "least-outstanding"
+    routing: Routing = cast(Routing, SAID.routing)
     affinity_load_ratio: float = (
-        1.25  # prefix affinity: load over the mean at which the next replica is asked
-    )
+        SAID.affinity_load_ratio
+    )  # load over the mean at which the next replica is asked
     distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
-    num_spill: int = 64  # requests per replica at which a region sends further ones elsewhere
-    outages: tuple[Outage, ...] = ()
+    num_spill: int = SAID.spill  # requests per replica at which a region sends further ones elsewhere
+    outages: tuple[ReplicaOutage, ...] = ()
     autoscaling: Autoscaling | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +91,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def num_replicas(self) -> int:
         """Replicas of all pools at the start."""
         return sum(pool.count for pool in self.pools)
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of all pools that attend to sequences of their own, at the start."""
+        return sum(pool.count * pool.replica.dp for pool in self.pools)
 
     @property
     def num_chips(self) -> int:

@@ -12,9 +12,13 @@ from datahall.inference.fleet.fleet import Pool
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.memory.offload import lower_tiers
+from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import STATUS_NAMES, Records, ReplicaUse, Scaling, ServingRun
 
 FINISHED, ANSWERED = STATUS_NAMES.index("finished"), STATUS_NAMES.index("answered from a cache")
+
+SPARE_RATIO = 1.15  # replicas over what the rate held would need: a queue that has grown must also shrink
+LEAST_PER_S = 1e-9  # of a fleet that served nothing
 
 Mask = NDArray[np.bool_]
 
@@ -211,6 +215,46 @@ def recomputed_tokens(run: ServingRun) -> int | None:
     own = records.status == FINISHED
     once = int((records.prompt[own] - np.minimum(records.hit[own], records.prompt[own])).sum())
     return max(0, int(run.replicas.prompt_tokens.sum()) - once)
+
+
+class Crosscheck(NamedTuple):
+    """A mean latency as it was simulated, and in closed form; None where one of them has none."""
+
+    name: str
+    simulated_s: float | None
+    closed_s: float | None
+    difference_fraction: float | None  # of the closed form from what was simulated
+
+
+def crosschecks(outcome: Outcome) -> list[Crosscheck]:
+    """TPOT and TTFT of both fidelities; nothing where there is no closed form."""
+    steady = outcome.service.steady
+    if steady is None:
+        return []
+    pairs = (("TPOT", TPOT, steady.tpot_s), ("TTFT", TTFT, steady.ttft_s))
+    found = []
+    for name, measure, closed_s in pairs:
+        simulated_s = outcome.run.mean_s(measure)
+        both = isfinite(closed_s) and simulated_s > 0
+        found.append(
+            Crosscheck(
+                name=name,
+                simulated_s=simulated_s if isfinite(simulated_s) else None,
+                closed_s=closed_s if isfinite(closed_s) else None,
+                difference_fraction=closed_s / simulated_s - 1.0 if both else None,
+            )
+        )
+    return found
+
+
+def enough_replicas(outcome: Outcome) -> int | None:
+    """Replicas that would hold what came to an overloaded fleet; None where it was not, or nobody knows what came."""
+    run, traffic = outcome.run, outcome.service.traffic
+    if run.stable or traffic.arrivals is None or not isfinite(run.sustained_per_s):
+        return None
+    offered_per_s = traffic.arrivals.rate_per_s * max(1.0, traffic.conversation.num_turns)
+    needed = outcome.service.fleet.num_replicas * offered_per_s / max(run.sustained_per_s, LEAST_PER_S)
+    return max(1, round(needed * SPARE_RATIO))
 
 
 def _records(outcome: Outcome) -> Records:

@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.events import stream
+from datahall.scenario.sections.fleet import AnswerCache
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Floats, Requests
 
-# Share of requests, in production (preto.ai, "Semantic caching for LLMs", 2026); 90–95 % in brochures is the share of
-# hits that were right.
-PUBLISHED_SEMANTIC = (0.20, 0.45)
-PUBLISHED_PREFIX = 0.563  # of input tokens: DeepSeek, open-infra-index, day 6, March 2025
-PUBLISHED_CACHED_PRICE = (0.10, 0.50)  # of the input price: API price lists, 2026 (0.1 Anthropic, 0.5 GPT-4o)
+SAID = AnswerCache()  # where nobody says more
 BISECTIONS = 100
 
 
@@ -30,9 +27,11 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked: some questions again and again, the rest once."""
 
     rate_per_s: float
-    num: int = 10_000  # different questions that come again
-    zipf_factor: float = 0.9
-    unique_fraction: float = 0.5  # of requests that nobody ever asks again; they push others out of a cache
+    num: int = SAID.questions  # different questions that come again
+    zipf_factor: float = SAID.zipf
+    unique_fraction: float = (
+        SAID.unique_fraction
+    )  # of requests that nobody ever asks again; they push others out of a cache
 
 
 class ExactTier(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +47,17 @@ class SemanticTier(msgspec.Struct, frozen=True, kw_only=True):
     """Answers to questions that mean the same; how many do cannot be derived, only measured."""
 
     hit_fraction: float = 0.0  # of the requests that get this far; published: 20 to 45 %
-    lookup_s: float = (
-        30e-3  # embedding and search: an embedding model takes 5–25 ms, a vector store some ms more
-    )
+    lookup_s: float = SAID.semantic_lookup_s  # an embedding model takes 5–25 ms, a vector store some ms more
 
 
 class ResponseCache(msgspec.Struct, frozen=True, kw_only=True):
     """Three tiers, asked one after the other.  Times are estimates: µs in the process, ms over a network."""
 
     questions: Questions
-    process: ExactTier = ExactTier(num_entries=1_000, ttl_s=300.0, lookup_s=50e-6)
-    shared: ExactTier = ExactTier(num_entries=100_000, ttl_s=3600.0, lookup_s=1e-3)
+    process: ExactTier = ExactTier(
+        num_entries=1_000, ttl_s=SAID.process_ttl_s, lookup_s=SAID.process_lookup_s
+    )
+    shared: ExactTier = ExactTier(num_entries=100_000, ttl_s=SAID.shared_ttl_s, lookup_s=SAID.shared_lookup_s)
     semantic: SemanticTier = SemanticTier()
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import inf, isfinite
 
 import msgspec
@@ -94,9 +95,9 @@ def service_of(scenario: Scenario) -> Service:
     attempts = Attempts(scenario)
     regions = scenario.all(Region)
     fleet = fleet_of(scenario, attempts, regions)
-    longest = _longest(scenario, fleet)
+    longest = _longest(fleet)
     streams = [
-        attempts.make(lambda: _stream(said, regions, longest), index=index, section="traffic")  # noqa: B023
+        attempts.make(partial(_stream, said, regions, longest), index=index, section="traffic")
         for index, said in enumerate(scenario.all(Said))
     ]
     known = tuple(stream for stream in streams if stream is not None)
@@ -138,11 +139,10 @@ def _precisions(scenario: Scenario, fleet: Fleet) -> tuple[str, ...]:
     return tuple(names[: len(fleet.pools)])
 
 
-def _longest(scenario: Scenario, fleet: Fleet | None) -> int:
+def _longest(fleet: Fleet | None) -> int:
     """The longest sequence that every pool accepts."""
     if fleet is None:
         return 0
-    del scenario
     return min(pool.replica.max_context or pool.replica.model.max_context for pool in fleet.pools)
 
 

@@ -2,84 +2,41 @@
 
 from __future__ import annotations
 
-from math import isclose
-
 from datahall.breakdown import (
-    SAME,
     Breakdown,
     assumed,
     ceiling,
-    derived,
+    chosen,
     difference,
-    fact,
     floor,
     given,
     maximum,
     modelled,
     product,
     quotient,
+    total,
 )
+from datahall.catalog.entries.model import Layer
+from datahall.inference.engine.figure import option_leaf
+from datahall.inference.engine.speculation import draft_model
 from datahall.inference.memory.fit import Fit
+from datahall.inference.memory.kv_pool import draft_bytes
 from datahall.inference.memory.room import seen_figure
-from datahall.workload.memory.figure import derived_from, weights_figure
+from datahall.workload.memory.figure import token_figure, weights_figure
 
 
-def sequences_figure(fit: Fit) -> Breakdown:
-    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit."""
-    blocks = floor("blocks of the cache", quotient("blocks", _pool(fit), _block(fit), "count"))
-    each = _blocks_of_a_sequence(fit)
-    held = floor("sequences held at once", quotient("sequences", blocks, each, "count"))
+def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
+    """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit.
+
+    `why` this group of chips was chosen; nothing where somebody asked for it.
+    """
+    found = _Figures(fit, why)
+    blocks = floor("blocks of the cache", quotient("blocks", found.pool(), found.block(), "count"))
+    held = floor("sequences held at once", quotient("sequences", blocks, found.sequence(), "count"))
     if held.value >= 0:
         return held
     none = assumed("none", 0.0, "count", "memory that is lacking holds nothing")
     return maximum("sequences held at once", (none, held.named("room for sequences")))
-
-
-def _block_tokens(fit: Fit) -> Breakdown:
-    engine = fit.replica.engine
-    return assumed("tokens of a block", fit.capacity.block_tokens, "tokens", engine.title, engine.source)
-
-
-def _block(fit: Fit) -> Breakdown:
-    """Bytes of a block on one chip."""
-    capacity = fit.capacity
-    if not capacity.grows:
-        by = "no layer keeps every token: the windows or states of a sequence"
-        return modelled("bytes of a block", capacity.block_bytes, "bytes", by, *_model(fit))
-    token_bytes = capacity.block_bytes / capacity.block_tokens
-    by = "what a token leaves in the layers that keep every token, on one chip of the heaviest stage"
-    token = modelled("bytes of a token", token_bytes, "bytes", by, *_model(fit))
-    return product("bytes of a block", (_block_tokens(fit), token), "bytes")
-
-
-def _blocks_of_a_sequence(fit: Fit) -> Breakdown:
-    """Whole blocks of its tokens, and what windows and states hold beside them."""
-    capacity, context = fit.capacity, given("tokens of a sequence", fit.context, "tokens")
-    paged = quotient("tokens over those of a block", context, _block_tokens(fit), "count")
-    if capacity.grows and not capacity.sequence_blocks:
-        return ceiling("blocks of a sequence", paged)
-    by = "whole blocks of its tokens, and in blocks what windows and recurrent states hold"
-    return modelled("blocks of a sequence", capacity.blocks(fit.context), "count", by, paged)
-
-
-def _model(fit: Fit) -> tuple[Breakdown, ...]:
-    """What is cut, and over how many chips."""
-    replica = fit.replica
-    source = derived_from(replica.model)
-    return (
-        fact("layers", replica.model.num_layers, "count", source),
-        derived("chips that share a layer", fit.tp or replica.tp, "count"),
-    )
-
-
-def _weights(fit: Fit) -> Breakdown:
-    """Weights of one chip, part by part where nothing but tensor parallelism cuts them."""
-    replica, held = fit.replica, fit.capacity.weight_bytes
-    whole = weights_figure(replica.model, replica.precision, tp=replica.tp)
-    if isclose(whole.value, held, rel_tol=SAME):
-        return whole
-    by = f"of one chip of the heaviest stage of {replica.model.name}, a draft's included"
-    return modelled("weights", held, "bytes", by, *_model(fit))
 
 
 def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
@@ -88,41 +45,84 @@ def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
         "cache of a sequence", fit.sequence_bytes, "bytes", f"whole blocks of {fit.context:,} tokens"
     )
     asked = product("cache of the sequences", (given("sequences", num_sequences, "count"), each), "bytes")
-    return difference("missing on each chip", asked, _pool(fit))
+    return difference("missing on each chip", asked, _Figures(fit, "").pool())
 
 
-def _pool(fit: Fit) -> Breakdown:
-    """Memory for the cache, as the engine divides it at start."""
-    capacity, engine = fit.capacity, fit.replica.engine
-    memory = seen_figure(fit.chip)
-    share = assumed("the engine's share", engine.memory_fraction, "fraction", engine.title, engine.source)
-    rest = [
-        _weights(fit),
-        *([_adapters(fit)] if capacity.adapter_bytes else []),
-        _activations(fit),
-        assumed("reserved", capacity.reserved_bytes, "bytes", "context, graphs and buffers", engine.source),
-    ]
-    if engine.fraction_of_free:
-        free = difference("memory that is free", memory, *rest)
-        return product("memory for the cache", (share, free), "bytes")
-    taken = product("memory that the engine takes", (share, memory), "bytes")
-    return difference("memory for the cache", taken, *rest)
+class _Figures:
+    """The parts of the chain, for one group of chips."""
 
+    def __init__(self, fit: Fit, why: str) -> None:
+        self.fit, self.capacity, self.engine = fit, fit.capacity, fit.replica.engine
+        self.chips = (
+            chosen("chips that share it", fit.tp, "count", why)
+            if why
+            else given("chips that share it", fit.tp, "count")
+        )
+        self.block_tokens = option_leaf(self.engine, "block_tokens", "tokens of a block", "tokens")
 
-def _adapters(fit: Fit) -> Breakdown:
-    adapters = fit.replica.adapters
-    assert adapters is not None
-    resident = given("resident adapters", adapters.resident, "count")
-    return modelled(
-        "adapters", fit.capacity.adapter_bytes, "bytes", "low-rank matrices on one chip", resident
-    )
+    @property
+    def paged(self) -> Layer | None:
+        """The one kind of layer of a model whose whole cache grows by the token; None where it does not."""
+        groups = self.fit.replica.model.layer_groups()
+        kinds = {layer.mixer for layer, _ in groups}
+        plain = len(kinds) == 1 and self.capacity.grows and draft_model(self.fit.replica) is None
+        return groups[0][0] if plain else None
 
+    def block(self) -> Breakdown:
+        """One block of cache on one chip."""
+        model, layer = self.fit.replica.model, self.paged
+        if layer is None:
+            how = f"{self.capacity.block_tokens} tokens of all layers on one chip, kinds of layer in groups of one size"
+            return modelled("bytes of a block", self.capacity.block_bytes, "bytes", how)
+        token = token_figure(model, layer, model.num_layers, self.fit.replica.precision, self.chips)
+        return product("bytes of a block", (self.block_tokens, token), "bytes")
 
-def _activations(fit: Fit) -> Breakdown:
-    engine = fit.replica.engine
-    budget = assumed("tokens of a step", engine.token_budget, "tokens", engine.title, engine.source)
-    by = "the largest step that the engine tries at its start"
-    return modelled("activations", fit.capacity.activation_bytes, "bytes", by, budget)
+    def sequence(self) -> Breakdown:
+        """Whole blocks of one sequence."""
+        tokens = given("tokens of a sequence", self.fit.context, "tokens")
+        if self.paged is None:
+            how = "whole blocks of what grows, windows and states beside them"
+            return modelled(
+                "blocks of a sequence", self.capacity.blocks(self.fit.context), "count", how, tokens
+            )
+        return ceiling("blocks of a sequence", quotient("blocks", tokens, self.block_tokens, "count"))
+
+    def weights(self) -> Breakdown:
+        """Weights on one chip, a draft's beside them."""
+        replica = self.fit.replica
+        own = weights_figure(replica.model, replica.precision, tp=self.fit.tp, chips=self.chips)
+        if draft_model(replica) is None:
+            return own
+        assert replica.speculation is not None
+        how = f"{replica.speculation.draft}, split alike"
+        draft = modelled("weights of what drafts", draft_bytes(replica), "bytes", how)
+        return total("weights", (own.named("weights of the model"), draft))
+
+    def adapters(self) -> Breakdown:
+        """Adapters that stay on the chip."""
+        adapters = self.fit.replica.adapters
+        assert adapters is not None
+        resident, by = given("resident adapters", adapters.resident, "count"), "low-rank matrices on one chip"
+        return modelled("adapters", self.capacity.adapter_bytes, "bytes", by, resident)
+
+    def pool(self) -> Breakdown:
+        """Memory for the cache, as the engine divides it at start."""
+        capacity, engine = self.capacity, self.engine
+        memory = seen_figure(self.fit.chip)
+        share = option_leaf(engine, "memory_fraction", "the engine's share", "fraction")
+        rest = [self.weights()]
+        if capacity.adapter_bytes:
+            rest.append(self.adapters())
+        if engine.activations_inside:
+            largest = "the largest step that the engine tries at its start"
+            budget = option_leaf(engine, "token_budget", "tokens of a step", "tokens")
+            rest.append(modelled("activations", capacity.activation_bytes, "bytes", largest, budget))
+            rest.append(option_leaf(engine, "reserved_bytes", "context, graphs and buffers", "bytes"))
+        if engine.fraction_of_free:
+            free = difference("memory that is free", memory, *rest)
+            return product("memory for the cache", (share, free), "bytes")
+        taken = product("memory that the engine takes", (share, memory), "bytes")
+        return difference("memory for the cache", taken, *rest)
 
 
 def parts_of(fit: Fit) -> dict[str, float]:
@@ -137,3 +137,8 @@ def parts_of(fit: Fit) -> dict[str, float]:
         "cache": max(capacity.pool_bytes, 0.0),
         "kept back": max(0.0, min(kept, capacity.memory_bytes - capacity.weight_bytes)),
     }
+
+
+def shares_of(fit: Fit) -> dict[str, float]:
+    """The same parts as shares of the chip's memory."""
+    return {name: size / fit.capacity.memory_bytes for name, size in parts_of(fit).items()}

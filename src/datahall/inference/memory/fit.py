@@ -75,6 +75,11 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return self.weight_bytes + self.free_bytes
 
     @property
+    def weight_fraction(self) -> float:
+        """Share of that memory that weights take."""
+        return self.weight_bytes / self.usable_bytes
+
+    @property
     def num_sequences(self) -> int:
         """Sequences that the group holds at once."""
         return self.capacity.num_sequences(self.context)

@@ -43,7 +43,7 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
     state_blocks: float  # what a sequence's recurrent states take, in blocks
     max_context: int  # tokens of the longest sequence accepted
     memory_bytes: float  # that the runtime sees
-    usable_bytes: float  # the engine's share of it
+    usable_bytes: float  # of it, what the engine takes for everything
     weight_bytes: float
     activation_bytes: float
     reserved_bytes: float
@@ -55,23 +55,11 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens that the cache holds, counted as vLLM prints it: sequences of the longest context times its length."""
         return floor(self.num_blocks / self.blocks(self.max_context) * self.max_context)
 
-    @property
-    def sequence_blocks(self) -> float:
-        """Blocks that a long sequence holds whatever its length: windows and states."""
-        return self.state_blocks + sum(window * each for window, each in self.window_blocks)
-
     def blocks(self, context: float) -> float:
         """Blocks that one sequence of so many tokens holds."""
         growing = ceil(context / self.block_tokens) if self.grows else 0
         held = sum(self._window_tokens(context, window) * each for window, each in self.window_blocks)
         return max(growing + held + self.state_blocks, 1e-9)
-
-    def blocks_for(self, context: float) -> int:
-        """Blocks left for growing tokens when sequences of about so many tokens fill the cache.
-
-        For those who count ⌈context / block_tokens⌉ blocks a sequence; without windows and states it is `num_blocks`.
-        """
-        return floor(self.num_blocks / self.blocks(context) * ceil(context / self.block_tokens) + 1e-9)
 
     def num_sequences(self, context: float) -> int:
         """Sequences of so many tokens that are held at once."""
@@ -93,11 +81,12 @@ def divide_memory(replica: Replica) -> KvCapacity:
     reserved = engine.reserved_bytes if inside else 0.0
     adapters = resident_bytes(replica)
     rest = weights + adapters + activations + reserved
-    free = (
-        engine.memory_fraction * (memory - rest)
-        if engine.fraction_of_free
-        else engine.memory_fraction * memory - rest
-    )
+    if engine.fraction_of_free:
+        free = engine.memory_fraction * (memory - rest)
+        usable = rest + free
+    else:
+        usable = engine.memory_fraction * memory
+        free = usable - rest
     growing, windows, states = _held(replica)
     paged = growing or sum(each for _, each in windows)
     block = engine.block_tokens * paged if paged > 0 else max(states, 1.0)
@@ -114,7 +103,7 @@ def divide_memory(replica: Replica) -> KvCapacity:
         state_blocks=states / block,
         max_context=context,
         memory_bytes=memory,
-        usable_bytes=engine.memory_fraction * memory,
+        usable_bytes=usable,
         weight_bytes=weights,
         adapter_bytes=adapters,
         activation_bytes=activations,
@@ -136,14 +125,19 @@ def weight_bytes(replica: Replica) -> float:
     Experts are spread over all tp · dp chips of a stage, whether whole (ep) or in slices.
     """
     own = _weights(replica.model, count_parameters(replica.model), replica, replica.pp)
+    return own + draft_bytes(replica)
+
+
+def draft_bytes(replica: Replica) -> float:
+    """Weights of what drafts on one chip; a layer of the model brings no tables of its own [B]."""
     draft = draft_model(replica)
     if draft is None:
-        return own
+        return 0.0
     counts = count_parameters(draft)
     if shares_tables(replica):
         kept = tuple(part for part in counts.parts if part.sharding not in ("embedding", "head"))
         counts = ParameterCount(kept)
-    return own + _weights(draft, counts, replica, 1)
+    return _weights(draft, counts, replica, 1)
 
 
 def _weights(model: Model, counts: ParameterCount, replica: Replica, pp: int) -> float:

@@ -17,18 +17,18 @@ NUM_TIERS = 2
 @inline
 def link_below(s: State, replica: int, tier: int, entry: int) -> None:
     """Put an entry behind all others of a tier."""
-    shelf = s.tiers[NUM_TIERS * replica + tier]
+    row = s.tiers[NUM_TIERS * replica + tier]
     s.entries[entry]["users"] = -1 - tier
-    append(s.entries, shelf, entry)
-    shelf["held"] += 1
+    append(s.entries, row, entry)
+    row["held"] += 1
 
 
 @inline
 def lift(s: State, replica: int, entry: int) -> None:
     """Take an entry out of its tier; nobody uses it yet."""
-    shelf = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
-    remove(s.entries, shelf, entry)
-    shelf["held"] -= 1
+    row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
+    remove(s.entries, row, entry)
+    row["held"] -= 1
     s.entries[entry]["users"] = 0
 
 
@@ -36,13 +36,13 @@ def lift(s: State, replica: int, entry: int) -> None:
 def count_lifted(s: State, replica: int, slot: int, entry: int) -> None:
     """A prompt finds a block below the chip: whose hit it is, and the time of its way up."""
     one, step = s.slots[slot], s.tiers[NUM_TIERS * replica]
-    shelf = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
+    row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
     if one["preempted"] == 0 and one["arrival_s"] >= s.fleet[0]["warmup_s"]:
-        shelf["hit_tokens"] += s.pools[s.replicas[replica]["pool"]]["block_tokens"]
+        row["hit_tokens"] += s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
         step["lifting"], step["own_lifted_s"] = slot, 0.0
-    step["lifted_s"] += shelf["block_s"]
-    step["own_lifted_s"] += shelf["block_s"]
+    step["lifted_s"] += row["block_s"]
+    step["own_lifted_s"] += row["block_s"]
     step["longest_lifted_s"] = max(step["longest_lifted_s"], step["own_lifted_s"])
 
 
@@ -62,12 +62,12 @@ def shown_time(s: State, replica: int, step_s: float) -> float:
 def sunk(s: State, replica: int, entry: int) -> int:
     """An entry that has left the chip goes down; returns the one that no tier has room for, or −1."""
     for tier in range(NUM_TIERS):
-        shelf = s.tiers[NUM_TIERS * replica + tier]
-        if shelf["blocks"] > 0:
+        row = s.tiers[NUM_TIERS * replica + tier]
+        if row["blocks"] > 0:
             link_below(s, replica, tier, entry)
             entry = NONE
-            if shelf["held"] > shelf["blocks"]:
-                entry = int(shelf["oldest"])
+            if row["held"] > row["blocks"]:
+                entry = int(row["oldest"])
                 lift(s, replica, entry)
             if entry == NONE:
                 break

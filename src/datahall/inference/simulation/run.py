@@ -15,6 +15,7 @@ from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+PERCENTILES = tuple(place / 100 for place in range(1, 100))  # at which a whole distribution is read
 STATUS_NAMES = ("finished", "longer than the context", "larger than the cache", "answered from a cache")
 
 
@@ -156,3 +157,34 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def good_fraction(self) -> float:
         return self.num_good / self.num_measured if self.num_measured else nan
+
+    @property
+    def answered_fraction(self) -> float:
+        """Share of requests that a cache in front answered."""
+        return self.num_answered / self.num_arrived if self.num_arrived else nan
+
+    @property
+    def mean_prompt(self) -> int:
+        """Prompt tokens of a finished request on average, whole ones."""
+        return max(1, round(self.prompt_tokens / max(1, self.num_finished)))
+
+    @property
+    def mean_output(self) -> int:
+        """Output tokens of a finished request on average, whole ones."""
+        return max(1, round(self.output_tokens / max(1, self.num_finished)))
+
+    @property
+    def hit_fraction(self) -> float:
+        """Share of prompt tokens that some cache of prefixes held."""
+        return self.hit_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    @property
+    def hit_fractions(self) -> dict[str, float]:
+        """The same by where they were found: on the chip, on the host, on drives; nothing where none was."""
+        on_chip = self.hit_tokens - self.host_hit_tokens - self.drive_hit_tokens
+        tiers = {
+            "on the chip": on_chip,
+            "on the host": self.host_hit_tokens,
+            "on drives": self.drive_hit_tokens,
+        }
+        return {where: tokens / self.prompt_tokens for where, tokens in tiers.items() if tokens}

@@ -1,4 +1,4 @@
-"""Serving, event by event: requests meet a fleet of engines, and every step of every engine is played."""
+"""Serving, event by event: requests meet a fleet of engines, and every step of every engine is simulated."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 NONE = -1
 
-# Events, in the order in which those of one instant are played: a step that begins sees every request of its instant.
+# Events, by the order of those of one instant: a step that begins sees every request of its instant.
 STATUS, ARRIVE, REROUTE, LAND, HANDED, STEP, NEXT = range(7)  # NEXT is no event: a user takes the next row
 # A replica is off, about to be there, taking requests, or only finishing those it has.
 OFF, STARTING, ACTIVE, DRAINING = range(4)
@@ -147,7 +147,7 @@ def step_table(tables: Tables, pool: int, num_verified: int) -> StepTable:
 
 @inline
 def post(s: State, time_s: float, kind: int, a: int, b: int = 0, x: float = 0.0) -> None:
-    """Queue an event when the present one has been played; the queue's code then stands in one place only."""
+    """Queue an event when the present one has been processed; the queue's code then stands in one place only."""
     fleet = s.fleet[0]
     one = s.posts[fleet["num_posts"]]
     fleet["num_posts"] += 1

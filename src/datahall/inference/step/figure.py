@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from datahall.breakdown import Breakdown, derived, fitted, given, modelled, product, total
 from datahall.cluster.network import LEFT
 from datahall.inference.engine.adapters import products_s, reads_s
+from datahall.inference.engine.figure import option_leaf
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
 from datahall.inference.step.exchange import exchange, gather_logits
@@ -170,16 +171,15 @@ def _closed_form(replica: Replica, name: str, time_s: float, how: str) -> Breakd
 
 
 def _host(replica: Replica, num_sequences: int) -> Breakdown:
-    engine = replica.engine
-    why = f"{engine.title}, fitted on the marked rows of the ledger"
+    engine, rows = replica.engine, "fitted on the marked rows of the ledger"
     return total(
         "host",
         (
-            fitted("of a step", engine.host_step_s, "s", why, engine.source),
+            option_leaf(engine, "host_step_s", "of a step", "s", fitted_on=rows),
             product(
                 "of its sequences",
                 (
-                    fitted("of a sequence", engine.host_sequence_s, "s", why, engine.source),
+                    option_leaf(engine, "host_sequence_s", "of a sequence", "s", fitted_on=rows),
                     derived("sequences", num_sequences, "count", "in the step"),
                 ),
                 "s",

@@ -58,9 +58,15 @@ def memory_figure(
     )
 
 
-def weights_figure(model: Model, precision: Precision, *, tp: int = 1, name: str = "weights") -> Breakdown:
-    """Weights on each of `tp` chips, part by part [B]: linear layers in their format, tables and norms wide."""
-    return total(name, [_held(model, part, precision, tp) for part in count_parameters(model).parts])
+def weights_figure(
+    model: Model, precision: Precision, *, tp: int = 1, name: str = "weights", chips: Breakdown | None = None
+) -> Breakdown:
+    """Weights on each of `tp` chips, part by part [B]: linear layers in their format, tables and norms wide.
+
+    `chips` is the leaf that says where `tp` is from; without it it was derived.
+    """
+    shared = chips or derived("chips that share it", tp, "count")
+    return total(name, [_held(model, part, precision, shared) for part in count_parameters(model).parts])
 
 
 def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int = 1) -> Breakdown:
@@ -88,7 +94,12 @@ def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int
     return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
 
-def _held(model: Model, part: Part, precision: Precision, tp: int) -> Breakdown:
+def token_figure(model: Model, layer: Layer, count: int, precision: Precision, chips: Breakdown) -> Breakdown:
+    """What one token leaves in so many layers of one kind on each of some chips that share them [B]."""
+    return product("cache of a token", _token_factors(model, layer, count, precision, chips), "bytes")
+
+
+def _held(model: Model, part: Part, precision: Precision, shared: Breakdown) -> Breakdown:
     """Bytes of one part on one chip."""
     narrow = part.sharding in ("sharded", "expert") or part.name == "latent projections"
     form = precision.weights if narrow else precision.wide
@@ -96,8 +107,7 @@ def _held(model: Model, part: Part, precision: Precision, tp: int) -> Breakdown:
         "bytes of a parameter", bytes_per_value(form), "bytes", f"{form}, by definition of the format"
     )
     parameters = _parameters(model, part)
-    if tp > 1 and part.sharding in _CUT:
-        shared = derived("chips that share it", tp, "count")
+    if shared.value > 1 and part.sharding in _CUT:
         parameters = quotient(f"{part.name} on one chip", parameters, shared, "parameters")
     return product(part.name, (parameters, each), "bytes", note=SPREAD[part.sharding])
 
@@ -219,15 +229,24 @@ def _layers_cache(
     if layer.mixer == "window":
         window = fact("attention window", layer.window, "tokens", derived_from(model))
         tokens = minimum("tokens kept", (tokens, window))
-    each = assumed(
-        "bytes of a value", precision.kv_bytes_per_value, "bytes", f"{precision.kv}, by definition"
-    )
-    values = _values(model, layer, tp)
-    layers = _size(model, "num_layers", count, _KIND[layer.mixer] if count != model.num_layers else "layers")
+    chips = given("chips that share it", tp, "count")
+    values, layers, each = _token_factors(model, layer, count, precision, chips)
     return product(_KIND[layer.mixer], (values, layers, tokens, each), "bytes")
 
 
-def _values(model: Model, layer: Layer, tp: int) -> Breakdown:
+def _token_factors(
+    model: Model, layer: Layer, count: int, precision: Precision, chips: Breakdown
+) -> tuple[Breakdown, Breakdown, Breakdown]:
+    """Values of a token in a layer, layers of its kind, bytes of a value."""
+    each = assumed(
+        "bytes of a value", precision.kv_bytes_per_value, "bytes", f"{precision.kv}, by definition"
+    )
+    values = _values(model, layer, chips)
+    layers = _size(model, "num_layers", count, _KIND[layer.mixer] if count != model.num_layers else "layers")
+    return values, layers, each
+
+
+def _values(model: Model, layer: Layer, chips: Breakdown) -> Breakdown:
     """Values that one token stores in one layer of one chip."""
     if layer.mixer == "mla" and model.mla is not None:
         return total(
@@ -238,10 +257,8 @@ def _values(model: Model, layer: Layer, tp: int) -> Breakdown:
             ),
         )
     heads = _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads")
-    if tp > 1:
-        share = quotient(
-            "key-value heads over chips", heads, derived("chips that share it", tp, "count"), "count"
-        )
+    if chips.value > 1:
+        share = quotient("key-value heads over chips", heads, chips, "count")
         heads = maximum(
             "key-value heads on one chip", (share, assumed("least", 1.0, "count", "a head is not cut"))
         )

@@ -1,0 +1,159 @@
+"""Replicas on a fabric: its cuts, its network cards and its domains reach every step, and its chip is the usual one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from
+from datahall.errors import ScenarioError
+from datahall.inference.engine.build import SMALLEST_FABRIC, deployment_of, implied_chip, replica_of
+from datahall.inference.engine.disaggregation import handoff_of
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.service import service_of
+from datahall.inference.step.exchange import exchange, replica_system
+from datahall.inference.step.price import price_steps
+from datahall.inference.step.table import decode_step_time
+from datahall.scenario.kinds import Raw
+from datahall.scenario.read import read_names
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+
+ACROSS = Deployment(chip="h200-sxm", tp=1, dp=64, ep=64, precision="fp8")  # eight servers, more than a leaf
+
+
+def on(
+    shelf: Catalog, model: str = "deepseek-v3", deployment: Deployment = ACROSS, **said: object
+) -> Replica:
+    return replica_of(deployment, shelf.model(model), shelf, FabricDesign(**said))  # type: ignore[arg-type]
+
+
+def step_s(replica: Replica) -> float:
+    return decode_step_time(price_steps(replica).table, 32, 2000.0)
+
+
+def asked(
+    shelf: Catalog, verb: str = "simulate serve", model: str = "llama-3.1-8b", **given: Raw
+) -> Scenario:
+    return read_names(form_of(verb), {"model": model, **given}, shelf, bare=True)
+
+
+def test_a_replica_has_the_narrow_places_of_its_fabric(shelf: Catalog) -> None:
+    design = FabricDesign(topology="fat-tree", oversubscription="4:1")
+    machine = cluster_from(design, shelf, chip="h200-sxm", num_chips=SMALLEST_FABRIC).system
+    found = on(shelf, topology="fat-tree", oversubscription="4:1")
+    assert machine.cuts
+    assert found.cuts == machine.cuts
+    assert (found.num_domain, found.nic_bytes_per_s) == (machine.num_domain, machine.nic_bytes_per_s)
+    assert replica_system(found).cuts == machine.cuts
+    narrow = {cut.bytes_per_s / cut.num_below for cut in found.cuts}
+    wide = {cut.bytes_per_s / cut.num_below for cut in on(shelf, topology="fat-tree").cuts}
+    assert max(narrow) < min(wide)
+
+
+def test_without_a_fabric_a_replica_has_no_narrow_place(shelf: Catalog) -> None:
+    assert on(shelf).cuts == ()
+
+
+def test_steps_across_servers_get_longer_as_the_fabric_narrows(shelf: Catalog) -> None:
+    times = [
+        step_s(on(shelf, topology="fat-tree", oversubscription=ratio)) for ratio in ("1:1", "4:1", "16:1")
+    ]
+    assert times == sorted(times)
+    assert times[0] < times[-1]
+
+
+def test_a_tree_is_slower_than_full_bisection(shelf: Catalog) -> None:
+    assert step_s(on(shelf, topology="tree")) > step_s(on(shelf, topology="fat-tree"))
+
+
+def test_bytes_that_cross_a_cut_take_at_least_its_time(shelf: Catalog) -> None:
+    """The exchange of experts between leaves is never faster than the narrowest cut carries it."""
+    wide = replace(ACROSS, dp=128, ep=128)
+    narrow = on(shelf, deployment=wide, topology="tree")
+    (cut,) = narrow.cuts
+    tokens = np.array([512.0])
+    model = narrow.model
+    assert model.moe is not None
+    layers = sum(layer.mlp == "moe" for layer in model.layers)
+    # tokens of a full leaf, one byte a value, reach the experts on other leaves once and come back in two
+    away = 1.0 - cut.num_below / narrow.num_chips
+    crossing = cut.num_below * float(tokens[0]) * away * model.hidden * (1.0 + 2.0)
+    floor_s = layers * crossing / cut.bytes_per_s
+    assert float(exchange(narrow, tokens).expert_s[0]) >= floor_s
+    assert float(exchange(replace(narrow, cuts=()), tokens).expert_s[0]) < floor_s
+
+
+@pytest.mark.parametrize("said", [{}, {"topology": "fat-tree"}])
+def test_a_slower_card_slows_who_leaves_the_server_and_nobody_else(
+    shelf: Catalog, said: dict[str, object]
+) -> None:
+    inside = Deployment(chip="h200-sxm", tp=8)
+    for deployment, model, slower in ((ACROSS, "deepseek-v3", True), (inside, "llama-3.1-70b", False)):
+        usual = on(shelf, model, deployment, **said)
+        slow = on(shelf, model, deployment, nic_bytes_per_s=12.5e9, **said)
+        assert slow.nic_bytes_per_s == 12.5e9
+        if slower:
+            assert step_s(slow) > step_s(usual)
+        else:
+            assert step_s(slow) == step_s(usual)
+
+
+def test_a_smaller_domain_sends_tensor_parallelism_over_the_network(shelf: Catalog) -> None:
+    eight = Deployment(chip="h200-sxm", tp=8)
+    whole, split = (on(shelf, "llama-3.1-70b", eight, **said) for said in ({}, {"domain": 4}))
+    assert split.num_domain == 4
+    assert step_s(split) > step_s(whole)
+
+
+def test_every_pool_of_a_service_stands_on_the_fabric(shelf: Catalog) -> None:
+    service = service_of(
+        asked(
+            shelf, chip="h200", disaggregated="prefill=1xh200,decode=2xh200", rate=1, requests=10, on="fat-tree",
+            oversubscription="4:1", nic="100Gb/s",
+        )
+    )  # fmt: skip
+    assert len(service.fleet.pools) == 2
+    for pool in service.fleet.pools:
+        assert pool.replica.nic_bytes_per_s == 12.5e9
+        assert pool.replica.cuts
+    prefill = service.fleet.pools[0].replica
+    assert handoff_of(prefill).token_s == pytest.approx(4 * handoff_of(on(shelf, "llama-3.1-8b", Deployment(
+        chip="h200-sxm", tp=prefill.tp), nic_bytes_per_s=50e9)).token_s)  # fmt: skip
+
+
+def test_chips_that_have_neighbours_only_are_refused(shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError, match="neighbours") as caught:
+        on(shelf, "llama-3.1-8b", Deployment(chip="tpu-v5p", tp=4), topology="torus")
+    assert caught.value.field == "on"
+
+
+def test_where_no_chip_is_said_the_fabric_brings_its_own(shelf: Catalog) -> None:
+    scenario = asked(shelf, rate=1, on="nvl72")
+    assert deployment_of(scenario).chip == "gb200"
+    chip = implied_chip(scenario)
+    assert chip is not None
+    assert chip.name == "gb200"
+    assert service_of(scenario).replica.num_domain == 72
+
+
+def test_a_chip_that_is_said_is_taken_or_refused(shelf: Catalog) -> None:
+    assert deployment_of(asked(shelf, rate=1, on="nvl72", chip="gb300")).chip == "gb300"
+    assert implied_chip(asked(shelf, rate=1, on="nvl72", chip="gb300")) is None
+    with pytest.raises(ScenarioError, match="scale-up domains of 8, not 72"):
+        service_of(asked(shelf, rate=1, on="nvl72", chip="h100-sxm"))
+
+
+def test_a_fabric_for_any_chip_changes_no_default(shelf: Catalog) -> None:
+    usual = Deployment().chip
+    for said in ({}, {"on": "fat-tree"}, {"on": "rail-optimised"}):
+        scenario = asked(shelf, rate=1, **said)
+        assert deployment_of(scenario).chip == usual
+        assert implied_chip(scenario) is None
+    built = implied_chip(asked(shelf, rate=1, on="meta-24k-roce"))
+    assert built is not None
+    assert built.name == usual

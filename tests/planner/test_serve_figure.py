@@ -1,0 +1,189 @@
+"""The figures of a serving plan: limits as they were asked, bands as they were earned, the fabric under every way."""
+
+from __future__ import annotations
+
+import pytest
+
+from datahall.answers.ask import form_of
+from datahall.breakdown import Breakdown, false_nodes
+from datahall.catalog import Catalog
+from datahall.errors import InfeasibleError
+from datahall.planner.serve import Candidate, Refused, ServingPlan, plan_serving
+from datahall.planner.serve_figure import chips_figure, latency_figures
+from datahall.scenario.kinds import Raw
+from datahall.scenario.read import read_names
+
+SHELF = Catalog(user=False)
+
+
+def plan(model: str = "llama-3.1-8b", **given: Raw) -> ServingPlan:
+    words = {"model": model, "isl": 500, "osl": 250, "chips": "h100-sxm", "precision": "bf16", **given}
+    return plan_serving(read_names(form_of("plan serve"), words, SHELF, bare=True))
+
+
+def named(figure: Breakdown, start: str) -> list[Breakdown]:
+    return [node for _, node in figure.walk() if node.name.startswith(start)]
+
+
+def every_way(found: ServingPlan) -> list[Candidate]:
+    return [*found.best, *(lost.candidate for lost in found.alternatives)]
+
+
+def test_the_limit_is_the_one_that_was_asked() -> None:
+    for tpot, percentile, shown in ((0.02, 0.9, "P90"), (0.04, 0.99, "P99")):
+        best = plan(rate=30, tpot=tpot, ttft=5.0, percentile=percentile).chosen
+        assert best.held.ends == "TPOT"
+        figure = chips_figure(best)
+        assert false_nodes(figure) == []
+        (limit,) = named(figure, "TPOT limit")
+        assert (limit.value, limit.origin) == (tpot, "input")
+        (reached,) = named(figure, "TPOT at")
+        assert reached.name == f"TPOT at {shown}"
+        # the most that is held just keeps the limit
+        assert 0.9 * tpot < reached.value <= tpot
+
+
+def test_where_prompts_bind_the_limit_is_that_of_the_first_token() -> None:
+    best = plan(rate=5, isl=4000, osl=20, ttft=0.4, tpot=0.5).chosen
+    assert best.held.ends == "TTFT"
+    figure = chips_figure(best)
+    (limit,) = named(figure, "TTFT limit")
+    assert limit.value == 0.4
+    (reached,) = named(figure, "TTFT at")
+    assert reached.value == best.held.state.ttft_high_s
+    assert not named(figure, "TPOT limit")
+
+
+def test_where_the_cache_ends_it_that_is_said() -> None:
+    best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s").chosen
+    assert best.held.ends == "cache"
+    (held,) = named(chips_figure(best), "held by a rank")
+    assert "cache" in held.note
+    assert named(chips_figure(best), "held by a rank")[0].value == pytest.approx(best.held.rate_per_s)
+
+
+def test_a_replica_that_is_slower_holds_fewer_requests() -> None:
+    """The band of what is held is that of a step turned round: a step 1.2 times as long holds 1/1.2 as much."""
+    best = plan(rate=300).chosen
+    low, high = best.held.price.band
+    figure = chips_figure(best)
+    (held,) = named(figure, "held by a rank")
+    assert held.band is not None
+    assert held.band.low * high == pytest.approx(held.value)
+    assert held.band.high * low == pytest.approx(held.value)
+    # and takes more chips; counts may round to the same
+    assert figure.band is not None
+    assert figure.band.low <= figure.value <= figure.band.high
+    assert figure.band.low < figure.band.high
+    (over,) = named(figure, "offered over held")
+    assert over.band is not None
+    assert over.band.low < over.value < over.band.high
+
+
+def test_degrees_are_chosen_unless_they_were_given() -> None:
+    best = plan("llama-3.1-70b", rate=5, chips="h200", tp=4).chosen
+    for stated, origin in (((), "decision"), (("tp",), "input")):
+        (tp,) = named(chips_figure(best, stated=stated), "tp")
+        assert (tp.value, tp.origin) == (4, origin)
+
+
+def test_users_offer_what_they_read_and_how_often() -> None:
+    best = plan(users=200, think=10.0, tpot=0.04).chosen
+    (offered,) = named(chips_figure(best), "offered")[1:]
+    assert offered.value == pytest.approx(200 / (250 * 0.04 + 10.0))
+    (think,) = named(offered, "think time")
+    assert think.value == 10.0
+    (users,) = named(offered, "users")
+    assert users.value == 200
+
+
+def test_latencies_have_bands_of_their_own() -> None:
+    best = plan(rate=20, percentile=0.9).chosen
+    assert best.run is not None
+    found = latency_figures(best)
+    assert {name: figure.name for name, figure in found.items()} == {"TTFT": "TTFT P90", "TPOT": "TPOT P90"}
+    assert found["TTFT"].value == best.run.ttft_s(0.9)
+    assert found["TPOT"].value == best.run.tpot_s(0.9)
+    for figure, band in (
+        (found["TTFT"], best.replica.engine.band("TTFT")),
+        (found["TPOT"], best.held.price.band),
+    ):
+        assert figure.band is not None
+        assert (figure.band.low / figure.value, figure.band.high / figure.value) == pytest.approx(band)
+
+
+def test_answers_of_one_token_have_no_time_per_token() -> None:
+    assert set(latency_figures(plan(rate=20, osl=1).chosen)) == {"TTFT"}
+
+
+def test_what_a_way_gets_and_yields_is_divided_over_its_chips() -> None:
+    best = plan("llama-3.1-70b", rate=40, chips="h200", tp=4, headroom=0.2).chosen
+    assert best.replica_rate_per_s * best.num_replicas == pytest.approx(40)
+    assert best.full_rate_per_s * 0.8 == pytest.approx(40)
+    assert best.more_load_fraction == pytest.approx(0.25)
+    assert best.demand.reading_tokens_per_s * best.demand.promise.tpot_s == pytest.approx(1)
+    assert best.held.chip_rate_per_s * 4 == pytest.approx(best.held.rate_per_s)
+    curve = best.load_curve()
+    rates, times_s = zip(*curve, strict=True)
+    assert list(rates) == sorted(rates)
+    assert list(times_s) == sorted(times_s)
+    assert best.demand.promise.tpot_s < max(times_s) <= 2.5 * best.demand.promise.tpot_s
+    # at the knee the mean is at most the limit at the percentile
+    knee = max(time_s for rate, time_s in curve if rate <= best.held.chip_rate_per_s)
+    assert knee <= best.demand.promise.tpot_s
+
+
+def test_ranks_of_a_replica_are_counted_together() -> None:
+    """DeepSeek-V3 with attention on 16 ranks: sequences and tokens of cache of all of them, a rate of each chip."""
+    found = plan("deepseek-v3", rate=50, chips="h200", precision="fp8")
+    way = next(way for way in every_way(found) if way.replica.dp == 16)
+    assert way.held.num_decoding == pytest.approx(16 * way.held.state.decoding)
+    assert way.held.cache_tokens == 16 * way.held.capacity.tokens
+    most = max(rate for rate, _ in way.load_curve())
+    assert most * 16 <= way.held.most_per_s * (1 + 1e-9)
+    assert most > way.held.chip_rate_per_s / 2
+
+
+WIRED = {"nic": "100Gb/s", "on": "fat-tree", "oversubscription": "4:1"}
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-70b", "deepseek-v3"])
+def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
+    found = plan(model, rate=20, chips="h200,h100-sxm", precision="fp8", **WIRED)
+    ways = every_way(found)
+    assert len({way.key for way in ways}) > 3
+    for way in ways:
+        assert way.replica.nic_bytes_per_s == 12.5e9
+        assert way.replica.num_domain == 8
+        (cut,) = way.replica.cuts
+        assert cut.bytes_per_s < cut.num_below * 12.5e9
+
+
+def test_ways_across_servers_hold_less_behind_a_narrow_fabric() -> None:
+    asked = {"model": "deepseek-v3", "rate": 20, "chips": "h200", "precision": "fp8"}
+    held = {}
+    for name, said in (("wide", {}), ("narrow", WIRED)):
+        held[name] = {way.key: way.held.rate_per_s for way in every_way(plan(**asked, **said))}  # type: ignore[arg-type]
+    both = held["wide"].keys() & held["narrow"].keys()
+    across = [key for key in both if key[2] * key[4] > 8]
+    inside = [key for key in both if key[2] * key[4] <= 8]
+    assert across
+    assert inside
+    assert all(held["narrow"][key] < held["wide"][key] for key in across)
+    assert all(held["narrow"][key] == held["wide"][key] for key in inside)
+
+
+def test_a_fabric_brings_its_chip_to_a_plan() -> None:
+    words = {"model": "llama-3.1-8b", "rate": 5, "on": "nvl72", "precision": "bf16"}
+    found = plan_serving(read_names(form_of("plan serve"), words, SHELF, bare=True))
+    assert {way.replica.chip.name for way in every_way(found)} == {"gb200"}
+    assert {way.replica.num_domain for way in every_way(found)} == {72}
+
+
+def test_a_chip_that_the_fabric_does_not_join_is_refused_by_itself() -> None:
+    found = plan(rate=5, on="nvl72", chips="h100-sxm,gb200")
+    assert {way.replica.chip.name for way in every_way(found)} == {"gb200"}
+    (refused,) = (one for one in found.refusals if isinstance(one, Refused) and one.chip == "h100-sxm")
+    assert "8, not 72" in refused.why
+    with pytest.raises(InfeasibleError, match="8, not 72"):
+        plan(rate=5, on="nvl72", chips="h100-sxm")
