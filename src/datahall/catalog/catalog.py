@@ -10,28 +10,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog import shelf
 from datahall.catalog.document import Document, Table
-from datahall.catalog.entries.cable import Cable, read_cable
-from datahall.catalog.entries.chip import Chip, read_chip
-from datahall.catalog.entries.known_fabric import KnownFabric, read_known_fabric
-from datahall.catalog.entries.link import Link, read_link
-from datahall.catalog.entries.offer import Offer, read_offer, read_offers
-from datahall.catalog.entries.reroute import Reroute, read_reroute
-from datahall.catalog.entries.server import Server, read_server
-from datahall.catalog.entries.switch import Switch, read_switch
 from datahall.catalog.fact import Entry
-from datahall.catalog.shelf import Named, Reader, Shelf
+from datahall.catalog.names import names_in
+from datahall.catalog.shelf import Named, Reader, Shelf, folded, unknown
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
+    from datahall.catalog.entries.cable import Cable
+    from datahall.catalog.entries.chip import Chip
+    from datahall.catalog.entries.known_fabric import KnownFabric
+    from datahall.catalog.entries.link import Link
     from datahall.catalog.entries.model import Model
+    from datahall.catalog.entries.offer import Offer
+    from datahall.catalog.entries.reroute import Reroute
+    from datahall.catalog.entries.server import Server
+    from datahall.catalog.entries.switch import Switch
 
 SHIPPED = Path(__file__).parent / "data"
 _SHIPPED_FILES = {
@@ -52,8 +54,6 @@ _REFERENCES = {
     "offer": (("chip", "chip"),),
     "fabric": (("server", "server"), ("switch", "switch")),
 }
-
-T = TypeVar("T", bound=Named)
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -81,7 +81,15 @@ class Catalog:
 
     def chip(self, name: str) -> Chip:
         """Return a chip by name or alias."""
-        return self._chips.get(name)
+        found: Chip = self._entry("chip", name)
+        return found
+
+    def name_of(self, kind: str, name: str) -> str:
+        """The name of a chip or model by any of its names; of the shipped ones nothing but names is read."""
+        found = self._place(kind, name)
+        if found is None:
+            raise unknown(kind, name, (entry for entry, _ in self._places[kind].values()))
+        return found[0]
 
     def chips(self) -> tuple[Chip, ...]:
         """Every chip."""
@@ -137,7 +145,8 @@ class Catalog:
 
     def model(self, name: str) -> Model:
         """Return a model by name or alias."""
-        return self._models.get(name)
+        found: Model = self._entry("model", name)
+        return found
 
     def models(self) -> tuple[Model, ...]:
         """Every model."""
@@ -199,9 +208,7 @@ class Catalog:
         read = shelf.read_document(Path(path))
         problems: list[Problem] = []
         names = [
-            f"{kind} {entry.name}"
-            for kind in shelf.KINDS
-            for entry in self._entries(read, kind, _reader(kind), problems)
+            f"{kind} {entry.name}" for kind in shelf.KINDS for entry in self._entries(read, kind, problems)
         ]
         if not names and not problems:
             problems.append(
@@ -222,42 +229,42 @@ class Catalog:
 
     @cached_property
     def _chips(self) -> Shelf[Chip]:
-        return self._shelf("chip", read_chip)
+        return self._shelf("chip")
 
     @cached_property
     def _links(self) -> Shelf[Link]:
-        return self._shelf("link", read_link)
+        return self._shelf("link")
 
     @cached_property
     def _servers(self) -> Shelf[Server]:
-        return self._shelf("server", read_server)
+        return self._shelf("server")
 
     @cached_property
     def _switches(self) -> Shelf[Switch]:
-        return self._shelf("switch", read_switch)
+        return self._shelf("switch")
 
     @cached_property
     def _cables(self) -> Shelf[Cable]:
-        return self._shelf("cable", read_cable)
+        return self._shelf("cable")
 
     @cached_property
     def _reroutes(self) -> Shelf[Reroute]:
-        return self._shelf("reroute", read_reroute)
+        return self._shelf("reroute")
 
     @cached_property
     def _known_fabrics(self) -> Shelf[KnownFabric]:
-        return self._shelf("fabric", read_known_fabric)
+        return self._shelf("fabric")
 
     @cached_property
     def _models(self) -> Shelf[Model]:
-        from datahall.catalog.entries.model_entry import read_model
-
-        return self._shelf("model", read_model)
+        return self._shelf("model")
 
     @cached_property
     def _offers(self) -> Shelf[Offer]:
+        from datahall.catalog.entries.offer import read_offers
+
         path = self._shipped / "offers.csv"
-        return self._shelf("offer", read_offer, read_offers(path) if path.exists() else ())
+        return self._shelf("offer", read_offers(path) if path.exists() else ())
 
     def _all_shelves(self) -> Iterator[tuple[str, Iterable[Named]]]:
         yield "chip", self._chips
@@ -282,6 +289,48 @@ class Catalog:
         )
 
     @cached_property
+    def _places(self) -> dict[str, dict[str, tuple[str, Path | None]]]:
+        return {}
+
+    def _place(self, kind: str, name: str) -> tuple[str, Path | None] | None:
+        """The entry that has a name, and the shipped file it is in; none for one of the user's."""
+        if kind not in self._places:
+            words: dict[str, tuple[Path | None, set[str]]] = {}
+            for path in sorted(self._shipped.glob(_SHIPPED_FILES[kind])):
+                for word, entry in names_in(path, kind):
+                    words.setdefault(entry, (path, set()))[1].add(word)
+            words |= {one.name: (None, {*one.aliases, one.title}) for one in self._shelf_of_files(kind, None)}
+            found = {
+                folded(word): (entry, path) for entry, (path, others) in words.items() for word in others
+            }
+            self._places[kind] = found | {folded(entry): (entry, path) for entry, (path, _) in words.items()}
+        return self._places[kind].get(folded(name))
+
+    @cached_property
+    def _shelves(self) -> dict[tuple[str, Path | None], Shelf[Any]]:
+        return {}
+
+    def _shelf_of_files(self, kind: str, path: Path | None) -> Shelf[Any]:
+        """The entries of one shipped file, or of all the user's."""
+        if (kind, path) not in self._shelves:
+            problems: list[Problem] = []
+            entries = [
+                entry
+                for read in (self._overlay if path is None else (self._document(path),))
+                for entry in self._entries(read, kind, problems)
+            ]
+            _raise(problems)
+            self._shelves[kind, path] = Shelf(kind, entries)
+        return self._shelves[kind, path]
+
+    def _entry(self, kind: str, name: str) -> Any:
+        """An entry by any of its names; only the file that has it is read."""
+        entry = self.name_of(kind, name)
+        place = self._place(kind, entry)
+        assert place is not None
+        return self._shelf_of_files(kind, place[1]).get(entry)
+
+    @cached_property
     def _shared_sources(self) -> dict[str, Source]:
         """The sources any file may name: those in the shipped `sources.toml`."""
         problems: list[Problem] = []
@@ -290,23 +339,24 @@ class Catalog:
         _raise(problems)
         return found
 
-    def _shelf(self, kind: str, reader: Reader[T], listed: Iterable[T] = ()) -> Shelf[T]:
+    def _shelf(self, kind: str, listed: Iterable[Any] = ()) -> Shelf[Any]:
         pattern = _SHIPPED_FILES.get(kind)
         shipped = [self._document(path) for path in sorted(self._shipped.glob(pattern))] if pattern else []
         problems: list[Problem] = []
         entries = list(listed)
         for read in (*shipped, *self._overlay):
-            entries += self._entries(read, kind, reader, problems)
+            entries += self._entries(read, kind, problems)
         _raise(problems)
         return Shelf(kind, entries)
 
-    def _entries(self, read: Document, kind: str, reader: Reader[T], problems: list[Problem]) -> list[T]:
+    def _entries(self, read: Document, kind: str, problems: list[Problem]) -> list[Any]:
         """Read the entries of one kind in a file; every problem is appended to `problems`."""
         tables = list(shelf.tables(read, kind))
         if not tables:
             return []
+        reader = _reader(kind)
         sources = self._shared_sources | shelf.read_sources(read, problems)
-        found: list[T] = []
+        found: list[Any] = []
         for name, table in tables:
             entry = Entry(read, (kind, name), sources)
             item = reader(entry, name, table)
@@ -357,15 +407,11 @@ def _named_folders(extra: Iterable[Path | str], user: bool) -> Iterator[Path]:
 
 
 def _reader(kind: str) -> Reader[Named]:
-    if kind == "model":
-        from datahall.catalog.entries.model_entry import read_model
-
-        return read_model
-    readers: dict[str, Reader[Named]] = {
-        "chip": read_chip, "link": read_link, "server": read_server, "offer": read_offer,
-        "switch": read_switch, "cable": read_cable, "reroute": read_reroute, "fabric": read_known_fabric,
-    }  # fmt: skip
-    return readers[kind]
+    """The function that reads an entry of a kind, loaded when one is read."""
+    home = {"model": "model_entry", "fabric": "known_fabric"}.get(kind, kind)
+    module = import_module(f"datahall.catalog.entries.{home}")
+    found: Reader[Named] = getattr(module, f"read_{'model' if kind == 'model' else home}")
+    return found
 
 
 def _raise(problems: list[Problem], name: str = "") -> None:

@@ -76,7 +76,7 @@ def _smallest_group(replica: Replica, context: int, num_sequences: int) -> int:
     while tp <= LARGEST_GROUP:
         wider = msgspec.structs.replace(replica, tp=tp)
         try:
-            sharding_of(wider).check(replica.model)
+            sharding_of(wider)  # refuses what does not divide
         except DatahallError:
             pass
         else:
