@@ -33,7 +33,7 @@ BAD = [
     ("show model llama-3.1-8b --chips h10", 2, "did you mean: h100"),
     ("show model gone/config.json", 2, "No such file"),
     ("show roofline h200", 2, "--model is missing"),
-    ("show roofline h200 --model llama-3.1-8b --tp 3", 2, "nearest legal tp"),
+    ("show roofline h200 --model llama-3.1-8b --tp 3", 2, "nearest legal: --tp 2 or --tp 4"),
     ("show roofline h200 --model llama-3.1-8b --batch 0", 2, "at least 1"),
     ("show roofline a100-sxm-80gb --model llama-3.1-8b --precision fp8", 2, "has no FP8"),
     ("show hierarchy h100-sxm --working-set 0", 2, "above 0"),

@@ -67,7 +67,7 @@ def test_everything_that_cannot_be_built_is_found_at_once_with_its_line(problems
     wanted = (
         's.toml:4: "4..2" is not a range of replicas; router.autoscale = "1..16"',
         's.toml:7: "eu" is not a region; describe it: [[region]] with name=eu',
-        "s.toml:10: llama-3.1-8b: tp = 3 breaks the rule",
+        "s.toml:10: llama-3.1-8b: deployment.tp = 3 breaks the rule",
         "s.toml:16: a cache without tiers; process, shared or semantic",
     )
     assert len(found) == len(wanted)
@@ -95,7 +95,7 @@ WRONG = [
         POOL + TRAFFIC + "[fabric]\nradix = 5\n",
         "s.toml:11: simulate serve takes no radix",
     ),
-    ("tp of 3", POOL + "tp = 3\n" + TRAFFIC, "s.toml:5: llama-3.1-8b: tp = 3 breaks the rule"),
+    ("tp of 3", POOL + "tp = 3\n" + TRAFFIC, "s.toml:5: llama-3.1-8b: deployment.tp = 3 breaks the rule"),
     (
         "fp8 on a100",
         '[[deployment]]\nchip = "a100-sxm-80gb"\nprecision = "fp8"\n' + TRAFFIC,
@@ -318,5 +318,5 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
 
 def test_what_names_no_input_names_the_place_all_the_same(shelf: Catalog) -> None:
     with pytest.raises(DocumentError) as caught:
-        ask("simulate serve", {"model": "llama-3.1-8b", "tp": 3, "autoscale": "x"}, catalog=shelf)
-    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["tp", "autoscale", "rate"]
+        ask("simulate serve", {"model": "llama-3.1-8b", "pp": 99, "autoscale": "x"}, catalog=shelf)
+    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["pp", "autoscale", "rate"]

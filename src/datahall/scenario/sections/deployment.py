@@ -1,7 +1,5 @@
 """How a model is served: the chip, the group of chips of one replica, the engine and its options, how many replicas."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

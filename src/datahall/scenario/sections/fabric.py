@@ -1,7 +1,5 @@
 """How chips are wired, and what is sent over the wires: the design of a fabric, its transport, jobs, background, stalls."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

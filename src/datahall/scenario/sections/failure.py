@@ -1,7 +1,5 @@
 """What is out, since when and for how long: one vocabulary for fabrics, training runs and services."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

@@ -1,7 +1,5 @@
 """Who asks what, and when: a rate, users or a recorded trace, and the lengths and talk of the requests."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.errors import ScenarioError

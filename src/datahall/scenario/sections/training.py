@@ -1,7 +1,5 @@
 """A training run: what is trained on what, how it is spread over the chips, and who of them is slow."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Annotated
 

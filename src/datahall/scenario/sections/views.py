@@ -1,7 +1,5 @@
 """What small questions ask: sequences, one pass, a working set, a claim, lists of the catalogue, files."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Annotated, get_args
 
