@@ -62,16 +62,6 @@ GROUPS = (
 
 MODEL = Takes("", only=("model",))
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
-WIRING = ("on", "oversubscription", "nic", "domain")
-ENGINE = (
-    "batching", "token_budget", "max_sequences", "block_tokens", "chunked_prefill", "mixed_steps",
-    "whole_prompt_blocks", "whole_output_blocks", "prefix_caching", "preemption", "expert_exchange", "memory_fraction",
-    "reserved", "host_step", "host_sequence", "wait", "first_token",
-)  # fmt: skip
-SPECULATION = ("draft", "num_draft", "acceptance")
-ADAPTERS = ("adapters", "adapter_rank", "resident_adapters", "adapter_zipf", "attention_adapters")
-LENGTHS = ("traffic", "isl", "osl", "spread")
-OUT = ("chips", "nics", "links", "switches", "domains", "cubes", "left")
 
 VERBS = (
     Verb(
@@ -80,11 +70,11 @@ VERBS = (
         answer="serving.plan:plan_serve",
         takes=(
             Takes("", only=("model", "seed")),
-            Takes("traffic", only=("rate", "users", *LENGTHS, "burstiness", "turns", "think", "system")),
+            Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
             Takes("promise"),
             Takes("candidates"),
-            Takes("deployment", only=("tp", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE)),
-            Takes("fabric", only=WIRING),
+            Takes("deployment", only=("tp", "engine", "speculation…", "adapters…", "max_context", "engine…")),
+            Takes("fabric", only=("wiring…",)),
         ),
         arguments=("model",),
         required=("model",),
@@ -102,7 +92,7 @@ VERBS = (
         takes=(
             MODEL,
             Takes("training"),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout", only=("offload",)),
         ),
         arguments=("model",),
@@ -150,7 +140,17 @@ VERBS = (
             MODEL,
             Takes(
                 "deployment",
-                only=("chip", "tp", "precision", "engine", *ADAPTERS[:3], "memory_fraction", "reserved"),
+                only=(
+                    "chip",
+                    "tp",
+                    "precision",
+                    "engine",
+                    "adapters",
+                    "adapter_rank",
+                    "resident_adapters",
+                    "memory_fraction",
+                    "reserved",
+                ),
             ),
             Takes("sequences"),
         ),
@@ -233,7 +233,7 @@ VERBS = (
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
         ),
         arguments=("model",),
@@ -251,7 +251,7 @@ VERBS = (
         takes=(
             Takes("collective"),
             Takes("fabric", only=("on", "chips", "chip", "domain", "nic", "oversubscription", "sides")),
-            Takes("failure", only=OUT),
+            Takes("failure", only=("fabric…",)),
         ),
         arguments=("collective",),
         required=("collective",),
@@ -269,12 +269,21 @@ VERBS = (
             MODEL,
             Takes(
                 "deployment",
-                only=("chip", "tp", "precision", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE),
+                only=(
+                    "chip",
+                    "tp",
+                    "precision",
+                    "engine",
+                    "speculation…",
+                    "adapters…",
+                    "max_context",
+                    "engine…",
+                ),
             ),
-            Takes("traffic", only=("rate", *LENGTHS)),
+            Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),
             Takes("prefix"),
-            Takes("fabric", only=WIRING),
+            Takes("fabric", only=("wiring…",)),
         ),
         arguments=("model",),
         required=("model", "rate"),
@@ -295,7 +304,7 @@ VERBS = (
             Takes("router"),
             Takes("traffic"),
             Takes("promise"),
-            Takes("fabric", only=WIRING),
+            Takes("fabric", only=("wiring…",)),
             Takes("measurement"),
             Takes("region"),
             Takes("cache"),
@@ -320,7 +329,7 @@ VERBS = (
         takes=(
             Takes(""),
             Takes("training", without=("tokens", "deadline")),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
             Takes("stragglers"),
         ),
@@ -345,7 +354,7 @@ VERBS = (
             Takes("simulation"),
             Takes("job"),
             Takes("background"),
-            Takes("failure", only=(*OUT, "start", "duration")),
+            Takes("failure", only=("fabric…", "start", "duration")),
             Takes("stall"),
         ),
         required=("on",),

@@ -20,7 +20,7 @@ from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.price import price_steps
 from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.words import Role
+from datahall.scenario.words import PHASES, Role
 
 SPLIT = "prefill=4xh200,decode=8xh200"
 
@@ -114,7 +114,7 @@ def split_roles(text: str) -> list[tuple[Role, int, str]]:
             )
         role: Role = "prefill" if found[1] == "prefill" else "decode"
         pools.append((role, int(found[2]), found[3] or ""))
-    if {role for role, _, _ in pools} != {"prefill", "decode"}:
+    if {role for role, _, _ in pools} != set(PHASES):
         raise ScenarioError(
             "prefill and decode pools come together",
             field="disaggregated",

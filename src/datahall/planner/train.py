@@ -20,6 +20,7 @@ from datahall.planner.plan import Alternative, Objective, Plan, Refusal
 from datahall.planner.shortage import fits_nowhere
 from datahall.planner.trade import MachineChange, OnChips, chips_against_time, machine_changes
 from datahall.planner.training_candidate import Candidate, closed_form, front_of
+from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss, Search, loss, search, sensitivity
 from datahall.training.layout.space import WIDE, Options, layout_space
@@ -31,7 +32,6 @@ from datahall.training.step.step import Job, step_band
 from datahall.units import DAY_S, fmt
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
-MOST_CHIPS = 2**20
 NUM_SIMULATED = 3
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
 STEP_TIME = Objective("step time", "s")

@@ -15,6 +15,7 @@ from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import DatahallError
+from datahall.scenario.words import PHASES
 from datahall.silicon.kernel import KernelTime, time_operators
 from datahall.validation.busiest_expert import busiest
 from datahall.validation.measurement import Format, Outcome, Row, RowError
@@ -258,7 +259,7 @@ def our_pass(row: Row) -> Prediction:
     model, sharding = _engine_model(row)
     batch, tokens = row.count("batch"), row.count("tokens_or_ctx")
     phase = row.text("phase")
-    if phase not in {"prefill", "decode"}:
+    if phase not in PHASES:
         raise RowError(f'phase "{phase}" is not prefill or decode')
     query, past = (tokens, 0.0) if phase == "prefill" else (1.0, tokens - 1.0)
     operators = [

@@ -13,9 +13,9 @@ from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
 from datahall.scenario.sections.failure import Failure
+from datahall.scenario.words import FABRIC_PARTS
 
 Bools = NDArray[np.bool_]
-PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,9 +36,11 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True):
 
 def outage_of(failure: Failure) -> Outage:
     """What a failure takes of a fabric; replicas and regions are no parts of one."""
-    parts = {name: getattr(failure, name) for name in PARTS if getattr(failure, name)}
+    parts = {name: getattr(failure, name) for name in FABRIC_PARTS if getattr(failure, name)}
     if not parts:
-        raise ScenarioError("a failure names what is out", field="failure", hint=f"one of {', '.join(PARTS)}")
+        raise ScenarioError(
+            "a failure names what is out", field="failure", hint=f"one of {', '.join(FABRIC_PARTS)}"
+        )
     return Outage(**parts, left_fraction=failure.left_fraction)
 
 

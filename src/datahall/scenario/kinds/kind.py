@@ -37,6 +37,7 @@ class Kind(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()  # says something only beside one of these
     against: tuple[str, ...] = ()  # cannot stand beside any of these
     rare: bool = False  # listed last
+    group: str = ""  # inputs that verbs take together
     metavar: str = ""
     example: str = ""
 

@@ -80,7 +80,7 @@ class Traffic(Section, frozen=True, kw_only=True):
     preset: Annotated[
         str,
         PresetName(
-            f"Lengths by name: sharegpt, {USUAL_PRESET} (default), rag, agent, …", flat="traffic", metavar="NAME", against=("trace",)
+            f"Lengths by name: sharegpt, {USUAL_PRESET} (default), rag, agent, …", flat="traffic", metavar="NAME", against=("trace",), group="lengths"
         ),
     ] = ""  # fmt: skip
     isl: Annotated[
@@ -88,6 +88,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         LengthsKind(
             f"Tokens of a prompt (default: the preset's; {USUAL_PROMPT} beside an output alone).",
             against=("trace",),
+            group="lengths",
         ),
     ] = None
     osl: Annotated[
@@ -95,11 +96,14 @@ class Traffic(Section, frozen=True, kw_only=True):
         LengthsKind(
             f"Tokens of an answer (default: the preset's; {USUAL_OUTPUT} beside a prompt alone).",
             against=("trace",),
+            group="lengths",
         ),
     ] = None
     spread_ratio: Annotated[
         float | None,
-        Quantity("Standard deviation of lengths over their mean.", most=20.0, against=("trace",)),
+        Quantity(
+            "Standard deviation of lengths over their mean.", most=20.0, against=("trace",), group="lengths"
+        ),
     ] = None
     burstiness_ratio: Annotated[
         float | None,
