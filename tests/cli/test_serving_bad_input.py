@@ -240,6 +240,7 @@ def test_a_chip_without_a_published_bandwidth_is_refused_by_name(datahall: Calla
     [
         ("--failure replicas=0", "300 requests had not ended when the run did"),
         ("--until 1s", "had not ended when the run did"),
+        ("--until 1us", "None had come when the run ended, after 1 µs"),
         ("--kv-blocks 1", "300 larger than any cache"),
         ("--warmup 1h", "came before the end of the warm-up"),
     ],

@@ -205,7 +205,8 @@ class _Reader:
                 beside = (concept.name, key) in self.beside
                 values[key] = field.kind.read(raw, self.beside_at if beside else self.at)
             except DatahallError as error:
-                self._keep(error, field.name, (concept, index, key), prefix=f"{key}: ")
+                own = key if concept.inline else option(field.name)
+                self._keep(error, field.name, (concept, index, key), prefix=f"{own}: ")
         self._apply_rules(concept, index, row, values)
         return values
 

@@ -17,7 +17,7 @@ from datahall.answers.serving.simulation_tables import (
 )
 from datahall.answers.serving.words import counted, described
 from datahall.breakdown import Breakdown, Source, simulated
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.load import load_of
@@ -135,6 +135,9 @@ def _many(fleet: Fleet, pool: Pool) -> str:
 def _binding(outcome: Outcome) -> str:
     run = outcome.run
     if not run.num_measured:
+        if not run.num_arrived:
+            end = fmt(outcome.service.until_s, "s")
+            return f"None had come when the run ended, after {end}: a later {option('until')}."
         return (
             _refused(run) or _unended(run) or "All came before the end of the warm-up: simulate more of them."
         )

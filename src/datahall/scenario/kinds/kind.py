@@ -49,6 +49,11 @@ class Kind(msgspec.Struct, frozen=True):
         assert isinstance(value, str | int | float | bool)
         return value
 
+    def excludes(self, value: object) -> tuple[str, ...]:
+        """What it cannot stand beside once it has a value."""
+        del value
+        return self.against
+
     def schema(self) -> dict[str, object]:
         """JSON Schema of what `read` takes."""
         return {"type": "string"}

@@ -1,10 +1,12 @@
 """How a model is served: the chip, the group of chips of one replica, the engine and its options, how many replicas."""
 
+import re
 from typing import Annotated
 
+from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
-from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PREEMPTIONS, ROLES
+from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PHASES, PREEMPTIONS, ROLES, Role
 from datahall.workload.precision import Precision
 
 ENGINE, SPECULATION, ADAPTERS = (
@@ -12,6 +14,7 @@ ENGINE, SPECULATION, ADAPTERS = (
     "speculation",
     "adapters",
 )  # groups of inputs that verbs take together
+POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
@@ -33,6 +36,45 @@ def precision_kind(help: str, needs: tuple[str, ...] = ()) -> PrecisionName:
     return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs)
 
 
+class Pools(Text, frozen=True):
+    """Replicas for prompts and for answers, on chips of their own or on the deployment's."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        text = super().read(raw, at)
+        for _, _, chip in split_roles(text):
+            if chip:
+                at.catalog.name_of("chip", chip)
+        return text
+
+    def excludes(self, value: object) -> tuple[str, ...]:
+        named = isinstance(value, str) and all(chip for _, _, chip in split_roles(value))
+        return (*self.against, *(("chip",) if named else ()))
+
+
+def split_roles(text: str) -> list[tuple[Role, int, str]]:
+    """Read "prefill=4xh200,decode=8xh200": replicas of each role, and the chip they stand on.
+
+    >>> split_roles("prefill=4xh200,decode=8")
+    [('prefill', 4, 'h200'), ('decode', 8, '')]
+    """
+    pools: list[tuple[Role, int, str]] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(prefill|decode)\s*=\s*(\d+)(?:\s*[x×]\s*([\w.-]+))?\s*", part)
+        if found is None or not 1 <= int(found[2]) <= MOST_REPLICAS:
+            raise ScenarioError(
+                f'"{part.strip()}" is not a pool', field="disaggregated", hint=option("disaggregated", POOLS)
+            )
+        role: Role = "prefill" if found[1] == "prefill" else "decode"
+        pools.append((role, int(found[2]), found[3] or ""))
+    if {role for role, _, _ in pools} != set(PHASES):
+        raise ScenarioError(
+            "prefill and decode pools come together",
+            field="disaggregated",
+            hint=option("disaggregated", POOLS),
+        )
+    return sorted(pools, key=lambda pool: pool[0] != "prefill")
+
+
 class Deployment(Section, frozen=True, kw_only=True):
     """One pool of equal replicas; several pools make a fleet."""
 
@@ -50,9 +92,9 @@ class Deployment(Section, frozen=True, kw_only=True):
     replicas: Annotated[int, Count("Replicas behind the router.", most=MOST_REPLICAS)] = 1
     disaggregated: Annotated[
         str,
-        Text(
+        Pools(
             "Prompts on replicas of their own: prefill=4xh200,decode=8xh200.", against=("replicas",), metavar="POOLS",
-            example="prefill=1xh200,decode=2xh200",
+            example=POOLS,
         ),
     ] = ""  # fmt: skip
     precision: Annotated[str, precision_kind("Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, …")] = "bf16"

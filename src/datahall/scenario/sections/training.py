@@ -169,7 +169,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     offload: Annotated[
         tuple[str, ...],
         Listed(
-            f"To the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme.", of=Choice("", options=OFFLOADED),
+            f"Off the chips, to the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme. A plan may use it, a layout does.", of=Choice("", options=OFFLOADED),
             metavar="LIST", rare=True,
         ),
     ] = ()  # fmt: skip
