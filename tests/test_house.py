@@ -19,7 +19,10 @@ import pytest
 import datahall
 from datahall.answers.ask import form_of
 from datahall.answers.verbs import VERBS, Verb
+from datahall.inference.engine.engine import Engine
+from datahall.scenario import words
 from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.sections.deployment import ENGINE
 from datahall.units import unit_of
 
 HOUSE = Path(datahall.__file__).parent
@@ -372,3 +375,41 @@ def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -
 @each([path for path in MODULES if path != HOUSE / "breakdown.py"])
 def test_figures_are_made_by_their_constructors(path: Path) -> None:
     assert not [line for line, name in called(path) if name == "Breakdown"]
+
+
+def vocabularies() -> dict[tuple[str, ...], str]:
+    """The closed vocabularies of `scenario/words.py`, by their words."""
+    return {
+        value: name
+        for name, value in vars(words).items()
+        if isinstance(value, tuple) and len(value) > 1 and all(isinstance(word, str) for word in value)
+    }
+
+
+# the workload has a word for what it recomputes, and stands above the scenario
+SPELLS_WORDS = ("scenario/words.py", "workload/memory/recompute.py")
+
+
+@each([path for path in MODULES if path not in inside(*SPELLS_WORDS)])
+def test_a_closed_vocabulary_is_written_once(path: Path) -> None:
+    known = vocabularies()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Tuple | ast.List):
+            texts = tuple(one.value for one in node.elts if isinstance(one, ast.Constant))
+            whole = len(texts) == len(node.elts)
+            assert not (whole and texts in known), (
+                f"{path.relative_to(HOUSE)}:{node.lineno} repeats {known[texts]}"
+            )
+
+
+def test_the_options_of_an_engine_are_declared_once() -> None:
+    """A person's options replace the engine's own; verbs take them as a group."""
+    options = {field.attribute for field in fields("deployment") if field.kind.group == ENGINE}
+    assert options
+    assert options <= set(Engine.__struct_fields__)
+    taken = {
+        verb.name: {field.attribute for field in form_of(verb.name).sections.get("deployment", ())}
+        for verb in VERBS
+    }
+    for verb in ("plan serve", "show techniques", "simulate serve"):
+        assert options <= taken[verb]

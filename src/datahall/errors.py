@@ -79,6 +79,19 @@ class DatahallError(Exception):
             text.append(f"  {spelled(self.hint, spell)}")
         return text
 
+    def record(self) -> dict[str, object]:
+        """The error for a program: the same words, each under its key; nothing where there is nothing to say."""
+        spell = self.spell
+        return {
+            "code": self.code,
+            "exit_code": self.exit_code,
+            "message": spelled(self.message, spell),
+            "field": self.field,
+            "where": spelled(self.where, spell) or (spell(self.field, None) if self.field else ""),
+            "hint": spelled(self.hint, spell),
+            "problems": [],
+        }
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
@@ -173,11 +186,20 @@ class DocumentError(DatahallError, ValueError):
     def lines(self) -> list[str]:
         return [super().lines()[0], *(f"  {self._line(problem)}" for problem in self.problems)]
 
+    def record(self) -> dict[str, object]:
+        keys = ("where", "message", "hint")
+        problems = [dict(zip(keys, self._parts(problem), strict=True)) for problem in self.problems]
+        return {**super().record(), "problems": problems}
+
     def _line(self, problem: Problem) -> str:
-        """A problem with its place, which its message need not say again."""
+        where, message, hint = self._parts(problem)
+        return f"{where}: {message}" + (f"; {hint}" if hint else "")
+
+    def _parts(self, problem: Problem) -> tuple[str, str, str]:
+        """The place of a problem, its message, which need not say the place again, and what to write instead."""
         where, message = spelled(problem.where, self.spell), spelled(problem.message, self.spell)
-        hint = f"; {spelled(problem.hint, self.spell)}" if problem.hint else ""
-        return f"{where}: {message.removeprefix(f'{where}: ').removeprefix(f'{where} ')}{hint}"
+        bare = message.removeprefix(f"{where}: ").removeprefix(f"{where} ")
+        return where, bare, spelled(problem.hint, self.spell)
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:

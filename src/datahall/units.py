@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 from datahall.errors import UnitError
 
@@ -92,6 +93,7 @@ _SHOWN: dict[str, tuple[str, str]] = {
 _NUMBER = re.compile(r"\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s*\^\s*(\d+))?\s*(.*?)\s*$")
 
 
+@cache
 def unit_of(name: str) -> str:
     """Return the unit that an attribute's name ends in.
 

@@ -67,7 +67,7 @@ def test_options_stand_over_the_file(shelf: Catalog, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "field", "said"),
     [
-        ({"tp": 3, "chips": 6}, "tp", "tp 3 does not divide"),
+        ({"tp": 3, "chips": 6}, "tp", "tp=3 breaks the rule"),
         ({"pp": 64}, "pp", "64 stages"),
         ({"ep": 4}, "ep", "no experts"),
         ({"zero": 4}, "zero", "at most 3"),

@@ -70,8 +70,8 @@ def test_a_timeline_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("more", "error", "field", "text"),
     [
-        ({"tp": 3}, ScenarioError, "chips", "tp 3"),
-        ({"dp": 5}, ScenarioError, "chips", "dp 4 would fit"),
+        ({"tp": 3}, ScenarioError, "tp", "nearest legal: tp=2 or tp=4"),
+        ({"dp": 5}, ScenarioError, "chips", "dp=4 would fit"),
         ({"pp": 16, "vpp": 4}, ScenarioError, "vpp", "32 layers"),
         ({"global_batch": 63}, ScenarioError, "global_batch", "does not divide 63"),
         ({"zero": 4}, ScenarioError, "zero", "at most 3"),

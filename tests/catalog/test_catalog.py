@@ -202,3 +202,16 @@ def test_importing_the_catalogue_reads_no_data() -> None:
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
+
+
+@pytest.mark.parametrize("kind", ["chip", "model"])
+def test_a_name_is_found_without_reading_the_files_as_it_is_with(kind: str) -> None:
+    """Names are looked up by a scan of the shipped files; the entries that are read say the same of themselves."""
+    catalog = Catalog(user=False)
+    entries = catalog.chips() if kind == "chip" else catalog.models()
+    one = catalog.chip if kind == "chip" else catalog.model
+    assert {catalog.name_of(kind, entry.name) for entry in entries} == {entry.name for entry in entries}
+    for entry in entries:
+        for word in (entry.name, entry.title, *entry.aliases):
+            assert catalog.name_of(kind, word) == entry.name
+            assert one(word) == entry

@@ -161,3 +161,14 @@ def test_lines_of_items_in_arrays_of_tables() -> None:
     )
     assert lines["chip", "x", "level", "1", "name"] == 4
     assert lines["chip", "x", "level", "1", "more", "key"] == 6
+
+
+def test_a_key_of_json_that_stands_twice_is_refused_with_its_line() -> None:
+    from datahall.catalog import json_document
+
+    text = '{"a": {"b": 1,\n "b": 2},\n "list": [{"c": 1}, {"c": 2}]}'
+    with pytest.raises(DocumentError) as caught:
+        json_document.parse(text, "q.json")
+    assert [repr(problem) for problem in caught.value.problems] == [
+        'q.json:2: "a.b" stands twice; say it once'
+    ]

@@ -1,5 +1,7 @@
 """Whatever is wrong is said in one shape, without a traceback, and ends with the right code."""
 
+import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,12 +30,13 @@ BAD = [
     ("show model llama-3.1-8b --context 1e30", 2, "at most"),
     ("show model llama-3.1-8b --context many", 2, "is not a quantity"),
     ("show model llama-3.1-8b --context ''", 2, "is not a quantity"),
-    ("show model llama-3.1-8b --batch 1.5", 2, "whole number"),
+    ("show model llama-3.1-8b --batch 1.5", 2, "--batch: 1.5 is not a whole number"),
+    ("simulate serve llama-3.1-8b --rate 1 --hash-block 0", 2, "--hash-block: 0 is too small"),
     ("show model llama-3.1-8b --precision fp7", 2, "precisions:"),
     ("show model llama-3.1-8b --chips h10", 2, "did you mean: h100"),
     ("show model gone/config.json", 2, "No such file"),
     ("show roofline h200", 2, "--model is missing"),
-    ("show roofline h200 --model llama-3.1-8b --tp 3", 2, "nearest legal tp"),
+    ("show roofline h200 --model llama-3.1-8b --tp 3", 2, "nearest legal: --tp 2 or --tp 4"),
     ("show roofline h200 --model llama-3.1-8b --batch 0", 2, "at least 1"),
     ("show roofline a100-sxm-80gb --model llama-3.1-8b --precision fp8", 2, "has no FP8"),
     ("show hierarchy h100-sxm --working-set 0", 2, "above 0"),
@@ -62,8 +65,6 @@ BAD = [
 
 @pytest.mark.parametrize(("line", "code", "words"), BAD, ids=[row[0] for row in BAD])
 def test_bad_input(datahall: Callable, line: str, code: int, words: str) -> None:
-    import shlex
-
     found, out, err = datahall(*shlex.split(line))
     assert (found, out) == (code, "")
     assert err.startswith("error[")
@@ -91,6 +92,53 @@ def test_bad_configs(datahall: Callable, tmp_path: Path, content: bytes, words: 
     assert words in err
     assert "Traceback" not in err
     assert datahall("check", str(file)).code == 1
+
+
+JSON = [
+    # words, exit code, kind, input at fault, what the message and the hint must say
+    ("show chip h10", 2, "unknown-name", "chip", "is not a chip", "h100"),
+    ("show model llama-3.1-8b --context 0", 2, "scenario", "context", "--context: 0 is too small", ""),
+    ("show hierarchy h100-sxm --working-set '1 PB'", 1, "infeasible", "", "", "spread it over"),
+    ("show chip h100 --formt x", 2, "usage", "", "no option --formt", ""),
+    ("shw", 2, "usage", "", "is not a command", ""),
+    ("show chip h100 --format md", 2, "scenario", "", "--format md beside --json", "say one of them"),
+    ("show collective all-reduce --size 1GB --chips 9 --tp 3", 2, "usage", "", "no option --tp", ""),
+    ("plan train llama-3.1-405b --tokens 15T --chips 8", 1, "infeasible", "", "", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "kind", "field", "message", "hint"), JSON, ids=[row[0] for row in JSON]
+)
+def test_who_asks_for_json_gets_an_error_in_json_too(
+    datahall: Callable, line: str, code: int, kind: str, field: str, message: str, hint: str
+) -> None:
+    found, out, err = datahall(*shlex.split(line), "--json")
+    body = json.loads(out)
+    assert (found, body["schema"], body["version"]) == (code, "datahall/error", 1)
+    error = body["error"]
+    assert (error["code"], error["exit_code"]) == (kind, code)
+    assert err.startswith(f"error[{kind}]: {error['message']}")  # the same words for a person
+    assert field in ("", error["field"])
+    assert message in error["message"]
+    assert hint in error["hint"]
+
+
+def test_every_problem_of_a_file_stands_in_the_json_of_its_error(datahall: Callable, tmp_path: Path) -> None:
+    file = tmp_path / "q.toml"
+    file.write_text(
+        'version = 1\nask = "show fit"\nmodel = "llama-9"\n[deployment]\ntp = 0\n', encoding="utf-8"
+    )
+    code, out, _ = datahall("show", "fit", str(file), "--format", "json")
+    problems = json.loads(out)["error"]["problems"]
+    assert code == 2
+    assert [problem["where"] for problem in problems] == [f"{file}:3", f"{file}:5"]
+    assert "deployment.tp: 0 is too small" in problems[1]["message"]
+
+
+@pytest.mark.parametrize("tail", ["--json -o x.json", "-o x.json", "--format md", ""])
+def test_standard_output_is_empty_where_json_was_not_asked_for_on_it(datahall: Callable, tail: str) -> None:
+    assert datahall("show", "chip", "h10", *tail.split()).out == ""
 
 
 def test_a_bug_is_called_one(datahall: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

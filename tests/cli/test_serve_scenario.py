@@ -216,7 +216,11 @@ def test_check_lists_what_is_wrong(
     ("text", "code", "said"),
     [
         ("", 2, "2 problems"),
-        (PLAIN.replace("replicas = 2", "replicas = -2"), 2, "scenario.toml:7: replicas: -2 is too small"),
+        (
+            PLAIN.replace("replicas = 2", "replicas = -2"),
+            2,
+            "scenario.toml:7: deployment.replicas: -2 is too small",
+        ),
         (PLAIN.replace("8b", "70b").replace("replicas = 2", "tp = 1"), 1, "--> "),
         (PLAIN[:40], 2, "scenario.toml:4"),
         (PLAIN.replace("replicas = 2", 'role = "decode"'), 2, "prefill and decode pools come together"),

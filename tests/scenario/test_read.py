@@ -10,7 +10,7 @@ from datahall.answers.ask import ask, form_of, question_of
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, parse
-from datahall.errors import DatahallError, DocumentError, ScenarioError
+from datahall.errors import DatahallError, DocumentError, ScenarioError, UnknownNameError
 from datahall.scenario.kinds import Raw, inline_table
 from datahall.scenario.read import read_document, read_names
 from datahall.scenario.scenario import Scenario, said_by_name
@@ -264,3 +264,17 @@ def test_a_problem_ends_with_the_code_of_bad_input(names: Names) -> None:
         names(tp=0)
     assert caught.value.exit_code == 2
     assert caught.value.field == "tp"
+
+
+def test_a_value_decides_what_an_input_cannot_stand_beside(shelf: Catalog) -> None:
+    """Pools that all name their chips leave nothing for a chip of the deployment to say."""
+    form = form_of("simulate serve")
+    said = {"model": "llama-3.1-8b", "rate": 1, "chip": "h100-sxm"}
+    with pytest.raises(ScenarioError, match="disaggregated and chip do not go together"):
+        read_names(form, {**said, "disaggregated": "prefill=1xh200,decode=2xh200"}, shelf)
+    kept = read_names(form, {**said, "disaggregated": "prefill=1xh200,decode=2"}, shelf)
+    assert kept.given("chip")
+    with pytest.raises(UnknownNameError, match="h2000"):
+        read_names(
+            form, {"model": "llama-3.1-8b", "rate": 1, "disaggregated": "prefill=1xh2000,decode=2"}, shelf
+        )

@@ -36,14 +36,14 @@ def test_every_value_that_cannot_be_read_is_found_at_once_with_its_line(problems
         "s.toml:1: version is 2; this release reads version = 1",
         's.toml:2: unknown key "modle"; did you mean model?',
         's.toml:3: "llama-3.1-8" is not a model in the catalogue; did you mean: llama-3.1-8b',
-        's.toml:5: routing: "round" is not one of them; one of round-robin',
+        's.toml:5: router.routing: "round" is not one of them; one of round-robin',
         's.toml:7: "h100-sx" is not a chip in the catalogue; did you mean: h100-sxm',
-        "s.toml:8: replicas: -2 is too small; it must be at least 1",
+        "s.toml:8: deployment.replicas: -2 is too small; it must be at least 1",
         's.toml:9: unknown key "enginee"; did you mean deployment.engine?',
-        's.toml:10: role: "prefil" is not one of them; one of both, prefill, decode; did you mean prefill?',
-        "s.toml:13: token_budget: '8k apples'",
+        's.toml:10: deployment.role: "prefil" is not one of them; one of both, prefill, decode; did you mean prefill?',
+        "s.toml:13: deployment.token_budget: '8k apples'",
         's.toml:14: unknown key "drft"; did you mean deployment.draft?',
-        "s.toml:15: acceptance: 150 % is out of bounds; above 0 % and at most 100 %",
+        "s.toml:15: deployment.acceptance: 150 % is out of bounds; above 0 % and at most 100 %",
         "s.toml:15: deployment.acceptance says nothing without deployment.draft",
         "s.toml:17: traffic.rate and traffic.users do not go together; say one of them",
         's.toml:19: "lognorml" is not a shape; did you mean: lognormal',
@@ -51,7 +51,7 @@ def test_every_value_that_cannot_be_read_is_found_at_once_with_its_line(problems
         's.toml:22: replicas: "all" cannot be read',
         "s.toml:23: start: -3 s is too small; it must be at least 0",
         's.toml:25: semantic: 2 is out of bounds; at least 0 % and below 100 %; did you mean "2 %"?',
-        's.toml:27: ttft: 500 has no unit; e.g. "50 ms"',
+        's.toml:27: promise.ttft: 500 has no unit; e.g. "50 ms"',
     )
     assert len(found) == len(wanted)
     for line, start in zip(found, wanted, strict=True):  # in the order of their lines
@@ -67,7 +67,7 @@ def test_everything_that_cannot_be_built_is_found_at_once_with_its_line(problems
     wanted = (
         's.toml:4: "4..2" is not a range of replicas; router.autoscale = "1..16"',
         's.toml:7: "eu" is not a region; describe it: [[region]] with name=eu',
-        "s.toml:10: llama-3.1-8b: tp = 3 breaks the rule",
+        "s.toml:10: llama-3.1-8b: deployment.tp = 3 breaks the rule",
         "s.toml:16: a cache without tiers; process, shared or semantic",
     )
     assert len(found) == len(wanted)
@@ -95,7 +95,7 @@ WRONG = [
         POOL + TRAFFIC + "[fabric]\nradix = 5\n",
         "s.toml:11: simulate serve takes no radix",
     ),
-    ("tp of 3", POOL + "tp = 3\n" + TRAFFIC, "s.toml:5: llama-3.1-8b: tp = 3 breaks the rule"),
+    ("tp of 3", POOL + "tp = 3\n" + TRAFFIC, "s.toml:5: llama-3.1-8b: deployment.tp = 3 breaks the rule"),
     (
         "fp8 on a100",
         '[[deployment]]\nchip = "a100-sxm-80gb"\nprecision = "fp8"\n' + TRAFFIC,
@@ -108,14 +108,18 @@ WRONG = [
     (
         "too many",
         POOL + "replicas = 200000\n" + TRAFFIC,
-        "s.toml:5: replicas: 200000 is too large; it must be at most",
+        "s.toml:5: deployment.replicas: 200000 is too large; it must be at most",
     ),
     ("handoff", POOL + 'handoff = "1 GB/s"\n' + TRAFFIC, "s.toml:5: only a prefill pool hands"),
-    ("half a replica", POOL + "replicas = 1.5\n" + TRAFFIC, "s.toml:5: replicas: 1.5 is not a whole number"),
+    (
+        "half a replica",
+        POOL + "replicas = 1.5\n" + TRAFFIC,
+        "s.toml:5: deployment.replicas: 1.5 is not a whole number",
+    ),
     (
         "flag",
         POOL + 'prefix_caching = "no"\n' + TRAFFIC,
-        's.toml:5: prefix_caching: "no" cannot be read; true or false',
+        's.toml:5: deployment.prefix_caching: "no" cannot be read; true or false',
     ),
     (
         "waiting",
@@ -150,17 +154,17 @@ WRONG = [
     (
         "negative rate",
         POOL + TRAFFIC.replace("rate = 5", "rate = -5"),
-        "s.toml:8: rate: -5 is too small; it must be above",
+        "s.toml:8: traffic.rate: -5 is too small; it must be above",
     ),
     (
         "no rate",
         POOL + TRAFFIC.replace("rate = 5", "rate = 0"),
-        "s.toml:8: rate: 0 is too small; it must be above 0",
+        "s.toml:8: traffic.rate: 0 is too small; it must be above 0",
     ),
     (
         "rate in words",
         POOL + TRAFFIC.replace("rate = 5", 'rate = "many"'),
-        "s.toml:8: rate: 'many' is not a quantity",
+        "s.toml:8: traffic.rate: 'many' is not a quantity",
     ),
     (
         "two movements",
@@ -177,7 +181,7 @@ WRONG = [
     (
         "shares",
         REGIONS + POOL + 'region = "eu"\n' + TRAFFIC + "region = { eu = 0.5 }\n",
-        "s.toml:17: region: shares of regions add up to 0.5",
+        "s.toml:17: traffic.region: shares of regions add up to 0.5",
     ),
     (
         "share of nowhere",
@@ -193,14 +197,14 @@ WRONG = [
     (
         "prompt of nothing",
         POOL + TRAFFIC.replace("200", "0"),
-        "s.toml:6: isl: 0 is too small; it must be at least 1",
+        "s.toml:6: traffic.isl: 0 is too small; it must be at least 1",
     ),
     (
         "lognormal",
         POOL + TRAFFIC.replace("200", '{ shape = "lognormal", mean = 5 }'),
-        "s.toml:6: isl: a lognormal with a mean alone",
+        "s.toml:6: traffic.isl: a lognormal with a mean alone",
     ),
-    ("no trace", POOL + '[traffic]\ntrace = "gone.csv"\n', "s.toml:6: trace: gone.csv is not a file"),
+    ("no trace", POOL + '[traffic]\ntrace = "gone.csv"\n', "s.toml:6: traffic.trace: gone.csv is not a file"),
     (
         "users burst",
         POOL + "[traffic]\nusers = 5\nburstiness = 2\n",
@@ -318,5 +322,5 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
 
 def test_what_names_no_input_names_the_place_all_the_same(shelf: Catalog) -> None:
     with pytest.raises(DocumentError) as caught:
-        ask("simulate serve", {"model": "llama-3.1-8b", "tp": 3, "autoscale": "x"}, catalog=shelf)
-    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["tp", "autoscale", "rate"]
+        ask("simulate serve", {"model": "llama-3.1-8b", "pp": 99, "autoscale": "x"}, catalog=shelf)
+    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["pp", "autoscale", "rate"]

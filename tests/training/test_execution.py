@@ -123,7 +123,7 @@ def test_a_hundred_thousand_chips_are_played_by_symmetry() -> None:
 @pytest.mark.parametrize(
     ("layout", "order", "text"),
     [
-        (Layout(tp=8, pp=8, dp=4), "", "dp 8 would fit"),
+        (Layout(tp=8, pp=8, dp=4), "", "dp=8 would fit"),
         (LAYOUT, "interleaved", "vpp=2 or more"),
         (Layout(tp=8, pp=8, vpp=2, dp=8), "zb", "one chunk"),
         (Layout(tp=8, pp=16, vpp=6, dp=4), "", "80 layers"),

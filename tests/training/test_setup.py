@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_of
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, spelled
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.asked import layout_of, named_layout
@@ -118,9 +118,9 @@ def test_sizes_that_a_wiring_does_not_go_with_are_passed_over() -> None:
 
 
 def test_a_batch_that_nobody_stated_is_in_no_ones_way() -> None:
-    with pytest.raises(ScenarioError, match="tp 3 does not divide") as caught:
-        setup(chips=48, tp=3)
-    assert caught.value.hint == "nearest for tp: 2 or 4"
+    with pytest.raises(ScenarioError, match="ep=3 does not divide") as caught:
+        setup("mixtral-8x7b", chips=48, ep=3)
+    assert spelled(caught.value.hint) == "nearest: ep=2 or ep=4"
     with pytest.raises(ScenarioError) as caught:
-        setup(chips=48, tp=3, global_batch=16)
-    assert "with a global batch that divides" in caught.value.hint
+        setup("mixtral-8x7b", chips=48, ep=3, global_batch=16)
+    assert "with a global_batch that divides" in spelled(caught.value.hint)

@@ -17,7 +17,7 @@ import msgspec
 from datahall.answer import Answer, Cell
 from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verbs import BY_NAME, Verb
-from datahall.catalog import Catalog, document, json_document, load
+from datahall.catalog import Catalog, document, load
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled
 from datahall.scenario.field import Field
@@ -201,5 +201,7 @@ def scenario_file(path: str) -> Document | None:
         return document.read(Path(path))
     if not path.endswith(".json"):
         return None
+    from datahall.catalog import json_document
+
     found = json_document.read(Path(path))
     return found if found.content.get("version") == VERSION and "model_type" not in found.content else None

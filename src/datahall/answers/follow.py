@@ -27,11 +27,7 @@ def follow(
         words += _tables(scenario, form, scenario.beside)
     else:
         values, words = {**kept, **changed}, []
-        words += [
-            _word(form.fields[name], values.get(name))
-            for name in form.arguments
-            if values.get(name) is not None
-        ]
+        words += [_word(values[name]) for name in form.arguments if values.get(name) is not None]
         words += _tables(scenario, form)
     words += [
         _flag(form, field, values[name])
@@ -76,11 +72,10 @@ def _tables(scenario: Scenario, form: Form, only: Sequence[str] | None = None) -
     return words
 
 
-def _word(field: Field, value: Plain | None) -> str:
+def _word(value: Plain | None) -> str:
     assert value is not None
     if isinstance(value, list):
         return " ".join(quoted(str(one)) for one in value)
-    del field
     return quoted(str(value))
 
 
@@ -88,7 +83,11 @@ def _flag(form: Form, field: Field, value: Plain | None) -> str:
     assert value is not None
     if isinstance(field.kind, Flag):
         flag = form.flag(field.name)
-        return flag if value else flag.replace("--", "--no-", 1)
+        if not value:
+            return (
+                "" if field.default is False else flag.replace("--", "--no-", 1)
+            )  # there is no other word for it
+        return flag
     return form.flag(field.name, _inline(value))
 
 

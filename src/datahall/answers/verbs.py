@@ -62,17 +62,6 @@ GROUPS = (
 
 MODEL = Takes("", only=("model",))
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
-WIRING = ("on", "oversubscription", "nic", "domain")
-ENGINE = (
-    "batching", "token_budget", "max_sequences", "block_tokens", "chunked_prefill", "mixed_steps",
-    "whole_prompt_blocks", "whole_output_blocks", "prefix_caching", "preemption", "expert_exchange", "memory_fraction",
-    "reserved", "host_step", "host_sequence", "wait", "first_token",
-)  # fmt: skip
-SPECULATION = ("draft", "num_draft", "acceptance")
-ADAPTERS = ("adapters", "adapter_rank", "resident_adapters", "adapter_zipf", "attention_adapters")
-LENGTHS = ("traffic", "isl", "osl", "spread")
-OUT = ("chips", "nics", "links", "switches", "domains", "cubes", "left")
-FAILED = Takes("failure", only=OUT)
 
 VERBS = (
     Verb(
@@ -81,12 +70,12 @@ VERBS = (
         answer="serving.plan:plan_serve",
         takes=(
             Takes("", only=("model", "seed")),
-            Takes("traffic", only=("rate", "users", *LENGTHS, "burstiness", "turns", "think", "system")),
+            Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
             Takes("promise"),
             Takes("candidates"),
-            Takes("deployment", only=("tp", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE)),
-            Takes("fabric", only=WIRING),
-            FAILED,
+            Takes("deployment", only=("tp", "engine", "speculation…", "adapters…", "max_context", "engine…")),
+            Takes("fabric", only=("wiring…",)),
+            Takes("failure", only=("fabric…",)),
         ),
         arguments=("model",),
         required=("model",),
@@ -104,8 +93,8 @@ VERBS = (
         takes=(
             MODEL,
             Takes("training"),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
-            FAILED,
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("failure", only=("fabric…",)),
             Takes("layout", only=("offload",)),
         ),
         arguments=("model",),
@@ -153,7 +142,17 @@ VERBS = (
             MODEL,
             Takes(
                 "deployment",
-                only=("chip", "tp", "precision", "engine", *ADAPTERS[:3], "memory_fraction", "reserved"),
+                only=(
+                    "chip",
+                    "tp",
+                    "precision",
+                    "engine",
+                    "adapters",
+                    "adapter_rank",
+                    "resident_adapters",
+                    "memory_fraction",
+                    "reserved",
+                ),
             ),
             Takes("sequences"),
         ),
@@ -236,7 +235,7 @@ VERBS = (
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
         ),
         arguments=("model",),
@@ -254,7 +253,7 @@ VERBS = (
         takes=(
             Takes("collective"),
             Takes("fabric", only=("on", "chips", "chip", "domain", "nic", "oversubscription", "sides")),
-            FAILED,
+            Takes("failure", only=("fabric…",)),
         ),
         arguments=("collective",),
         required=("collective",),
@@ -272,13 +271,22 @@ VERBS = (
             MODEL,
             Takes(
                 "deployment",
-                only=("chip", "tp", "precision", "engine", *SPECULATION, *ADAPTERS, "max_context", *ENGINE),
+                only=(
+                    "chip",
+                    "tp",
+                    "precision",
+                    "engine",
+                    "speculation…",
+                    "adapters…",
+                    "max_context",
+                    "engine…",
+                ),
             ),
-            Takes("traffic", only=("rate", *LENGTHS)),
+            Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),
             Takes("prefix"),
-            Takes("fabric", only=WIRING),
-            FAILED,
+            Takes("fabric", only=("wiring…",)),
+            Takes("failure", only=("fabric…",)),
         ),
         arguments=("model",),
         required=("model", "rate"),
@@ -299,11 +307,11 @@ VERBS = (
             Takes("router"),
             Takes("traffic"),
             Takes("promise"),
-            Takes("fabric", only=WIRING),
+            Takes("fabric", only=("wiring…",)),
             Takes("measurement"),
             Takes("region"),
             Takes("cache"),
-            Takes("failure", only=(*OUT, "replicas", "region", "start", "duration", "drain")),
+            Takes("failure"),
         ),
         arguments=("model",),
         required=("model",),
@@ -324,8 +332,8 @@ VERBS = (
         takes=(
             Takes(""),
             Takes("training", without=("tokens", "deadline")),
-            Takes("fabric", only=("chips", "chip", *WIRING)),
-            FAILED,
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("failure", only=("fabric…",)),
             Takes("layout"),
             Takes("stragglers"),
         ),
@@ -350,7 +358,7 @@ VERBS = (
             Takes("simulation"),
             Takes("job"),
             Takes("background"),
-            Takes("failure", only=(*OUT, "start", "duration")),
+            Takes("failure", only=("fabric…", "start", "duration")),
             Takes("stall"),
         ),
         required=("on",),

@@ -10,29 +10,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from importlib import import_module
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog import index
 from datahall.catalog.document import Document, Table
-from datahall.catalog.entries.cable import Cable, read_cable
-from datahall.catalog.entries.chip import Chip, read_chip
-from datahall.catalog.entries.known_fabric import KnownFabric, read_known_fabric
-from datahall.catalog.entries.link import Link, read_link
-from datahall.catalog.entries.offer import Offer, read_offer, read_offers
-from datahall.catalog.entries.reroute import Reroute, read_reroute
-from datahall.catalog.entries.server import Server, read_server
-from datahall.catalog.entries.switch import Switch, read_switch
 from datahall.catalog.fact import Entry
-from datahall.catalog.index import Index, Named, Reader
+from datahall.catalog.index import Index, Named, Reader, folded, unknown
+from datahall.catalog.names import names_in
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
+    from datahall.catalog.entries.cable import Cable
+    from datahall.catalog.entries.chip import Chip
+    from datahall.catalog.entries.known_fabric import KnownFabric
+    from datahall.catalog.entries.link import Link
     from datahall.catalog.entries.model import Model
+    from datahall.catalog.entries.offer import Offer
+    from datahall.catalog.entries.reroute import Reroute
+    from datahall.catalog.entries.server import Server
+    from datahall.catalog.entries.switch import Switch
 
 SHIPPED = Path(__file__).parent / "data"
 _SHIPPED_FILES = {
@@ -53,8 +55,6 @@ _REFERENCES = {
     "offer": (("chip", "chip"),),
     "fabric": (("server", "server"), ("switch", "switch")),
 }
-
-T = TypeVar("T", bound=Named)
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -82,7 +82,15 @@ class Catalog:
 
     def chip(self, name: str) -> Chip:
         """Return a chip by name or alias."""
-        return self._chips.get(name)
+        found: Chip = self._entry("chip", name)
+        return found
+
+    def name_of(self, kind: str, name: str) -> str:
+        """The name of a chip or model by any of its names; of the shipped ones nothing but names is read."""
+        found = self._place(kind, name)
+        if found is None:
+            raise unknown(kind, name, (entry for entry, _ in self._places[kind].values()))
+        return found[0]
 
     def chips(self) -> tuple[Chip, ...]:
         """Every chip."""
@@ -138,7 +146,8 @@ class Catalog:
 
     def model(self, name: str) -> Model:
         """Return a model by name or alias."""
-        return self._models.get(name)
+        found: Model = self._entry("model", name)
+        return found
 
     def models(self) -> tuple[Model, ...]:
         """Every model."""
@@ -202,9 +211,7 @@ class Catalog:
         read = index.read_document(Path(path))
         problems: list[Problem] = []
         names = [
-            f"{kind} {entry.name}"
-            for kind in index.KINDS
-            for entry in self._entries(read, kind, _reader(kind), problems)
+            f"{kind} {entry.name}" for kind in index.KINDS for entry in self._entries(read, kind, problems)
         ]
         if not names and not problems:
             problems.append(
@@ -225,42 +232,42 @@ class Catalog:
 
     @cached_property
     def _chips(self) -> Index[Chip]:
-        return self._read("chip", read_chip)
+        return self._index("chip")
 
     @cached_property
     def _links(self) -> Index[Link]:
-        return self._read("link", read_link)
+        return self._index("link")
 
     @cached_property
     def _servers(self) -> Index[Server]:
-        return self._read("server", read_server)
+        return self._index("server")
 
     @cached_property
     def _switches(self) -> Index[Switch]:
-        return self._read("switch", read_switch)
+        return self._index("switch")
 
     @cached_property
     def _cables(self) -> Index[Cable]:
-        return self._read("cable", read_cable)
+        return self._index("cable")
 
     @cached_property
     def _reroutes(self) -> Index[Reroute]:
-        return self._read("reroute", read_reroute)
+        return self._index("reroute")
 
     @cached_property
     def _known_fabrics(self) -> Index[KnownFabric]:
-        return self._read("fabric", read_known_fabric)
+        return self._index("fabric")
 
     @cached_property
     def _models(self) -> Index[Model]:
-        from datahall.catalog.entries.model_entry import read_model
-
-        return self._read("model", read_model)
+        return self._index("model")
 
     @cached_property
     def _offers(self) -> Index[Offer]:
+        from datahall.catalog.entries.offer import read_offers
+
         path = self._shipped / "offers.csv"
-        return self._read("offer", read_offer, read_offers(path) if path.exists() else ())
+        return self._index("offer", read_offers(path) if path.exists() else ())
 
     def _all_indexes(self) -> Iterator[tuple[str, Iterable[Named]]]:
         yield "chip", self._chips
@@ -285,6 +292,48 @@ class Catalog:
         )
 
     @cached_property
+    def _places(self) -> dict[str, dict[str, tuple[str, Path | None]]]:
+        return {}
+
+    def _place(self, kind: str, name: str) -> tuple[str, Path | None] | None:
+        """The entry that has a name, and the shipped file it is in; none for one of the user's."""
+        if kind not in self._places:
+            words: dict[str, tuple[Path | None, set[str]]] = {}
+            for path in sorted(self._shipped.glob(_SHIPPED_FILES[kind])):
+                for word, entry in names_in(path, kind):
+                    words.setdefault(entry, (path, set()))[1].add(word)
+            words |= {one.name: (None, {*one.aliases, one.title}) for one in self._shelf_of_files(kind, None)}
+            found = {
+                folded(word): (entry, path) for entry, (path, others) in words.items() for word in others
+            }
+            self._places[kind] = found | {folded(entry): (entry, path) for entry, (path, _) in words.items()}
+        return self._places[kind].get(folded(name))
+
+    @cached_property
+    def _shelves(self) -> dict[tuple[str, Path | None], Index[Any]]:
+        return {}
+
+    def _shelf_of_files(self, kind: str, path: Path | None) -> Index[Any]:
+        """The entries of one shipped file, or of all the user's."""
+        if (kind, path) not in self._shelves:
+            problems: list[Problem] = []
+            entries = [
+                entry
+                for read in (self._overlay if path is None else (self._document(path),))
+                for entry in self._entries(read, kind, problems)
+            ]
+            _raise(problems)
+            self._shelves[kind, path] = Index(kind, entries)
+        return self._shelves[kind, path]
+
+    def _entry(self, kind: str, name: str) -> Any:
+        """An entry by any of its names; only the file that has it is read."""
+        entry = self.name_of(kind, name)
+        place = self._place(kind, entry)
+        assert place is not None
+        return self._shelf_of_files(kind, place[1]).get(entry)
+
+    @cached_property
     def _shared_sources(self) -> dict[str, Source]:
         """The sources any file may name: those in the shipped `sources.toml`."""
         problems: list[Problem] = []
@@ -293,23 +342,24 @@ class Catalog:
         _raise(problems)
         return found
 
-    def _read(self, kind: str, reader: Reader[T], listed: Iterable[T] = ()) -> Index[T]:
+    def _index(self, kind: str, listed: Iterable[Any] = ()) -> Index[Any]:
         pattern = _SHIPPED_FILES.get(kind)
         shipped = [self._document(path) for path in sorted(self._shipped.glob(pattern))] if pattern else []
         problems: list[Problem] = []
         entries = list(listed)
         for read in (*shipped, *self._overlay):
-            entries += self._entries(read, kind, reader, problems)
+            entries += self._entries(read, kind, problems)
         _raise(problems)
         return Index(kind, entries)
 
-    def _entries(self, read: Document, kind: str, reader: Reader[T], problems: list[Problem]) -> list[T]:
+    def _entries(self, read: Document, kind: str, problems: list[Problem]) -> list[Any]:
         """Read the entries of one kind in a file; every problem is appended to `problems`."""
         tables = list(index.tables(read, kind))
         if not tables:
             return []
+        reader = _reader(kind)
         sources = self._shared_sources | index.read_sources(read, problems)
-        found: list[T] = []
+        found: list[Any] = []
         for name, table in tables:
             entry = Entry(read, (kind, name), sources)
             item = reader(entry, name, table)
@@ -360,15 +410,11 @@ def _named_folders(extra: Iterable[Path | str], user: bool) -> Iterator[Path]:
 
 
 def _reader(kind: str) -> Reader[Named]:
-    if kind == "model":
-        from datahall.catalog.entries.model_entry import read_model
-
-        return read_model
-    readers: dict[str, Reader[Named]] = {
-        "chip": read_chip, "link": read_link, "server": read_server, "offer": read_offer,
-        "switch": read_switch, "cable": read_cable, "reroute": read_reroute, "fabric": read_known_fabric,
-    }  # fmt: skip
-    return readers[kind]
+    """The function that reads an entry of a kind, loaded when one is read."""
+    home = {"model": "model_entry", "fabric": "known_fabric"}.get(kind, kind)
+    module = import_module(f"datahall.catalog.entries.{home}")
+    found: Reader[Named] = getattr(module, f"read_{'model' if kind == 'model' else home}")
+    return found
 
 
 def _raise(problems: list[Problem], name: str = "") -> None:

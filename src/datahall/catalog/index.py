@@ -68,12 +68,18 @@ class Index(Generic[T]):
         """Return the entry called `name`, in any spelling; an unknown name is an error that offers three."""
         found = self._index.get(folded(name))
         if found is None:
-            all_names = "" if self.kind in _LISTED else f"known: {', '.join(self.entries)}"
-            raise UnknownNameError(self.kind, name, self.entries, where=where, hint=all_names)
+            raise unknown(self.kind, name, self.entries, where=where)
         return self.entries[found]
 
     def __contains__(self, name: str) -> bool:
         return folded(name) in self._index
+
+
+def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> UnknownNameError:
+    """The error of a name that no entry of a kind has."""
+    names = list(dict.fromkeys(known))
+    hint = "" if kind in _LISTED else f"known: {', '.join(names)}"
+    return UnknownNameError(kind, name, names, where=where, hint=hint)
 
 
 def read_document(path: Path) -> Document:

@@ -27,7 +27,11 @@ def parse(text: str, path: str) -> Document:
         raise DocumentError(path, [Problem(path, f"is not usable JSON: {error}")]) from error
     if not isinstance(content, dict):
         raise DocumentError(path, [Problem(f"{path}:1", "must hold one JSON object, { … }")])
-    return Document(path, content, line_index(text))
+    lines, twice = _scan(text)
+    if twice:
+        problems = [Problem(f"{path}:{line}", f'"{key}" stands twice', "say it once") for key, line in twice]
+        raise DocumentError(path, problems)
+    return Document(path, content, lines)
 
 
 def _syntax_problem(error: json.JSONDecodeError, text: str, path: str) -> Problem:
@@ -45,7 +49,13 @@ def line_index(text: str) -> dict[tuple[str, ...], int]:
     >>> line_index('{"a": 1,\\n "b": {\\n  "c": [2, {"d": 3}]}}')[("b", "c", "1", "d")]
     3
     """
+    return _scan(text)[0]
+
+
+def _scan(text: str) -> tuple[dict[tuple[str, ...], int], list[tuple[str, int]]]:
+    """The line of each key path, and the keys that stand twice in one object, with the line of the second."""
     lines: dict[tuple[str, ...], int] = {}
+    twice: list[tuple[str, int]] = []
     place: list[str | int | None] = []  # per open bracket the item we are at; None: a key comes next
     number = 1
     for token in _TOKEN.findall(text):
@@ -62,5 +72,8 @@ def line_index(text: str) -> dict[tuple[str, ...], int]:
             place[-1] = at + 1 if isinstance(at, int) else None
         elif place and place[-1] is None:
             place[-1] = json.loads(token)
-            lines.setdefault(tuple(map(str, place)), number)
-    return lines
+            path = tuple(map(str, place))
+            if path in lines:
+                twice.append((".".join(path), number))
+            lines.setdefault(path, number)
+    return lines, twice

@@ -22,7 +22,7 @@ from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
 if TYPE_CHECKING:
     from datahall.catalog import Catalog
 
-OF_EVERY = ("form", "output", "folders", "quiet", "color", "debug", "help")
+OF_EVERY = ("form", "as_json", "output", "folders", "quiet", "color", "debug", "help")
 
 
 class Question(click.Command):
@@ -68,6 +68,7 @@ class Question(click.Command):
     def run(
         self,
         form: str | None,
+        as_json: bool,
         output: str,
         folders: tuple[str, ...],
         quiet: bool,
@@ -80,11 +81,13 @@ class Question(click.Command):
             talk()
         given = self._given(context, typed)
         file = self._file(given)
+        if as_json and form not in (None, "json"):
+            raise ScenarioError(f"--format {form} beside --json", where="--format", hint="say one of them")
         way = Delivery(
-            form=form, output=output, quiet=quiet, color=color,
+            form="json" if as_json else form, output=output, quiet=quiet, color=color,
             explain=bool((context.find_root().obj or {}).get("explain")),
         )  # fmt: skip
-        way.check(json="--json" in context.find_root().obj["words"] if context.find_root().obj else False)
+        way.check(json=as_json)
         catalog = open_catalog(folders)
         deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
 
@@ -179,7 +182,7 @@ def _common(traced: bool) -> list[click.Parameter]:
             ["form", "--format"], type=click.Choice(formats), metavar="FORMAT",
             help=f"One of {', '.join(formats)} (default: table).",
         ),
-        click.Option(["form", "--json"], flag_value="json", help="Same as --format json."),
+        click.Option(["as_json", "--json"], is_flag=True, help="Same as --format json."),
         click.Option(
             ["output", "-o", "--output"], default="", metavar="FILE",
             help="Write to FILE; its ending chooses the format.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import click
 
@@ -102,6 +103,7 @@ class Verbs(click.Group):
             formatter.write_dl([(verb.word, verb.about) for verb in self.verbs])
 
 
+@cache
 def command(verb: Verb) -> click.Command:
     """The command of a verb."""
     from datahall.cli.command import Question

@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 import click
 
@@ -58,7 +59,7 @@ def run(words: Sequence[str]) -> int:
     except click.exceptions.Abort:
         return _say("interrupted", 130)
     except click.ClickException as error:
-        return _misused(error)
+        return _misused(error, words)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except SystemExit:  # how click ends when nobody reads its output any more
@@ -73,16 +74,20 @@ def run(words: Sequence[str]) -> int:
 def _failed(error: DatahallError, words: Sequence[str]) -> int:
     if "--debug" in words:
         _traceback()
+    _record(error.record(), words)
     return _say(str(error), error.exit_code)
 
 
-def _misused(error: click.ClickException) -> int:
+def _misused(error: click.ClickException, words: Sequence[str]) -> int:
     from datahall.cli.usage import lines
 
-    return _say("\n".join(lines(error)), 2)
+    text = lines(error)
+    _record({"code": "usage", "exit_code": 2, "message": text[0].removeprefix("error[usage]: ")}, words)
+    return _say("\n".join(text), 2)
 
 
 def _bug(error: Exception, words: Sequence[str]) -> int:
+    _record({"code": "bug", "exit_code": 3, "message": f"{type(error).__name__}: {error}"}, words)
     if "--debug" in words:
         _traceback()
         return _say(f"error[bug]: {type(error).__name__}: {error}", 3)
@@ -90,6 +95,22 @@ def _bug(error: Exception, words: Sequence[str]) -> int:
         f"error[bug]: this is a bug in datahall ({type(error).__name__}); --debug shows where it is",
         3,
     )
+
+
+def _record(record: dict[str, object], words: Sequence[str]) -> None:
+    """Where JSON was asked for on standard output, the error stands there as an object too."""
+    asked = {"--json", "--format=json"} & {*words} or ("--format", "json") in pairwise(words)
+    elsewhere = any(
+        word.startswith(("-o", "--output")) and word not in ("-o-", "--output=-") for word in words
+    )
+    if not asked or elsewhere:
+        return
+    import json
+
+    empty = {"code": "", "exit_code": 2, "message": "", "field": "", "where": "", "hint": "", "problems": []}
+    body = {"schema": "datahall/error", "version": 1, "error": {**empty, **record}}
+    with contextlib.suppress(OSError):
+        print(json.dumps(body, ensure_ascii=False, indent=2), flush=True)
 
 
 def _traceback() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 import msgspec
@@ -19,10 +18,8 @@ from datahall.inference.memory.fit import check_format, fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.price import price_steps
-from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.sections.deployment import Deployment, split_roles
 from datahall.scenario.words import Role
-
-SPLIT = "prefill=4xh200,decode=8xh200"
 
 
 def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None) -> Replica:
@@ -93,27 +90,3 @@ def region_number(name: str, regions: tuple[str, ...], field: str) -> int:
         )
     known = f"one of {', '.join(regions)}" if regions else f"describe it: {option('region', f'name={name}')}"
     raise ScenarioError(f'"{name}" is not a region', field=field, hint=known)
-
-
-def split_roles(text: str) -> list[tuple[Role, int, str]]:
-    """Read "prefill=4xh200,decode=8xh200": replicas of each role, and the chip they stand on.
-
-    >>> split_roles("prefill=4xh200,decode=8")
-    [('prefill', 4, 'h200'), ('decode', 8, '')]
-    """
-    pools: list[tuple[Role, int, str]] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(prefill|decode)\s*=\s*(\d+)(?:\s*[x×]\s*([\w.-]+))?\s*", part)
-        if found is None or not 1 <= int(found[2]) <= MOST_REPLICAS:
-            raise ScenarioError(
-                f'"{part.strip()}" is not a pool', field="disaggregated", hint=option("disaggregated", SPLIT)
-            )
-        role: Role = "prefill" if found[1] == "prefill" else "decode"
-        pools.append((role, int(found[2]), found[3] or ""))
-    if {role for role, _, _ in pools} != {"prefill", "decode"}:
-        raise ScenarioError(
-            "prefill and decode pools come together",
-            field="disaggregated",
-            hint=option("disaggregated", SPLIT),
-        )
-    return sorted(pools, key=lambda pool: pool[0] != "prefill")

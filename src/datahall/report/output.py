@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +85,8 @@ def write(text: str, path: Path) -> None:
 
 
 def _replace(text: str, path: Path) -> None:
+    import tempfile
+
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

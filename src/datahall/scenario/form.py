@@ -94,12 +94,13 @@ def form(
 
 def _taken(takes: Takes) -> tuple[Field, ...]:
     found = fields(takes.section)
-    unknown = {*takes.only, *takes.without} - {field.name for field in found}
+    words = {field.key: {field.name, f"{field.kind.group}…"} for field in found}
+    unknown = {*takes.only, *takes.without} - set().union(*words.values())
     assert not unknown, f"[{takes.section}] has no {unknown}"
     return tuple(
         field
         for field in found
-        if field.name not in takes.without and (not takes.only or field.name in takes.only)
+        if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     )
 
 

@@ -7,19 +7,23 @@ refuse what does not apply, and every problem is found at once and named at its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import gcd
 from pathlib import Path
 
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
+from datahall.catalog.entries.model import Model
 from datahall.errors import DatahallError, ScenarioError, Speller, keyword, nearest, option
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain, Raw, Reading, inline_table, shown
 from datahall.scenario.rules import broken_rules, given_names
 from datahall.scenario.scenario import Scenario, problems_error
+from datahall.workload.division import check_stage
 
 VERSION = 1
 OF_EVERY_FILE = ("version", "ask")
+DEGREES = {"deployment": ("tp", "dp", "ep"), "layout": ("tp",)}  # what a model must divide by
 
 Tables = dict[str, list[dict[str, Raw]]]  # what was written, by section
 
@@ -154,6 +158,7 @@ class _Reader:
                 struct(**{attributes[key]: value for key, value in values.items()}) for values in read
             )
         self._missing(said)
+        self._check_splits(said)
         if self.errors:
             if len(self.errors) == 1 and self.document is None:
                 raise self.errors[0]
@@ -200,7 +205,8 @@ class _Reader:
                 beside = (concept.name, key) in self.beside
                 values[key] = field.kind.read(raw, self.beside_at if beside else self.at)
             except DatahallError as error:
-                self._keep(error, field.name, (concept, index, key), prefix=f"{key}: ")
+                own = key if concept.inline else option(field.name)
+                self._keep(error, field.name, (concept, index, key), prefix=f"{own}: ")
         self._apply_rules(concept, index, row, values)
         return values
 
@@ -228,6 +234,24 @@ class _Reader:
             how = field.kind.sample or field.placeholder
             error = ScenarioError(f"{option(name)} is missing", field=name, hint=f"e.g. {option(name, how)}")
             self._keep(error, name)
+
+    def _check_splits(self, said: Mapping[str, tuple[dict[str, Plain], ...]]) -> None:
+        """Refuse degrees that the model does not divide by, before anything heavy is loaded to find out."""
+        name = next(iter(said.get("", ())), {}).get("model")
+        wrong = {error.field for error in self.errors}
+        alone = self.document is None  # of a file the room that builds it finds all problems at once
+        if not alone or not isinstance(name, str) or name.endswith(".json") or "model" in wrong:
+            return
+        for section, keys in DEGREES.items():
+            for index, row in enumerate(said.get(section, ())):
+                degrees = {key: value for key in keys if isinstance(value := row.get(key), int)}
+                if not degrees or wrong & set(keys):
+                    continue
+                try:
+                    model = self.at.catalog.model(name)
+                    check_stage(model, **(degrees if section == "deployment" else _dense(degrees, model)))
+                except ScenarioError as error:
+                    self._keep(error, error.field, (CONCEPTS[section], index, error.field))
 
     # -- problems -----------------------------------------------------------------------------------------------------
 
@@ -266,6 +290,11 @@ class _Reader:
     def _unknown(self, name: str, known: Iterable[str]) -> None:
         error = ScenarioError(f"{self.form.verb} takes no {name}", hint=_meant(name, known), field=name)
         self.errors.append(error)
+
+
+def _dense(degrees: Mapping[str, int], model: Model) -> dict[str, int]:
+    """The degrees of a training layout, with experts spread so that their rules hold: its room has others for them."""
+    return {**degrees, "ep": gcd(degrees["tp"], model.moe.num_experts) if model.moe else 1}
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -42,7 +42,8 @@ def broken_rules(
         if field is None:
             continue
         own = _word(concept, field.name)
-        beside = [name for name in field.kind.against if name in by_name and by_name[name].key in row]
+        excluded = field.kind.excludes(values.get(key))
+        beside = [name for name in excluded if name in by_name and by_name[name].key in row]
         for other in beside:
             message = f"{own} and {_word(concept, other)} do not go together"
             yield key, _error(concept, field, message, "say one of them")

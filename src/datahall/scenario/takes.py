@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Takes(NamedTuple):
-    """A section that a verb takes: all of it, or only some of its inputs, or all but some."""
+    """A section that a verb takes: all of it, or only some of its inputs, or all but some.
+
+    A word that ends in "…" stands for all inputs that are declared as of that group: "wiring…".
+    """
 
     section: str
     only: tuple[str, ...] = ()

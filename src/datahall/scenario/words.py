@@ -42,5 +42,16 @@ TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
+# what a fabric or a service can lose
+FABRIC_PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
+SERVICE_PARTS = ("replicas", "region")
+
+Phase = Literal["prefill", "decode"]
+FlowLevel = Literal["symmetric", "full"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+FLOW_LEVELS: tuple[FlowLevel, ...] = get_args(FlowLevel)
+LEVELS = ("datasheet", "family", "measured")  # how near to the chip itself the constants of its kernels are
+DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
+
 # the algorithms that NCCL can be limited to, as NCCL_ALGO spells them
 ALGORITHMS = ("ring", "tree", "nvls", "nvls-tree", "pat")

@@ -26,11 +26,12 @@ from datahall.breakdown import Breakdown, assumed, difference, fact, given, maxi
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.catalog.fact import Fact
 from datahall.errors import ScenarioError, UnsupportedError
+from datahall.scenario.words import TIERS
 from datahall.workload.operator import Number
 
 Policy = Literal["unmanaged", "pinned", "prefetch"]
 POLICIES: tuple[str, ...] = get_args(Policy)
-OFFLOADS = ("none", "host", "nvme")
+OFFLOADS = ("none", *TIERS)
 HOST_BYTES = 2e12  # what a server's memory is taken to hold before drives are asked
 SMALLEST_BYTES = 1e6  # where curves begin, unless a level is smaller
 POINTS_PER_DECADE = 40
@@ -74,7 +75,7 @@ def steps(chip: Chip, offload: str = "none") -> tuple[Step, ...]:
     """
     if offload not in OFFLOADS:
         raise ScenarioError(f'"{offload}" is not a place to offload to', hint=f"one of {', '.join(OFFLOADS)}")
-    wanted = {"none": (), "host": ("host",), "nvme": ("host", "nvme")}[offload]
+    wanted = {"none": (), "host": ("host",), "nvme": TIERS}[offload]
     usable = [one for one in chip.levels if _on_chip(one) or one.name in wanted]
     for name in wanted:
         if not any(one.name == name and math.isfinite(one.bytes_per_s) for one in usable):

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
+from datahall.workload.division import Split
 from datahall.workload.operator import Number
 
 
@@ -61,74 +61,12 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self, model: Model) -> None:
         """Raise ScenarioError at the first rule of `model` that this sharding breaks."""
-        broken = self._broken(model)
-        if broken is None:
-            return
-        limit = 2 * max(model.num_heads, broken.whole if broken.field == "ep" else 1)
-        legal = [
-            value
-            for value in range(1, limit + 1)
-            if msgspec.structs.replace(self, **{broken.field: float(value)})._broken(model) is None
-        ]
-        near = sorted(sorted(legal, key=lambda value: abs(value - broken.value))[:2])
-        hint = f"nearest legal {broken.field}: {', '.join(map(str, near))}" if near else "no value is legal"
-        raise ScenarioError(
-            f"{model.name}: {broken.field} = {broken.value:g} breaks the rule: {broken.rule}",
-            field=broken.field,
-            hint=hint,
-        )
-
-    def _broken(self, model: Model) -> _Broken | None:
+        groups = float(np.max(self.num_groups))
         for tp, ep in zip(*_columns(self.tp, self.ep), strict=True):
-            for rule in self._rules(model, tp, ep):
-                if not rule.holds:
-                    return rule
-        return None
-
-    def _rules(self, model: Model, tp: float, ep: float) -> list[_Broken]:
-        kinds = {layer.mixer for layer in model.layers}
-        heads_tp = 1.0 if self.dp_attention else tp
-        rules = [_Broken("tp", "tp is a whole number", tp, 1, tp >= 1 and tp == int(tp))]
-        if kinds & {"full", "window", "mla"}:
-            rules.append(_divides("tp", "the {} attention heads divide by tp", heads_tp, model.num_heads))
-        if kinds & {"full", "window"}:
-            rules.append(
-                _divides(
-                    "tp", "the {} KV heads divide by tp, or tp by them", heads_tp, model.num_kv_heads, True
-                )
-            )
-        if kinds & {"linear", "mamba"} and model.recurrent is not None:
-            rules.append(
-                _divides("tp", "the {} recurrent heads divide by tp", heads_tp, model.recurrent.num_heads)
-            )
-        if any(layer.mlp == "dense" for layer in model.layers):
-            rules.append(_divides("tp", "the MLP width {} divides by tp", tp, model.ffn))
-        if model.moe is not None:
-            rules.append(_divides("ep", "the {} experts divide by ep", ep, model.moe.num_experts))
-            shared = max(tp * max(float(np.max(self.num_groups)), 1.0) / ep, 1.0)
-            rules.append(_divides("tp", "the expert width {} divides by tp/ep", shared, model.moe.expert_ffn))
-            nested = max(tp, ep) % min(tp, ep) == 0
-            rules.append(_Broken("ep", f"ep divides tp = {tp:g} or is a multiple of it", ep, 1, nested))
-        return rules
+            Split(tp=tp, ep=ep, num_groups=groups, dp_attention=self.dp_attention).check(model)
 
 
 ONE_CHIP = Sharding()
-
-
-class _Broken(msgspec.Struct, frozen=True):
-    """A rule, the value it was put to and whether that keeps it."""
-
-    field: str
-    rule: str
-    value: float
-    whole: int
-    holds: bool
-
-
-def _divides(field: str, rule: str, parts: float, whole: int, repeats: bool = False) -> _Broken:
-    exact = parts >= 1 and parts == int(parts)
-    holds = exact and (whole % int(parts) == 0 or (repeats and int(parts) % whole == 0))
-    return _Broken(field, rule.format(whole), parts, whole, holds)
 
 
 def _columns(*numbers: Number) -> list[list[float]]:

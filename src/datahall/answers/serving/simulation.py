@@ -16,7 +16,7 @@ from datahall.answers.serving.simulation_tables import (
 )
 from datahall.answers.serving.words import counted, described, implied, percent
 from datahall.breakdown import Source
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
 from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
@@ -132,6 +132,9 @@ def _many(fleet: Fleet, pool: Pool) -> str:
 def _binding(outcome: Outcome) -> str:
     run = outcome.run
     if not run.num_measured:
+        if not run.num_arrived:
+            end = fmt(outcome.service.until_s, "s")
+            return f"None had come when the run ended, after {end}: a later {option('until')}."
         return (
             _refused(run) or _unended(run) or "All came before the end of the warm-up: simulate more of them."
         )

@@ -8,7 +8,7 @@ message of every round, each waiting only for what it must.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from datahall.fabric.flows.jobs import Ask, Job, Level, Net, Routing, job_ways, 
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, simulate_flows
 
 Fidelity = Literal["closed-form", "symmetric", "full"]
-FIDELITIES: tuple[Fidelity, ...] = ("closed-form", "symmetric", "full")
+FIDELITIES: tuple[Fidelity, ...] = get_args(Fidelity)
 Formula = Callable[..., Number]
 
 

@@ -16,7 +16,8 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
-from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
+from datahall.scenario.sections.failure import Failure
+from datahall.scenario.words import FABRIC_PARTS
 
 Bools = NDArray[np.bool_]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 import numpy as np
 
@@ -14,9 +12,9 @@ from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
 from datahall.fabric.flows.simulate import Flows
 from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
-from datahall.scenario.words import Policy
+from datahall.scenario.words import FlowLevel, Policy
 
-Level = Literal["symmetric", "full"]
+Level = FlowLevel
 MOST_FLOWS = 6_000_000  # about 4 GB
 
 

@@ -113,7 +113,7 @@ def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int
     for degree in (tp,) if tp else GROUPS:
         setting = Setting(replica=msgspec.structs.replace(replica, tp=degree), load=load)
         if tp:
-            sharding_of(setting.replica).check(replica.model)
+            sharding_of(setting.replica)  # refuses what does not divide
         tried = effect("", setting, promise, rate)
         last = tried.note or last
         if tried.held_per_s * degree >= rate or (tp and tried.held_per_s > 0):

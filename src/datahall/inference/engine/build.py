@@ -18,8 +18,9 @@ from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
+from datahall.scenario.field import fields
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.deployment import ENGINE_OPTIONS, Deployment
+from datahall.scenario.sections.deployment import ENGINE, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
 
@@ -107,7 +108,8 @@ def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) 
 def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     """The engine with the options that the deployment sets."""
     known = engine_on(deployment.engine, chip)
-    changes = {name: value for name in ENGINE_OPTIONS if (value := getattr(deployment, name)) is not None}
+    options = [field.attribute for field in fields("deployment") if field.kind.group == ENGINE]
+    changes = {name: value for name in options if (value := getattr(deployment, name)) is not None}
     made = msgspec.structs.replace(known, **changes)
     if deployment.wait_s is not None and made.batching != "dynamic":
         raise ScenarioError(

@@ -31,6 +31,7 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
+from datahall.units import fmt
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, generate
 
@@ -107,11 +108,12 @@ def service_of(scenario: Scenario) -> Service:
     cache = attempts.make(
         lambda: cache_of(caches[0] if caches else None, [stream.traffic for stream in known]), field="cache"
     )
+    asked = scenario.one(Measurement)
+    attempts.make(lambda: _check_measured(asked), field="warmup")
     attempts.finish()
     assert fleet is not None
     price = price_steps(fleet.pools[-1].replica)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
-    asked = scenario.one(Measurement)
     steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
     return Service(
         model=fleet.pools[0].replica.model,
@@ -155,6 +157,16 @@ def _stream(said: Said, regions: tuple[Region, ...], longest: int) -> Stream:
         region_fractions=tuple(numbers.get(place, 0.0) for place in range(len(names))) or (1.0,),
         priority=said.priority,
     )
+
+
+def _check_measured(asked: Measurement) -> None:
+    if asked.warmup_s is not None and asked.until_s is not None and asked.warmup_s >= asked.until_s:
+        raise ScenarioError(
+            f"nothing is measured: the warm-up ends after {fmt(asked.warmup_s, 's')}, "
+            f"the run after {fmt(asked.until_s, 's')}",
+            field="warmup",
+            hint=f"a shorter {option('warmup')}, or a later {option('until')}",
+        )
 
 
 def _users_alone() -> None:

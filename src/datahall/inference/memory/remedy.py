@@ -8,12 +8,12 @@ import msgspec
 
 from datahall.errors import DatahallError, option
 from datahall.inference.engine.replica import Replica
+from datahall.inference.memory.fit import LARGEST_GROUP
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
 from datahall.inference.step.kernels import sharding_of
 from datahall.workload.precision import Precision
 
 PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")  # the least change first
-LARGEST_GROUP = 64
 FEWEST_TOKENS = 512  # a context shorter than this is no remedy
 MOST_REMEDIES = 3
 
@@ -76,7 +76,7 @@ def _smallest_group(replica: Replica, context: int, num_sequences: int) -> int:
     while tp <= LARGEST_GROUP:
         wider = msgspec.structs.replace(replica, tp=tp)
         try:
-            sharding_of(wider).check(replica.model)
+            sharding_of(wider)  # refuses what does not divide
         except DatahallError:
             pass
         else:

@@ -16,6 +16,7 @@ from datahall.silicon.attention import BLOCK
 from datahall.silicon.calibration import Calibration, calibrate, num_sms
 from datahall.silicon.joined_attention import empty_blocks_time, joined_decode_times
 from datahall.silicon.kernel import KernelTime, memory_bandwidth, time_operators
+from datahall.workload.division import check_stage
 from datahall.workload.forward import Latent, forward_pass
 from datahall.workload.operator import Attention, Operator
 from datahall.workload.precision import Precision, bytes_per_value
@@ -50,7 +51,6 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, replica: Replica) -> Passes:
         """Check that the model divides as asked, and find the kernels' constants."""
         sharding = sharding_of(replica)
-        sharding.check(replica.model)
         stack, found = calibration_of(replica.chip, replica.engine.stack)
         return cls(replica=replica, sharding=sharding, calibration=found, stack=stack)
 
@@ -196,14 +196,8 @@ def _beside_routed(kernel: KernelTime) -> KernelTime:
 
 def sharding_of(replica: Replica) -> Sharding:
     """One chip's share: dp attention ranks of tp chips each, whose batches meet at experts spread over ep chips."""
-    ep = replica.ep if replica.model.moe is not None else 1
-    groups = replica.dp if replica.model.moe is not None else 1
-    if (replica.tp * replica.dp) % ep:
-        raise ScenarioError(
-            f"ep = {ep} does not divide the tp {replica.tp} · dp {replica.dp} chips of a stage",
-            hint=f"ep 1 or {replica.tp * replica.dp}",
-        )
-    return Sharding(tp=float(replica.tp), ep=float(ep), num_groups=float(groups))
+    split = check_stage(replica.model, replica.tp, replica.dp, replica.ep)
+    return Sharding(tp=split.tp, ep=split.ep, num_groups=split.num_groups)
 
 
 def cache_bytes(chip: Chip) -> float:

@@ -12,6 +12,7 @@ from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
 from datahall.planner.training.choice import chosen_of, ranked, with_reasons
 from datahall.planner.training.plan import TrainingPlan
+from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.setup import Machine, of_any_size
@@ -20,7 +21,6 @@ from datahall.training.step.step import Job
 from datahall.units import DAY_S, fmt
 from datahall.workload.flops import training_flop_per_token
 
-MOST_CHIPS = 2**20
 CHIPS = Objective("chips", "count")
 
 

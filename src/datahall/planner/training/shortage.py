@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from datahall.errors import InfeasibleError, option
+from datahall.scenario.words import OFFLOADS
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options
@@ -20,7 +21,7 @@ OUT = (
     ("optimizer",),
     ("optimizer", "activations"),
     ("optimizer", "parameters"),
-    ("optimizer", "parameters", "activations"),
+    OFFLOADS,
 )
 
 

@@ -37,6 +37,7 @@ class Kind(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()  # says something only beside one of these
     against: tuple[str, ...] = ()  # cannot stand beside any of these
     rare: bool = False  # listed last
+    group: str = ""  # inputs that verbs take together
     metavar: str = ""
     example: str = ""
 
@@ -47,6 +48,11 @@ class Kind(msgspec.Struct, frozen=True):
         """The value in plain types, so that `read` gives it back."""
         assert isinstance(value, str | int | float | bool)
         return value
+
+    def excludes(self, value: object) -> tuple[str, ...]:
+        """What it cannot stand beside once it has a value."""
+        del value
+        return self.against
 
     def schema(self) -> dict[str, object]:
         """JSON Schema of what `read` takes."""

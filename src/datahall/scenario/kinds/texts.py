@@ -74,7 +74,7 @@ class Name(Kind, frozen=True):
             raise self.wrong(raw, f"the name of {'an' if self.of[0] in 'aeiou' else 'a'} {self.of}")
         name = raw.strip()
         if self.of == "chip":
-            return at.catalog.chip(name).name
+            return at.catalog.name_of("chip", name)
         if self.of == "model":
             return model_name(name, at)
         if not name:
@@ -93,7 +93,7 @@ def model_name(name: str, at: Reading) -> str:
         return str(path)
     if (path / "config.json").is_file():
         return str(path / "config.json")
-    return at.catalog.model(name).name
+    return at.catalog.name_of("model", name)
 
 
 class File(Kind, frozen=True):

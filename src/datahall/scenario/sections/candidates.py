@@ -1,7 +1,5 @@
 """What a plan may choose from."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

@@ -1,14 +1,20 @@
 """How a model is served: the chip, the group of chips of one replica, the engine and its options, how many replicas."""
 
-from __future__ import annotations
-
+import re
 from typing import Annotated
 
+from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
-from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PREEMPTIONS, ROLES
+from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PHASES, PREEMPTIONS, ROLES, Role
 from datahall.workload.precision import Precision
 
+ENGINE, SPECULATION, ADAPTERS = (
+    "engine",
+    "speculation",
+    "adapters",
+)  # groups of inputs that verbs take together
+POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
@@ -30,6 +36,45 @@ def precision_kind(help: str, needs: tuple[str, ...] = ()) -> PrecisionName:
     return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs)
 
 
+class Pools(Text, frozen=True):
+    """Replicas for prompts and for answers, on chips of their own or on the deployment's."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        text = super().read(raw, at)
+        for _, _, chip in split_roles(text):
+            if chip:
+                at.catalog.name_of("chip", chip)
+        return text
+
+    def excludes(self, value: object) -> tuple[str, ...]:
+        named = isinstance(value, str) and all(chip for _, _, chip in split_roles(value))
+        return (*self.against, *(("chip",) if named else ()))
+
+
+def split_roles(text: str) -> list[tuple[Role, int, str]]:
+    """Read "prefill=4xh200,decode=8xh200": replicas of each role, and the chip they stand on.
+
+    >>> split_roles("prefill=4xh200,decode=8")
+    [('prefill', 4, 'h200'), ('decode', 8, '')]
+    """
+    pools: list[tuple[Role, int, str]] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(prefill|decode)\s*=\s*(\d+)(?:\s*[x×]\s*([\w.-]+))?\s*", part)
+        if found is None or not 1 <= int(found[2]) <= MOST_REPLICAS:
+            raise ScenarioError(
+                f'"{part.strip()}" is not a pool', field="disaggregated", hint=option("disaggregated", POOLS)
+            )
+        role: Role = "prefill" if found[1] == "prefill" else "decode"
+        pools.append((role, int(found[2]), found[3] or ""))
+    if {role for role, _, _ in pools} != set(PHASES):
+        raise ScenarioError(
+            "prefill and decode pools come together",
+            field="disaggregated",
+            hint=option("disaggregated", POOLS),
+        )
+    return sorted(pools, key=lambda pool: pool[0] != "prefill")
+
+
 class Deployment(Section, frozen=True, kw_only=True):
     """One pool of equal replicas; several pools make a fleet."""
 
@@ -47,9 +92,9 @@ class Deployment(Section, frozen=True, kw_only=True):
     replicas: Annotated[int, Count("Replicas behind the router.", most=MOST_REPLICAS)] = 1
     disaggregated: Annotated[
         str,
-        Text(
+        Pools(
             "Prompts on replicas of their own: prefill=4xh200,decode=8xh200.", against=("replicas",), metavar="POOLS",
-            example="prefill=1xh200,decode=2xh200",
+            example=POOLS,
         ),
     ] = ""  # fmt: skip
     precision: Annotated[str, precision_kind("Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, …")] = "bf16"
@@ -59,18 +104,32 @@ class Deployment(Section, frozen=True, kw_only=True):
     draft: Annotated[
         str,
         Text(
-            "Speculative decoding: ngram, mtp, or the name of a draft model.", metavar="HOW", example="ngram"
+            "Speculative decoding: ngram, mtp, or the name of a draft model.",
+            metavar="HOW",
+            example="ngram",
+            group=SPECULATION,
         ),
     ] = ""
-    num_draft: Annotated[int, Count("Tokens drafted for a step.", most=MOST_DRAFTED, needs=("draft",))] = 3
+    num_draft: Annotated[
+        int, Count("Tokens drafted for a step.", most=MOST_DRAFTED, needs=("draft",), group=SPECULATION)
+    ] = 3
     acceptance_fraction: Annotated[
-        float, Share("Chance that a drafted token is kept.", above=True, needs=("draft",))
+        float, Share("Chance that a drafted token is kept.", above=True, needs=("draft",), group=SPECULATION)
     ] = 0.5
-    adapters: Annotated[int | None, Count("LoRA adapters that requests ask for.", most=MOST_ADAPTERS)] = None
-    adapter_rank: Annotated[int, Count("Rank of an adapter.", most=MOST_RANK, needs=("adapters",))] = 16
+    adapters: Annotated[
+        int | None, Count("LoRA adapters that requests ask for.", most=MOST_ADAPTERS, group=ADAPTERS)
+    ] = None
+    adapter_rank: Annotated[
+        int, Count("Rank of an adapter.", most=MOST_RANK, needs=("adapters",), group=ADAPTERS)
+    ] = 16
     resident_adapters: Annotated[
         int | None,
-        Count("Adapters on the chips at once (default: all).", most=MOST_ADAPTERS, needs=("adapters",)),
+        Count(
+            "Adapters on the chips at once (default: all).",
+            most=MOST_ADAPTERS,
+            needs=("adapters",),
+            group=ADAPTERS,
+        ),
     ] = None
     adapter_zipf: Annotated[
         float,
@@ -79,11 +138,18 @@ class Deployment(Section, frozen=True, kw_only=True):
             unit="ratio",
             most=10.0,
             needs=("adapters",),
+            group=ADAPTERS,
             rare=True,
         ),
     ] = 1.0
     attention_adapters: Annotated[
-        bool, Flag("Adapters beside attention alone, not the dense MLPs.", needs=("adapters",), rare=True)
+        bool,
+        Flag(
+            "Adapters beside attention alone, not the dense MLPs.",
+            needs=("adapters",),
+            group=ADAPTERS,
+            rare=True,
+        ),
     ] = False
     host_cache_bytes: Annotated[
         float,
@@ -138,56 +204,73 @@ class Deployment(Section, frozen=True, kw_only=True):
             rare=True,
         ),
     ] = None
-    # options of the engine; none: the engine's own default
-    batching: Annotated[str | None, Choice("How requests share steps.", options=BATCHING, rare=True)] = None
-    token_budget: Annotated[
-        int | None, Count("Most new tokens in one step.", unit="tokens", most=2**24, rare=True)
+    # options of the engine, as `Engine` names them; none: the engine's own default
+    batching: Annotated[
+        str | None, Choice("How requests share steps.", options=BATCHING, rare=True, group=ENGINE)
     ] = None
-    max_sequences: Annotated[int | None, Count("Most sequences that run at once.", most=2**20, rare=True)] = (
-        None
-    )
+    token_budget: Annotated[
+        int | None, Count("Most new tokens in one step.", unit="tokens", most=2**24, rare=True, group=ENGINE)
+    ] = None
+    max_sequences: Annotated[
+        int | None, Count("Most sequences that run at once.", most=2**20, rare=True, group=ENGINE)
+    ] = None
     block_tokens: Annotated[
         int | None,
-        Count("Tokens of one block of cache.", unit="tokens", most=2**16, name="block_tokens", rare=True),
+        Count(
+            "Tokens of one block of cache.",
+            unit="tokens",
+            most=2**16,
+            name="block_tokens",
+            rare=True,
+            group=ENGINE,
+        ),
     ] = None
     chunked_prefill: Annotated[
-        bool | None, Flag("Prompts may be cut to what is left of a step.", rare=True)
+        bool | None, Flag("Prompts may be cut to what is left of a step.", rare=True, group=ENGINE)
     ] = None
-    mixed_steps: Annotated[bool | None, Flag("Prompts and decodes share steps.", rare=True)] = None
+    mixed_steps: Annotated[bool | None, Flag("Prompts and decodes share steps.", rare=True, group=ENGINE)] = (
+        None
+    )
     whole_prompt_blocks: Annotated[
-        bool | None, Flag("A prompt waits until blocks for all of it are free.", rare=True)
+        bool | None, Flag("A prompt waits until blocks for all of it are free.", rare=True, group=ENGINE)
     ] = None
-    whole_output_blocks: Annotated[bool | None, Flag("… and for all that it may generate.", rare=True)] = None
-    prefix_caching: Annotated[bool | None, Flag("Blocks of shared prefixes are kept.", rare=True)] = None
+    whole_output_blocks: Annotated[
+        bool | None, Flag("… and for all that it may generate.", rare=True, group=ENGINE)
+    ] = None
+    prefix_caching: Annotated[
+        bool | None, Flag("Blocks of shared prefixes are kept.", rare=True, group=ENGINE)
+    ] = None
     preemption: Annotated[
-        str | None, Choice("What happens to who must leave.", options=PREEMPTIONS, rare=True)
+        str | None, Choice("What happens to who must leave.", options=PREEMPTIONS, rare=True, group=ENGINE)
     ] = None
     expert_exchange: Annotated[
-        str | None, Choice("How attention ranks meet at the experts.", options=EXPERT_EXCHANGES, rare=True)
+        str | None,
+        Choice("How attention ranks meet at the experts.", options=EXPERT_EXCHANGES, rare=True, group=ENGINE),
     ] = None
     memory_fraction: Annotated[
         float | None,
-        Share("Of the chip's memory that the engine takes.", name="memory_fraction", above=True, rare=True),
+        Share(
+            "Of the chip's memory that the engine takes.",
+            name="memory_fraction",
+            above=True,
+            rare=True,
+            group=ENGINE,
+        ),
     ] = None
     reserved_bytes: Annotated[
-        float | None, Quantity("Memory for context, graphs and buffers.", rare=True)
+        float | None, Quantity("Memory for context, graphs and buffers.", rare=True, group=ENGINE)
     ] = None
     host_step_s: Annotated[
-        float | None, Quantity("Host time of a step that the chip waits for.", rare=True)
+        float | None, Quantity("Host time of a step that the chip waits for.", rare=True, group=ENGINE)
     ] = None
-    host_sequence_s: Annotated[float | None, Quantity("… and more of it for each sequence.", rare=True)] = (
-        None
-    )
+    host_sequence_s: Annotated[
+        float | None, Quantity("… and more of it for each sequence.", rare=True, group=ENGINE)
+    ] = None
     wait_s: Annotated[
-        float | None, Quantity("Dynamic batching: how long a first request waits for company.", rare=True)
+        float | None,
+        Quantity("Dynamic batching: how long a first request waits for company.", rare=True, group=ENGINE),
     ] = None
     first_token_s: Annotated[
-        float | None, Quantity("Front end: tokenising, queues, the first chunk back.", rare=True)
+        float | None,
+        Quantity("Front end: tokenising, queues, the first chunk back.", rare=True, group=ENGINE),
     ] = None
-
-
-ENGINE_OPTIONS = (
-    "batching", "token_budget", "max_sequences", "block_tokens", "chunked_prefill", "mixed_steps", "whole_prompt_blocks",
-    "whole_output_blocks", "prefix_caching", "preemption", "expert_exchange", "memory_fraction", "reserved_bytes",
-    "host_step_s", "host_sequence_s", "wait_s", "first_token_s",
-)  # fmt: skip

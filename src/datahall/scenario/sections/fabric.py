@@ -1,14 +1,11 @@
 """How chips are wired, and what is sent over the wires: the design of a fabric, its transport, jobs, background, stalls."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
 from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
-from datahall.scenario.sections.views import LEVELS
-from datahall.scenario.words import ALGORITHMS, COLLECTIVES, PATTERNS, POLICIES, TRANSPORTS
+from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
 
 
 class FabricDesign(Section, frozen=True, kw_only=True):
@@ -22,6 +19,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             of="fabric",
             metavar="TOPOLOGY",
             example="fat-tree",
+            group="wiring",
         ),
     ] = ""
     topologies: Annotated[
@@ -36,10 +34,12 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     chips: Annotated[int | None, Count("Chips to join.", most=MOST_CHIPS, example="1024")] = None
     chip: Annotated[str, Name("Chip (default: h100-sxm, or the topology's usual one).", of="chip")] = ""
     domain: Annotated[
-        int | None, Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS)
+        int | None,
+        Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS, group="wiring"),
     ] = None
     nic_bytes_per_s: Annotated[
-        float | None, Quantity("Network of a chip, one way (default: its usual one).", above=True)
+        float | None,
+        Quantity("Network of a chip, one way (default: its usual one).", above=True, group="wiring"),
     ] = None
     oversubscription: Annotated[
         str,
@@ -48,6 +48,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             metavar="DOWN:UP",
             example="2:1",
             needs=("on", "topologies"),
+            group="wiring",
         ),
     ] = "1:1"
     switch: Annotated[

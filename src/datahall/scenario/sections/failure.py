@@ -1,25 +1,23 @@
 """What is out, since when and for how long: one vocabulary for fabrics, training runs and services."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Flag, Numbers, Quantity, Share, Text
-
-FABRIC_PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
-SERVICE_PARTS = ("replicas", "region")
+from datahall.scenario.words import FABRIC_PARTS, SERVICE_PARTS
 
 
 class Failure(Section, frozen=True, kw_only=True):
     """Parts that are gone or slow; without a start they are so from the beginning."""
 
-    chips: Annotated[tuple[int, ...], Numbers("Chips, gone altogether.")] = ()
-    nics: Annotated[tuple[int, ...], Numbers("Network ports of chips, which keep their scale-up links.")] = ()
-    links: Annotated[tuple[int, ...], Numbers("Cables, both ways.")] = ()
-    switches: Annotated[tuple[int, ...], Numbers("Switches, counted from the first.")] = ()
-    domains: Annotated[tuple[int, ...], Numbers("Scale-up domains: servers or racks.")] = ()
-    cubes: Annotated[tuple[int, ...], Numbers("Cubes of 4×4×4 chips of a torus.")] = ()
+    chips: Annotated[tuple[int, ...], Numbers("Chips, gone altogether.", group="fabric")] = ()
+    nics: Annotated[
+        tuple[int, ...], Numbers("Network ports of chips, which keep their scale-up links.", group="fabric")
+    ] = ()
+    links: Annotated[tuple[int, ...], Numbers("Cables, both ways.", group="fabric")] = ()
+    switches: Annotated[tuple[int, ...], Numbers("Switches, counted from the first.", group="fabric")] = ()
+    domains: Annotated[tuple[int, ...], Numbers("Scale-up domains: servers or racks.", group="fabric")] = ()
+    cubes: Annotated[tuple[int, ...], Numbers("Cubes of 4×4×4 chips of a torus.", group="fabric")] = ()
     replicas: Annotated[
         tuple[int, ...],
         Numbers("Replicas of a service, counted over all its pools.", against=(*FABRIC_PARTS, "region")),
@@ -30,7 +28,8 @@ class Failure(Section, frozen=True, kw_only=True):
         None
     )
     left_fraction: Annotated[
-        float, Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS)
+        float,
+        Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS, group="fabric"),
     ] = 0.0
     drain: Annotated[
         bool, Flag("Replicas finish what they have and take nothing new.", needs=SERVICE_PARTS)

@@ -1,7 +1,5 @@
 """What stands around the replicas of a service: the router, autoscaling, regions, a cache of whole answers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

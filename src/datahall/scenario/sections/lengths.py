@@ -3,8 +3,6 @@
 1000, "8k", or { shape = "lognormal", mean = 1000, p95 = 3000 }, on a command line "shape=lognormal,mean=1000,p95=3000".
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from datahall.errors import ScenarioError

@@ -1,7 +1,5 @@
 """Latency goals: how soon the first token comes, how fast the others follow, and for how many of the requests."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What every question may say: which model, which seed, what to call it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.scenario.field import Section

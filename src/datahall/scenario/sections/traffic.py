@@ -1,7 +1,5 @@
 """Who asks what, and when: a rate, users or a recorded trace, and the lengths and talk of the requests."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from datahall.errors import ScenarioError
@@ -82,7 +80,7 @@ class Traffic(Section, frozen=True, kw_only=True):
     preset: Annotated[
         str,
         PresetName(
-            f"Lengths by name: sharegpt, {USUAL_PRESET} (default), rag, agent, …", flat="traffic", metavar="NAME", against=("trace",)
+            f"Lengths by name: sharegpt, {USUAL_PRESET} (default), rag, agent, …", flat="traffic", metavar="NAME", against=("trace",), group="lengths"
         ),
     ] = ""  # fmt: skip
     isl: Annotated[
@@ -90,6 +88,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         LengthsKind(
             f"Tokens of a prompt (default: the preset's; {USUAL_PROMPT} beside an output alone).",
             against=("trace",),
+            group="lengths",
         ),
     ] = None
     osl: Annotated[
@@ -97,11 +96,14 @@ class Traffic(Section, frozen=True, kw_only=True):
         LengthsKind(
             f"Tokens of an answer (default: the preset's; {USUAL_OUTPUT} beside a prompt alone).",
             against=("trace",),
+            group="lengths",
         ),
     ] = None
     spread_ratio: Annotated[
         float | None,
-        Quantity("Standard deviation of lengths over their mean.", most=20.0, against=("trace",)),
+        Quantity(
+            "Standard deviation of lengths over their mean.", most=20.0, against=("trace",), group="lengths"
+        ),
     ] = None
     burstiness_ratio: Annotated[
         float | None,

@@ -1,7 +1,5 @@
 """A training run: what is trained on what, how it is spread over the chips, and who of them is slow."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Annotated
 
@@ -21,7 +19,7 @@ from datahall.scenario.kinds import (
     Share,
     listed,
 )
-from datahall.scenario.sections.deployment import precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
@@ -32,7 +30,6 @@ from datahall.scenario.words import (
     TIERS,
 )
 
-MOST_DEGREE = 2**20
 OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
 
 
@@ -97,8 +94,8 @@ class Split(Kind, frozen=True):
             layers, _, times = str(word).replace("×", "x").partition("x")
             if not layers.isdigit() or (times and not times.isdigit()) or isinstance(word, bool):
                 raise ScenarioError(f'"{word}" is no number of layers', hint='e.g. "3 4 4 4", or "3,4x3"')
-            if int(times or 1) > MOST_DEGREE:
-                raise ScenarioError(f"{times} stages are too many", hint=f"at most {MOST_DEGREE:,}")
+            if int(times or 1) > MOST_CHIPS:
+                raise ScenarioError(f"{times} stages are too many", hint=f"at most {MOST_CHIPS:,}")
             found += [int(layers)] * int(times or 1)
         return tuple(found)
 
@@ -114,18 +111,18 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
         str,
         File("Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.", flat="layout"),
     ] = ""
-    tp: Annotated[int | None, Count("Chips that share each layer.", most=MOST_DEGREE)] = None
+    tp: Annotated[int | None, Count("Chips that share each layer.", most=MOST_CHIPS)] = None
     pp: Annotated[int | None, Count("Pipeline stages.", most=512)] = None
     vpp: Annotated[int | None, Count("Virtual stages on each chip.", most=64)] = None
-    cp: Annotated[int | None, Count("Chips that share each sequence.", most=MOST_DEGREE)] = None
-    ep: Annotated[int | None, Count("Chips that share the experts.", most=MOST_DEGREE)] = None
-    dp: Annotated[int | None, Count("Replicas (default: the chips left over).", most=MOST_DEGREE)] = None
+    cp: Annotated[int | None, Count("Chips that share each sequence.", most=MOST_CHIPS)] = None
+    ep: Annotated[int | None, Count("Chips that share the experts.", most=MOST_CHIPS)] = None
+    dp: Annotated[int | None, Count("Replicas (default: the chips left over).", most=MOST_CHIPS)] = None
     zero: Annotated[
         int | None,
         Count("What replicas share of their state: 0 to 3 (default 1; FSDP is 3).", least=0, most=3),
     ] = None
     micro_batch: Annotated[
-        int | None, Count("Sequences at once on a replica (default 1).", most=MOST_DEGREE)
+        int | None, Count("Sequences at once on a replica (default 1).", most=MOST_CHIPS)
     ] = None
     recompute: Annotated[
         str | None, Choice("What backward computes again: none, selective or full.", options=RECOMPUTES)
@@ -140,14 +137,12 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     etp: Annotated[
         int | None,
         Count(
-            "Chips that share one expert (default: tp/ep, at least 1).", least=0, most=MOST_DEGREE, rare=True
+            "Chips that share one expert (default: tp/ep, at least 1).", least=0, most=MOST_CHIPS, rare=True
         ),
     ] = None
     shard: Annotated[
         int | None,
-        Count(
-            "Replicas that share a state, others hold copies (HSDP).", least=0, most=MOST_DEGREE, rare=True
-        ),
+        Count("Replicas that share a state, others hold copies (HSDP).", least=0, most=MOST_CHIPS, rare=True),
     ] = None
     modules: Annotated[
         tuple[str, ...],
@@ -174,7 +169,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     offload: Annotated[
         tuple[str, ...],
         Listed(
-            f"To the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme.", of=Choice("", options=OFFLOADED),
+            f"Off the chips, to the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme. A plan may use it, a layout does.", of=Choice("", options=OFFLOADED),
             metavar="LIST", rare=True,
         ),
     ] = ()  # fmt: skip

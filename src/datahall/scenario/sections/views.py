@@ -1,7 +1,5 @@
 """What small questions ask: sequences, one pass, a working set, a claim, lists of the catalogue, files."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Annotated, get_args
 
@@ -22,14 +20,11 @@ from datahall.scenario.kinds import (
     Text,
     shown,
 )
+from datahall.scenario.words import DOMAINS, FLOW_LEVELS, LEVELS, PHASES, TIERS
 
-PHASES = ("prefill", "decode")
-LEVELS = ("datasheet", "family", "measured")
-FABRIC_LEVELS = ("symmetric", "full")
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
 OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
-DOMAINS = ("kernels", "collectives", "training", "inference")
 
 
 class PeakFormat(Text, frozen=True):
@@ -91,7 +86,7 @@ class WorkingSet(Section, frozen=True, kw_only=True):
         float | None, Quantity("What is read over and over.", above=True, example="2GB")
     ] = None
     offload: Annotated[
-        str | None, Choice("Where to keep what does not fit: host or nvme.", options=("host", "nvme"))
+        str | None, Choice("Where to keep what does not fit: host or nvme.", options=TIERS)
     ] = None
     prefetch: Annotated[
         bool, Flag("Fetch what does not fit while what fits is worked on.", needs=("working_set",))
@@ -190,12 +185,12 @@ class Simulation(Section, frozen=True, kw_only=True):
     """How finely a fabric is simulated."""
 
     level: Annotated[
-        str, Choice("symmetric folds alike flows; full simulates every message.", options=FABRIC_LEVELS)
+        str, Choice("symmetric folds alike flows; full simulates every message.", options=FLOW_LEVELS)
     ] = "symmetric"
     check_with: Annotated[
         str | None,
         Choice(
             "Show the difference from closed-form, symmetric or full.",
-            options=("closed-form", *FABRIC_LEVELS),
+            options=("closed-form", *FLOW_LEVELS),
         ),
     ] = None

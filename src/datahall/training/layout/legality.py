@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError, nearest
+from datahall.errors import ScenarioError, nearest, option
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
 from datahall.training.step.micro_batch import lacking_module
@@ -76,7 +76,7 @@ def _values(layout: Layout) -> Iterator[Broken]:
     """Numbers below one, and words that nobody knows."""
     for name in DEGREES:
         if (value := getattr(layout, name)) < 1:
-            yield Broken("", f"{name} is {value}; it must be at least 1", blamed=name)
+            yield Broken("", f"{option(name, value)}: it must be at least 1", blamed=name)
     for name in ("etp", "shard"):
         if (value := getattr(layout, name)) < 0:
             yield Broken("", f"{name} is {value}; it must be at least 1, or 0 for the usual", blamed=name)
@@ -100,7 +100,7 @@ def _values(layout: Layout) -> Iterator[Broken]:
         yield Broken(
             "",
             f"modules {', '.join(layout.modules)} are named, but recompute is {layout.recompute}",
-            "recompute selective",
+            option("recompute", "selective"),
             "recompute",
         )
     if "activations" in dict(parts) and layout.recompute == "full":
@@ -126,7 +126,7 @@ def _heads(layout: Layout, model: Model) -> Iterator[Broken]:
             "cp",
             f"all-to-all gives each chip whole heads, but {model.num_heads} heads do not divide by "
             f"tp {layout.tp} × cp {layout.cp} = {ranks}",
-            "context ring has no such limit",
+            f"{option('context', 'ring')} has no such limit",
         )
 
 
@@ -139,9 +139,9 @@ def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
     named = model.title or model.name
     if model.moe is None:
         if layout.ep > 1:
-            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", "ep 1", "ep")
+            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", option("ep", 1), "ep")
         if layout.etp > 1:
-            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", "etp 0", "etp")
+            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", option("etp", 0), "etp")
         return
     chips = layout.tp * layout.cp * layout.dp
     if model.moe.num_experts % layout.ep:
@@ -174,20 +174,20 @@ def _stages(layout: Layout, model: Model) -> Iterator[Broken]:
         yield Broken(
             "",
             f"{layout.pp} stages of {layout.vpp} chunks are {stages}, but {named} has {layers} layers",
-            f"pp · vpp of at most {most}",
+            f"{option('pp')} times {option('vpp')} of at most {most}",
             "vpp" if layout.vpp > 1 else "pp",
         )
     if layout.pp > layers:
         yield Broken(
             "pp",
             f"pp {layout.pp} leaves {layout.pp - layers} stages without a layer",
-            f"pp of at most {layers}",
+            f"at most {option('pp', layers)}",
         )
     if layout.vpp > 1 and layout.pp == 1:
         yield Broken(
             "",
             f"vpp is {layout.vpp}, but one stage has nothing to interleave",
-            "vpp 1, or pp 2 and more",
+            f"{option('vpp', 1)}, or {option('pp', 2)} and more",
             "vpp",
         )
     if layout.split:
@@ -238,7 +238,7 @@ def _replicas(layout: Layout) -> Iterator[Broken]:
         yield Broken(
             "",
             f"shard is {layout.shard}, but zero 0 shares nothing",
-            "zero 1, 2 or 3; or shard 0",
+            f"{option('zero', 1)}, 2 or 3; or {option('shard', 0)}",
             "shard",
         )
     if layout.compression in ("1-bit", "power-sgd") and layout.zero >= 2:
@@ -246,7 +246,7 @@ def _replicas(layout: Layout) -> Iterator[Broken]:
             "",
             f"{layout.compression} compression keeps its error on every rank, "
             f"but zero {layout.zero} spreads the gradients",
-            "zero 0 or 1; or compression bf16 or fp8",
+            f"{option('zero', 0)} or 1; or {option('compress', 'bf16')} or fp8",
             "compress",
         )
 
@@ -257,11 +257,12 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
     ranks = layout.dp * layout.micro_batch
     if global_batch % ranks:
         below = global_batch - global_batch % ranks
-        near = f"{below} or {below + ranks}" if below else f"{ranks}"
+        values = (below, below + ranks) if below else (ranks,)
+        near = " or ".join(option("global_batch", value) for value in values)
         yield Broken(
             "micro_batch",
             f"dp · micro_batch {ranks} does not divide {global_batch:,} sequences of the global batch",
-            f"nearest for the global batch: {near}",
+            f"nearest: {near}",
             "global_batch",
         )
         return
@@ -270,13 +271,13 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
         yield Broken(
             "",
             f"interleaved stages need micro-batches in multiples of pp {layout.pp}; there are {num_micro}",
-            f"vpp 1, or a global batch that divides by {ranks * layout.pp}",
+            f"{option('vpp', 1)}, or a {option('global_batch')} that divides by {ranks * layout.pp}",
             "global_batch",
         )
 
 
 def _indivisible(name: str, value: int, what: str, total: int) -> Broken:
-    return Broken(name, f"{name} {value} does not divide {total:,} {what}")
+    return Broken(name, f"{option(name, value)} does not divide {total:,} {what}")
 
 
 def _advice(broken: Broken, layout: Layout, model: Model, num_chips: int, global_batch: int) -> str:
@@ -289,10 +290,10 @@ def _advice(broken: Broken, layout: Layout, model: Model, num_chips: int, global
     also = broken.hint
     if not near and broken.field != "micro_batch":
         near = nearest_legal(layout, broken.field, model, num_chips, 0)
-        also = "with a global batch that divides by dp · micro_batch"
+        also = f"with a {option('global_batch')} that divides by dp · micro_batch"
     if not near:
-        return broken.hint or f"no {broken.field} is legal with the rest of the layout"
-    text = f"nearest for {broken.field}: {' or '.join(map(str, near))}"
+        return broken.hint or f"no {option(broken.field)} is legal with the rest of the layout"
+    text = f"nearest: {' or '.join(option(broken.field, value) for value in near)}"
     return f"{text}; {also}" if also else text
 
 
@@ -301,9 +302,9 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
     if num_chips % group == 0:
         near = nearest_legal(layout, "dp", model, num_chips, global_batch)
         if near:
-            return f"dp {near[0]} would fit"
+            return f"{option('dp', near[0])} would fit"
     found = {name: nearest_legal(layout, name, model, num_chips, global_batch) for name in ("tp", "pp", "cp")}
-    said = [f"{name} {' or '.join(map(str, near))}" for name, near in found.items() if near]
+    said = [" or ".join(option(name, value) for value in near) for name, near in found.items() if near]
     if said:
         return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
     return f"no change of one degree makes this {num_chips:,} chips; plan train lists what does"

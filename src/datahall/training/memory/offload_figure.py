@@ -14,6 +14,7 @@ from datahall.breakdown import (
     total,
 )
 from datahall.cluster.cluster import Cluster
+from datahall.scenario.words import TIERS
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.leaf import of_model
 from datahall.training.memory.bookkeeping import bookkeeping_of
@@ -64,7 +65,7 @@ class _Outside:
         return int(self.space.offloaded(what)[0])
 
     def _rate(self, what: str) -> Breakdown:
-        tier = ("host", "nvme")[self.place(what) - 1]
+        tier = TIERS[self.place(what) - 1]
         rate, chip = self.cluster.host.tier_bytes_per_s(tier), self.cluster.chip
         for name in ("measured_host_bytes_per_s", "host_bytes_per_s"):
             known = chip.facts.get(name)

@@ -8,6 +8,7 @@ import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.replica import Replica
+from datahall.scenario.words import PHASES
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import PARTED, Pools, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
@@ -192,7 +193,7 @@ def _pool(notes: str, name: str) -> dict[str, int]:
 def _silicon_pools(row: Row, chip: Chip, users: int) -> tuple[Replica, Pools]:
     notes = row.text("notes")
     replicas, counts = [], []
-    for name in ("prefill", "decode"):
+    for name in PHASES:
         pool = _pool(notes, name)
         split = Split(
             pool.get("tp_size", 1), pool.get("pp_size", 1), max(1, pool.get("attention_dp_size", 1)),

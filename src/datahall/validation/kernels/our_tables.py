@@ -6,6 +6,7 @@ import msgspec
 
 from datahall.catalog import load
 from datahall.catalog.entries.model import Model
+from datahall.scenario.words import PHASES
 from datahall.validation.kernels.operators import attention_of, expert_product, matrix_product, streamed
 from datahall.validation.kernels.prediction import FORMATS_OF_TABLES, Timed, check_experts, prediction, timed
 from datahall.validation.measurement import Row, RowError
@@ -123,7 +124,7 @@ def our_pass(row: Row) -> Prediction:
     model, sharding = _engine_model(row)
     batch, tokens = row.count("batch"), row.count("tokens_or_ctx")
     phase = row.text("phase")
-    if phase not in {"prefill", "decode"}:
+    if phase not in PHASES:
         raise RowError(f'phase "{phase}" is not prefill or decode')
     query, past = (tokens, 0.0) if phase == "prefill" else (1.0, tokens - 1.0)
     operators = [
