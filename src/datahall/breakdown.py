@@ -346,8 +346,6 @@ def _quotient(values: list[float]) -> float:
 
 def _overlap(values: list[float]) -> float:
     one, other, degree = values
-    if degree == 1.0:
-        return one + other
     return float((one**degree + other**degree) ** (1.0 / degree))
 
 

@@ -132,6 +132,12 @@ def test_the_most_that_keeps_the_promise_by_hand(
     one, four = on_curve(found, slo), on_curve(found, slo, 4)
     assert one.rate_per_s == pytest.approx(rate, rel=0.03)
     assert one.ends == ends
+    kept, broken = (
+        state.stable and state.within and state.tpot_high_s <= slo.tpot_s and state.ttft_high_s <= slo.ttft_s
+        for state in (one.state, one.beyond)
+    )
+    assert kept
+    assert not broken
     assert (four.rate_per_s, four.most_per_s) == pytest.approx((4 * one.rate_per_s, 8.0))
     assert four.at(4.0).decoding == pytest.approx(2.0)
     assert one.output_tokens_per_s == pytest.approx(one.rate_per_s * 11.0)

@@ -179,8 +179,13 @@ def _list(title: str, tag: str, lines: Sequence[str]) -> str:
 def _commands(commands: Sequence[str]) -> str:
     if not commands:
         return ""
-    lines = "".join(f"<code>{escape(command)}\n</code>" for command in commands)
+    lines = "".join(f"<code>{_copied(command)}\n</code>" for command in commands)
     return f"<section><h2>next</h2><pre>{lines}</pre></section>"
+
+
+def _copied(command: str) -> str:
+    """A command that breaks between its words only: a browser would break --tp after its hyphens."""
+    return " ".join(f"<span>{escape(word)}</span>" for word in command.split(" "))
 
 
 def _class(name: str) -> str:

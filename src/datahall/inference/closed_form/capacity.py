@@ -33,7 +33,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float  # of the whole replica: all its data-parallel ranks
     most_per_s: float  # without any limit
     state: State  # of one rank at that rate
-    beyond: State  # and a step of the search further, where something ends it
+    beyond: State  # and a step of the search further, where it breaks a limit
     ends: str  # "TPOT", "TTFT" or what ends the curve
 
     @property
@@ -94,8 +94,7 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
     if not low:
         raise _no_load(replica, slo)
     state, over = at_rate(found, low), at_rate(found, high)
-    late = over.within and over.ttft_high_s > slo.ttft_s
-    ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if late else found.limit
+    ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if over.within else found.limit
     return Held(
         replica=replica,
         load=load,
@@ -106,7 +105,7 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
         rate_per_s=low * replica.dp,
         most_per_s=most * replica.dp,
         state=state,
-        beyond=over,
+        beyond=over if low < high else at_rate(found, most),
         ends=ends,
     )
 
