@@ -111,7 +111,7 @@ def test_layers_are_cut_evenly_and_the_ends_are_short() -> None:
     assert np.diff(cut_layers(61, 16)).tolist().count(1) <= 1
 
 
-def test_a_hundred_thousand_chips_are_played_by_symmetry() -> None:
+def test_a_hundred_thousand_chips_are_simulated_by_symmetry() -> None:
     job = Job(model=load().model("llama-3.1-405b"), seq=8192, global_batch=768 * 128)
     layout = Layout(tp=8, pp=16, vpp=4, dp=768)
     found = simulate_step(job, cluster(98_304), layout, framework("nemo"))
@@ -146,3 +146,10 @@ def test_waiting_for_the_busiest_experts_is_part_of_kernels_and_exchange() -> No
     more_s = skewed.kernels_s + skewed.exchange_s - even.kernels_s - even.exchange_s
     assert skewed.uneven_s == pytest.approx(more_s, rel=0.01)
     assert skewed.uneven_s > 0.1 * even.kernels_s
+
+
+def test_one_stage_has_nothing_to_interleave() -> None:
+    alone = Layout(tp=8, dp=64)
+    plain, interleaved = run(alone, "1f1b"), run(alone, "interleaved")
+    assert interleaved.step_s == plain.step_s
+    assert interleaved.parts.bubble_s == 0

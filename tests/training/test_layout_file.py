@@ -421,3 +421,11 @@ def test_each_field_of_deepspeed_alone(
     found = read_layout(path)
     layout = msgspec.structs.replace(BARE, **fields)
     assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)
+
+
+def test_an_option_of_one_letter_is_said_to_be_ignored_and_two_dashes_alone_are_none(tmp_path: Path) -> None:
+    found = read_layout(
+        written(tmp_path, "run.sh", "python train.py -- --tensor-model-parallel-size 8 --v 3\n")
+    )
+    assert found.ignored == ("v",)
+    assert found.layout.tp == 8

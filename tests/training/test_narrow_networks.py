@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from, cluster_of
 from datahall.cluster.groups import group_times
@@ -22,6 +23,7 @@ from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.execution import simulate_step
+from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, chip_share, step_times
 
@@ -153,3 +155,23 @@ def test_the_narrower_the_ways_out_of_a_leaf_the_longer_a_step(layout: Layout) -
     for steps_s in (closed_s, simulated_s):
         assert steps_s == sorted(steps_s)
         assert steps_s[-1] > steps_s[0]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "is_narrow"), [(("tree", ""), True), (("fat-tree", "8:1"), True), (("fat-tree", "1:1"), False)]
+)
+def test_an_exchange_explains_itself_by_the_narrow_place_that_it_crosses(
+    fabric: tuple[str, str], is_narrow: bool
+) -> None:
+    job = Job(model=LLAMA, seq=2048, global_batch=64)
+    run = simulate_step(job, on(*fabric), Layout(tp=4, dp=64), NEMO)
+    figure = step_figure(run)
+    assert false_nodes(figure) == []
+    assert figure.value == pytest.approx(run.step_s)
+    whole = figure.at("gradients and parameters", "all of it, hidden or not")
+    names = {node.name for _, node in whole.walk()}
+    assert ("way out of a leaf for the group" in names) == is_narrow
+    assert ("what collectives of 64 make of the link" in names) != is_narrow
+    # inside a domain nothing is narrow
+    inside = {node.name for _, node in figure.at("tensor and expert exchange").walk()}
+    assert "what collectives of 4 make of the link" in inside

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from datahall.breakdown import Breakdown, Source, assumed, fact, fitted, given, product, quotient
+from datahall.breakdown import (
+    Breakdown,
+    Source,
+    assumed,
+    derived,
+    fact,
+    fitted,
+    given,
+    modelled,
+    product,
+    quotient,
+)
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.network import with_failure
+from datahall.fabric.collectives.crossing import crossed
+from datahall.fabric.collectives.system import System
+from datahall.fabric.topology.cuts import Cut
+
+FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 
 
 def model_sources(model: Model) -> tuple[Source, ...]:
@@ -58,8 +74,31 @@ def part_of_bandwidth(chip: Chip, share: float, why: str) -> Breakdown:
 def exchange_time(
     name: str, moved: Breakdown, time_s: float, cluster: Cluster, num_ranks: float, stride: float
 ) -> Breakdown:
-    """What moving some bytes in a group takes: bytes over what the group's collective makes of a chip's link."""
+    """What moving some bytes in a group takes: bytes over what the group's collective makes of a chip's link.
+
+    Where the group crosses a place of the network that is narrower than its ports, over its share of the way out.
+    """
     system, nic = cluster.system, cluster.wires.nic
+    narrow = narrowest(system.apart(int(stride)), int(num_ranks))
+    if narrow is not None:
+        way = product(
+            f"way out of a {narrow.name} for the group",
+            [
+                derived(
+                    "links out of it",
+                    narrow.bytes_per_s / narrow.link_bytes_per_s,
+                    "count",
+                    "the group's share",
+                ),
+                given(
+                    "rate of such a link", narrow.link_bytes_per_s, "bytes_per_s", "of the fabric asked for"
+                ),
+            ],
+            "bytes_per_s",
+        )
+        left = "arrays that pass while all that must leave does; no algorithm moves less"
+        passed = modelled("arrays per array that leaves", moved.value / time_s / way.value, "ratio", left)
+        return quotient(name, moved, product("rate of the exchange", [way, passed], "bytes_per_s"), "s")
     near = num_ranks * stride <= system.num_domain
     if near or nic is None:
         link = of_chip(cluster.chip, "scale_up_bytes_per_s", system.scale_up_bytes_per_s, "bytes_per_s")
@@ -77,3 +116,13 @@ def exchange_time(
         source,
     )
     return quotient(name, moved, product("rate of the exchange", [link, share], "bytes_per_s"), "s")
+
+
+def narrowest(system: System, num_ranks: int) -> Cut | None:
+    """The narrowest place that a group crosses, if it is narrower than the ports below it."""
+    places = [
+        cut
+        for cut in crossed(system, num_ranks)
+        if cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s
+    ]
+    return min(places, key=lambda cut: cut.bytes_per_s / cut.num_below, default=None)

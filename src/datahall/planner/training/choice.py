@@ -17,6 +17,7 @@ from datahall.planner.training.shortage import fits_nowhere
 from datahall.planner.training.trade import chips_against_time, machine_changes
 from datahall.training.layout.search import Search, loss, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
+from datahall.training.leaf import narrowest
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
 from datahall.training.setup import Machine
@@ -26,7 +27,6 @@ from datahall.units import fmt
 
 NUM_SIMULATED = 3  # at least
 MOST_SIMULATED = 24
-FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
 STEP_TIME = Objective("step time", "s")
 
@@ -134,7 +134,7 @@ def with_reasons(plan: TrainingPlan) -> TrainingPlan:
 def _with_full_bisection(found: Search) -> Candidate | None:
     """The fastest where nothing is narrower than the chips' ports, simulated; None where nothing is."""
     system = found.cluster.system
-    if not any(cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s for cut in system.cuts):
+    if narrowest(system, found.cluster.num_chips) is None:
         return None
     cluster = msgspec.structs.replace(found.cluster, system=msgspec.structs.replace(system, cuts=()))
     there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
