@@ -96,14 +96,22 @@ def test_a_group_that_fits_a_leaf_but_lies_across_two_leaves_it() -> None:
     two = leaf.apart(2)  # pairs of groups of four, eight chips a block: the first leaf holds three of each
     assert straddling_share("all-reduce", 4, two) == 4.0  # the second leaf has ends of both blocks
     assert straddling_share("broadcast", 4, two) == 2.0  # one comes in, the other goes out
-    assert two.all_bytes_per_s == leaf.bytes_per_s
+    assert two.widest_bytes_per_s == leaf.bytes_per_s
     assert leaf.within(12).sizes == ((6, 2),)
     assert leaf.within(15).sizes == ((6, 2), (3, 1))
     assert leaf.within(100).sizes == leaf.sizes
 
 
 def test_experts_that_lie_across_leaves_get_what_the_way_out_leaves_them() -> None:
-    leaf = Cut(name="leaf", num_below=6, num_full=6, bytes_per_s=3e9, link_bytes_per_s=1e9, sizes=((6, 4),))
+    leaf = Cut(
+        name="leaf",
+        num_below=6,
+        num_full=6,
+        bytes_per_s=3e9,
+        link_bytes_per_s=1e9,
+        sizes=((6, 4),),
+        widest_bytes_per_s=3e9,
+    )
     machine = msgspec.structs.replace(system_of("h100-sxm", num_domain=1, nic_bytes_per_s=50e9), cuts=(leaf,))
     # of four ranks two send two thirds of what they have over the 3 GB/s of their leaf
     assert leaving_bytes_per_s(machine, 4) == pytest.approx(3e9 / (2 * 2 / 3))

@@ -13,8 +13,8 @@ from tests.fabric.topologies import WIRE
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.switch import Switch
-from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError
-from datahall.fabric.design.availability import at_least, implied, most_units, unit_availability
+from datahall.errors import DatahallError, ScenarioError, UnsupportedError
+from datahall.fabric.design.availability import at_least, unit_availability
 from datahall.fabric.design.bill import Bill, bill, estimates, has_circuit_switches
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import design, read_oversubscription, read_sides
@@ -29,10 +29,8 @@ from datahall.fabric.topology.tpu_pod import (
     crosses_cubes,
     cube_of,
     num_circuit_switches,
-    place,
     slice_for,
     slice_shapes,
-    swap_cube,
     tpu_pod,
     tpu_slice,
 )  # fmt: skip
@@ -252,29 +250,11 @@ def test_a_unit_works_when_all_its_parts_do(part: float, num_parts: int) -> None
     assert unit_availability(0.5) == 2.0**-16
 
 
-@given(total=st.integers(1, 80), share=st.floats(0.01, 0.99), data=st.data())
-def test_the_availability_implied_gives_the_probability_back(
-    total: int, share: float, data: st.DataObject
-) -> None:
-    needed = data.draw(st.integers(1, total))
-    found = implied(needed, total, share)
-    assert at_least(needed, total, found) == pytest.approx(share, abs=1e-6)
-
-
-@given(total=st.integers(1, 40), availability=st.floats(0.0, 1.0), probability=st.floats(0.0, 1.0))
-def test_the_largest_job_is_likely_enough_and_a_larger_one_is_not(
-    total: int, availability: float, probability: float
-) -> None:
-    found = most_units(total, availability, probability)
-    assert found == 0 or at_least(found, total, availability) >= probability
-    assert found == total or at_least(found + 1, total, availability) < probability
-
-
 def test_shares_and_counts_out_of_range_are_refused() -> None:
     assert (at_least(0, 5, 0.0), at_least(5, 5, 1.0), at_least(1, 5, 0.0)) == (1.0, 1.0, 0.0)
     for ask in (
         lambda: at_least(6, 5, 0.5), lambda: at_least(-1, 5, 0.5), lambda: at_least(1, 5, 1.1),
-        lambda: unit_availability(-0.1), lambda: implied(1, 2, 1.5),
+        lambda: unit_availability(-0.1),
     ):  # fmt: skip
         with pytest.raises(ScenarioError):
             ask()
@@ -324,18 +304,7 @@ def test_light_passes_between_cubes_and_around_them(sides: tuple[int, int, int])
     assert (crosses_cubes(fabric, sides) == apart).all()
 
 
-def test_cubes_are_taken_from_those_that_are_free() -> None:
-    assert place((2, 2, 1), TPU_V4).cubes == (0,)
-    assert place((4, 4, 8), TPU_V4, out=(1,), busy=(0, 3)).cubes == (2, 4)
-    assert place((16, 16, 16), TPU_V4).cubes == tuple(range(64))
-    with pytest.raises(InfeasibleError, match="needs 2 cubes and 1 of 64 are free") as caught:
-        place((4, 4, 8), TPU_V4, out=range(63))
-    assert "4x4x4" in caught.value.hint
-    with pytest.raises(InfeasibleError) as caught:
-        place((4, 4, 4), TPU_V4, out=range(64))
-    assert "nothing fits" in caught.value.hint
-    last = swap_cube(place((16, 16, 24), TPU_V5P), 0, TPU_V5P, out=range(96, 139))
-    assert last.cubes[0] == 139
+def test_a_pod_says_its_largest_slice_and_has_the_switches_of_its_fibres() -> None:
     assert tpu_pod(TPU_V5P, WIRE).topology == "tpu-pod"
     assert "largest slice is 16x16x24" in tpu_pod(TPU_V5P, WIRE).name
     assert "largest" not in tpu_pod(TPU_V4, WIRE).name

@@ -22,7 +22,7 @@ from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.sites import sites
 from datahall.fabric.topology.torus import torus, torus_for
-from datahall.fabric.topology.tpu_pod import TPU_V4, TPU_V5P, check_slice, place, slice_for, swap_cube
+from datahall.fabric.topology.tpu_pod import TPU_V4, TPU_V5P, check_slice, slice_for
 from datahall.fabric.topology.tree import tree
 
 CATALOG = Catalog(user=False)
@@ -55,10 +55,6 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "slice beyond the largest": (lambda: check_slice((16, 20, 28), TPU_V5P), "6,144", "16x16x24"),
     "slice across cubes": (lambda: check_slice((4, 4, 6), TPU_V4), "whole cubes", "4x4x8"),
     "slice of so many": (lambda: slice_for(100, TPU_V4), "100 chips", "64 or 128"),
-    "more cubes than free": (lambda: place((16, 16, 16), TPU_V4, out=(3,)), "63 of 64", "12x16x16"),
-    "no spare cube": (
-        lambda: swap_cube(place((16, 16, 16), TPU_V4), 5, TPU_V4), "no spare cube", "smaller slice",
-    ),
     "dragonfly too small": (lambda: dragonfly(1000, WIRE, radix=7), "7-port", "15 ports hold 1,056"),
     "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "6"),
     "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16), "HyperX of 16-port", "3 axes"),

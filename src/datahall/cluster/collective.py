@@ -29,7 +29,7 @@ from datahall.fabric.collectives.choice import (
     collective_times,
 )
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.crossing import crossed, crossing_share, least_s
+from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, least_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.topology.cuts import Cut
@@ -147,13 +147,14 @@ def _figure(cluster: Cluster, found: Choice, told: Told) -> Breakdown:
     crossings = [
         _crossing(cluster.wires, found, cut)
         for cut in crossed(cluster.system, found.num_ranks)
-        if crossing_share(found.collective, found.num_ranks, cut)
+        if crossing(found.collective, found.num_ranks, cut)[0]
     ]
     return maximum(name, [told.figure, *crossings]) if crossings else told.figure.named(name)
 
 
 def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
-    share = crossing_share(found.collective, found.num_ranks, cut)
+    share, width = crossing(found.collective, found.num_ranks, cut)
+    fraction = cut.left_fraction if width == cut.bytes_per_s else 1.0
     passes = derived("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
     leaving = product(
         f"bytes that leave a {cut.name}", [given("array", found.size_bytes, "bytes"), passes], "bytes"
@@ -163,11 +164,11 @@ def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
     link = next(same, derived("a link out of it", speed, "bytes_per_s"))
     count = derived(
         "links out of it",
-        cut.bytes_per_s / cut.left_fraction / speed,
+        width / fraction / speed,
         "count",
         note=f"for {cut.num_below:,} chips",
     )
-    left = (given(LEFT, cut.left_fraction, "fraction"),) if cut.left_fraction < 1.0 else ()
+    left = (given(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")
     return quotient(f"out of a {cut.name}", leaving, way, "s")
 
@@ -175,7 +176,7 @@ def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
 def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) -> Bound:
     narrowest = max(
         crossed(cluster.system, found.num_ranks),
-        key=lambda cut: crossing_share(found.collective, found.num_ranks, cut) / cut.bytes_per_s,
+        key=lambda cut: crossing_s(found.collective, 1.0, found.num_ranks, cut),
         default=None,
     )
     if narrowest is not None and found.time_s > told.figure.value * (1.0 + 1e-9):

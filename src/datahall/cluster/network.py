@@ -132,15 +132,15 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
 def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
     """The narrow places after a failure, each with what it leaves; the ports of a domain are one where some are out."""
 
-    def widths(found: Sequence[Cut]) -> dict[str, float]:
-        return {
-            name: min(cut.bytes_per_s / cut.num_below for cut in found if cut.name == name)
-            for name in {cut.name for cut in found}
-        }
+    def left(cut: Cut) -> float:
+        alike = [one for one in made.cuts if one.name == cut.name]
+        return min(
+            cut.bytes_per_s / min(one.bytes_per_s for one in alike),
+            cut.bytes_per_s / cut.num_below / min(one.bytes_per_s / one.num_below for one in alike),
+            1.0,
+        )
 
-    after = cuts(fabric)
-    before, left = widths(made.cuts), widths(after)
-    found = [msgspec.structs.replace(cut, left_fraction=left[cut.name] / before[cut.name]) for cut in after]
+    found = [msgspec.structs.replace(cut, left_fraction=left(cut)) for cut in cuts(fabric)]
     size, port = made.parts.num_domain, made.injection_bytes_per_s
     if share < 1.0 and made.parts.port is not None:
         found.insert(
@@ -197,8 +197,8 @@ def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:
 
 def with_failure(link: Breakdown, system: System, num_ranks: int, stride: int) -> Breakdown:
     """A port, and what failures leave of the narrowest way that a group of ranks `stride` apart crosses."""
-    ways = [cut for cut in crossed(system.apart(stride), num_ranks) if cut.name != DOMAIN]
-    narrowest = min(ways, key=lambda cut: cut.left_fraction, default=None)
+    crossing = [cut for cut in crossed(system.apart(stride), num_ranks) if cut.name != DOMAIN]
+    narrowest = min(crossing, key=lambda cut: cut.left_fraction, default=None)
     if narrowest is None or narrowest.left_fraction == 1.0:
         return link
     return _left(link, narrowest.left_fraction, f"of the way out of a {narrowest.name}")

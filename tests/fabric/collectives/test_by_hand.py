@@ -318,7 +318,6 @@ def test_tokens_go_to_their_experts() -> None:
     assert away.time_s == pytest.approx(1 + 80 / 4 + 4 * 0.125)
     slow = low_latency_time(kernel, tokens, num_ranks=8, **links | {"scale_up_bytes_per_s": 1.0})
     assert slow.time_s == pytest.approx(1 + 80 / 0.25)
-    assert near.printed_bytes_per_s == pytest.approx(160 / 41)
 
 
 def test_tokens_go_once_to_each_node_and_fan_out_there() -> None:

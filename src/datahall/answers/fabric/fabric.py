@@ -25,7 +25,7 @@ def show_fabric(scenario: Scenario) -> Answer:
 
     A topology (fat-tree, torus, nvl72, …) needs `chips`; a published fabric (meta-24k-roce, …) has its own.
     """
-    asked, shelf = scenario.one(FabricDesign), scenario.catalog
+    asked, catalog = scenario.one(FabricDesign), scenario.catalog
     names = list(asked.topologies)
     if len(names) == 1:
         made = _made(scenario, names[0], alone=True)
@@ -35,17 +35,17 @@ def show_fabric(scenario: Scenario) -> Answer:
                 field="chips",
                 hint=f"leave {option('chips')} out",
             )
-        return _one(scenario, names[0], made, bill(made, shelf))
+        return _one(scenario, names[0], made, bill(made, catalog))
     designs = [_made(scenario, name) for name in names]
-    return _several(scenario, names, designs, [bill(one, shelf) for one in designs])
+    return _several(scenario, names, designs, [bill(one, catalog) for one in designs])
 
 
 def _made(scenario: Scenario, name: str, *, alone: bool = False) -> Design:
     """A design; what is wrong with its topology is wrong with one of those that were listed."""
-    asked, shelf = scenario.one(FabricDesign), scenario.catalog
+    asked, catalog = scenario.one(FabricDesign), scenario.catalog
     try:
-        named = msgspec.structs.replace(asked, topology=name) if alone else fitting(asked, name, shelf)
-        return design_of(named, shelf)
+        named = msgspec.structs.replace(asked, topology=name) if alone else fitting(asked, name, catalog)
+        return design_of(named, catalog)
     except DatahallError as error:
         error.field = "topologies" if error.field == "on" else error.field
         raise

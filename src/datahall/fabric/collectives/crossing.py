@@ -99,10 +99,27 @@ def _least(collective: str, num_ranks: int, inside: Ints) -> Floats:
 
 
 def crossed(system: System, num_ranks: int) -> tuple[Cut, ...]:
-    """The narrow places that a group of so many ranks crosses because none holds all of it."""
+    """The narrow places that groups of so many ranks cross: none holds a whole group, or some lie across two."""
     if num_ranks <= system.num_domain and not system.torus:
         return ()
-    return tuple(cut for cut in system.cuts if cut.num_full < num_ranks)
+    return tuple(
+        cut
+        for cut in system.cuts
+        if cut.num_full < num_ranks or straddling_share("all-reduce", num_ranks, cut) > 0
+    )
+
+
+def crossing(collective: Collective, num_ranks: int, cut: Cut) -> tuple[float, float]:
+    """Return what binds more: the bytes over an array's size that leave a part, and the bandwidth they share [B/s].
+
+    They are those of one group out of the narrowest part, or of all groups that lie across the ends of a part.
+    """
+    found = []
+    if cut.num_full < num_ranks:
+        found.append((crossing_share(collective, num_ranks, cut), cut.bytes_per_s))
+    if cut.sizes:
+        found.append((straddling_share(collective, num_ranks, cut), cut.widest_bytes_per_s))
+    return max(found, key=lambda pair: pair[0] / pair[1], default=(0.0, cut.bytes_per_s))
 
 
 def crossing_s(collective: Collective, size_bytes: Number, num_ranks: int, cut: Cut) -> Number:
@@ -112,7 +129,8 @@ def crossing_s(collective: Collective, size_bytes: Number, num_ranks: int, cut: 
     >>> round(crossing_s("all-reduce", 1e9, 1024, leaf) * 1e3, 1)
     37.6
     """
-    return crossing_share(collective, num_ranks, cut) * size_bytes / cut.bytes_per_s
+    share, bytes_per_s = crossing(collective, num_ranks, cut)
+    return share * size_bytes / bytes_per_s
 
 
 def least_s(system: System, collective: Collective, size_bytes: Floats, num_ranks: int) -> Floats:
@@ -120,9 +138,6 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
     least = np.zeros(np.shape(size_bytes))
     for cut in crossed(system, num_ranks):
         least = np.maximum(least, crossing_s(collective, size_bytes, num_ranks, cut))
-    for cut in system.cuts if num_ranks > system.num_domain else ():
-        share = straddling_share(collective, num_ranks, cut)
-        least = np.maximum(least, share * size_bytes / cut.all_bytes_per_s)
     return least
 
 
@@ -136,9 +151,6 @@ def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
     network = num_ranks - inside
     rates = [system.nic_bytes_per_s]
     for cut in crossed(system, num_ranks):
-        leaving = cut.num_below * (num_ranks - cut.num_below) / network if network else 0.0
-        rates += [cut.bytes_per_s / leaving] if leaving > 0 else []
-    for cut in system.cuts if network else ():
-        leaving = straddling_share("all-to-all", num_ranks, cut) * num_ranks / network
-        rates += [cut.all_bytes_per_s / leaving] if leaving > 0 else []
+        share, bytes_per_s = crossing("all-to-all", num_ranks, cut)
+        rates += [bytes_per_s * network / (share * num_ranks)] if share > 0 else []
     return min(rates)

@@ -38,14 +38,10 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpertTime(msgspec.Struct, frozen=True):
-    """Time of a phase and the bandwidth as the libraries print it: payload, local copies included, over time."""
+    """Time of a phase, and the payload that libraries divide by it for their bandwidth: local copies included."""
 
     time_s: float
     payload_bytes: float
-
-    @property
-    def printed_bytes_per_s(self) -> float:
-        return self.payload_bytes / self.time_s
 
 
 def low_latency_time(

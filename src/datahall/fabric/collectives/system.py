@@ -95,6 +95,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
                 msgspec.structs.replace(
                     cut,
                     bytes_per_s=factor * cut.bytes_per_s,
+                    widest_bytes_per_s=factor * cut.widest_bytes_per_s,
                     link_bytes_per_s=factor * cut.link_bytes_per_s,
                 )
                 for cut in self.cuts

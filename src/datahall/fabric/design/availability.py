@@ -48,25 +48,6 @@ def at_least(needed: int, total: int, availability: float) -> float:
     )
 
 
-def implied(needed: int, total: int, probability: float) -> float:
-    """The availability of a unit at which `needed` of `total` work with this probability, by bisection.
-
-    >>> round(implied(130, 144, 0.95), 4)
-    0.9347
-    """
-    _check_share("probability", probability)
-    low, high = 0.0, 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at_least(needed, total, middle) < probability else (low, middle)
-    return (low + high) / 2
-
-
-def most_units(total: int, availability: float, probability: float) -> int:
-    """The largest job, in units, that finds enough of them with this probability."""
-    return max(n for n in range(total + 1) if at_least(n, total, availability) >= probability or n == 0)
-
-
 def _check_share(name: str, value: float) -> None:
     if not 0.0 <= value <= 1.0:
         raise ScenarioError(f"{name} is {value:g}", hint="between 0 and 1, e.g. 0.999")

@@ -44,10 +44,6 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
     def num_slowed(self) -> int:
         return int(self.slowed.size)
 
-    @property
-    def num_touched(self) -> int:
-        return self.num_cut_off + self.num_slowed
-
 
 def failed(fabric: Fabric, failure: Failure) -> Fabric:
     """The same fabric with the parts out (0 B/s) or slowed; links keep their numbers."""

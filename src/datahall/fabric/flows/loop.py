@@ -226,7 +226,7 @@ def _run(
 ) -> float:
     """Play every event in order of time; return the time of the last.
 
-    Events that follow the end of a flow within `grain` of the time it took are played with it, before rates are
+    Events that follow the end of a flow within `grain` of the time it took are taken with it, before rates are
     shared again.  Each still has its own time; only the others learn of it so much later.
     """
     now, next_change = 0.0, 0

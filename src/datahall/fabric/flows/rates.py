@@ -92,15 +92,6 @@ def _above(name: str, values: Floats) -> None:
         raise ScenarioError(f"the {name} of flow {place} is {values[place]:g}; it must be above 0")
 
 
-def link_rates(paths: Paths, rates: Floats, num_links: int, share_fraction: Floats | None = None) -> Floats:
-    """What each link carries [B/s]."""
-    each = np.repeat(rates, np.diff(paths.offsets))
-    if share_fraction is not None:
-        each = each * share_fraction
-    total: Floats = np.bincount(paths.links, weights=each, minlength=num_links).astype(np.float64)
-    return total
-
-
 @inline
 def sift(heap: Ints, key: Floats, size: int, hole: int) -> None:
     """Let the item at `hole` sink to its place in a heap of four children each."""

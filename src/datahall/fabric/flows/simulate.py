@@ -106,8 +106,8 @@ def simulate(
     """
     state = _state(flows, np.asarray(link_bytes_per_s, float))
     _check_changes(changes, state.capacity.size)
-    play = flow_loop.run.interpreted if small(flows) else flow_loop.run
-    play(
+    run_loop = flow_loop.run.interpreted if small(flows) else flow_loop.run
+    run_loop(
         state,
         changes.at_s,
         changes.link,
@@ -132,7 +132,7 @@ def simulate(
 
 
 def small(flows: Flows) -> bool:
-    """Whether the flows are so few that loading compiled code takes longer than playing them without it."""
+    """Whether the flows are so few that loading compiled code takes longer than simulating them without it."""
     return flows.paths.links.size + flows.num_flows <= SMALL // 8
 
 

@@ -31,8 +31,8 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     link_bytes_per_s: float  # of one of the links that leave it, when it works
     left_fraction: float = 1.0  # what failures leave of the narrowest of its kind
     sizes: tuple[tuple[int, int], ...] = ()  # endpoints and number of the parts in a row; none: not in a row
-    stride: int = 1  # of the ranks that see it, and
-    num_sharing: float = 1.0  # groups of such ranks that share the way out
+    widest_bytes_per_s: float = 0.0  # out of the widest of those
+    stride: int = 1  # of the ranks that see it
 
     def apart(self, stride: int) -> Cut:
         """The same for every `stride`-th endpoint: the others are of groups that send at the same time.
@@ -49,13 +49,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_full=max(1, self.num_full // max(1, stride)),
             bytes_per_s=self.bytes_per_s * members / self.num_below,
             stride=self.stride * max(1, stride),
-            num_sharing=self.num_sharing * self.num_below / members,
         )
-
-    @property
-    def all_bytes_per_s(self) -> float:
-        """The way out for all groups that share it, one way."""
-        return self.bytes_per_s * self.num_sharing
 
     def within(self, num_endpoints: int) -> Cut:
         """The same for the first endpoints alone."""
@@ -77,6 +71,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_below=num_domain,
             num_full=max(num_domain, self.num_full),
             bytes_per_s=self.bytes_per_s * num_domain / self.num_below,
+            widest_bytes_per_s=self.widest_bytes_per_s * num_domain / self.num_below,
             sizes=((num_domain, sum(size * count for size, count in self.sizes) // num_domain),),
         )
 
@@ -206,6 +201,7 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
             bytes_per_s=float(width[index]),
             link_bytes_per_s=fastest,
             sizes=row,
+            widest_bytes_per_s=float(width[members > 0].max()),
         )
 
 

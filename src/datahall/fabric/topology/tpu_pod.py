@@ -9,14 +9,14 @@ documentation (largest schedulable v5p slice: 16×16×24).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import log, prod
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import InfeasibleError, ScenarioError
+from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import Fabric, Ints, Wire
 from datahall.fabric.topology.torus import torus
 
@@ -138,47 +138,6 @@ def crosses_cubes(fabric: Fabric, sides: Sequence[int]) -> Bools:
     strides = {sides[1] * sides[2], sides[2], 1}
     apart: Bools = (source != target) | ~np.isin(step, list(strides))
     return apart
-
-
-class Placement(msgspec.Struct, frozen=True):
-    """Which cubes of the pod make up a slice, in the slice's own order."""
-
-    sides: tuple[int, int, int]
-    cubes: tuple[int, ...]
-    moved_circuits: int = 0  # fibres that were pointed elsewhere by the last swap
-
-
-def place(sides: Sequence[int], pod: Pod, *, out: Iterable[int] = (), busy: Iterable[int] = ()) -> Placement:
-    """Take the first free cubes for a slice; with too few it is infeasible, and says what still fits."""
-    shape = check_slice(sides, pod)
-    taken = {*out, *busy}
-    free = [cube for cube in range(pod.num_cubes) if cube not in taken]
-    needed = max(1, prod(shape) // CUBE_CHIPS)
-    if len(free) < needed:
-        fitting = [s for s in slice_shapes(pod) if prod(s) <= len(free) * CUBE_CHIPS]
-        best = f"the largest that fits is {written(fitting[-1])}" if fitting else "nothing fits"
-        raise InfeasibleError(
-            f"{written(shape)} needs {needed} cubes and {len(free)} of {pod.num_cubes} are free", hint=best
-        )
-    return Placement(shape, tuple(free[:needed]))
-
-
-def swap_cube(placement: Placement, failed: int, pod: Pod, *, out: Iterable[int] = ()) -> Placement:
-    """Put a spare cube in the place of a failed one: its 96 fibres are pointed to the spare, the rest stays.
-
-    The job restarts from its last checkpoint; the torus it sees is the same.
-    """
-    if failed not in placement.cubes:
-        return placement
-    unusable = {*out, failed, *placement.cubes}
-    spare = next((cube for cube in range(pod.num_cubes) if cube not in unusable), None)
-    if spare is None:
-        raise InfeasibleError(
-            f"no spare cube for cube {failed}: all {pod.num_cubes} of {pod.name} are used or out",
-            hint="run a smaller slice, or free the cubes of another job",
-        )
-    cubes = tuple(spare if cube == failed else cube for cube in placement.cubes)
-    return Placement(placement.sides, cubes, CUBE_OPTICAL_LINKS)
 
 
 def num_circuit_switches(num_cubes: int, ports: int = 128) -> int:

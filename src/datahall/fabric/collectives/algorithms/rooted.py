@@ -68,5 +68,4 @@ def barrier_time(
     return tree_depth(num_ranks) * hop_s
 
 
-ring_reduce_time = ring_broadcast_time
 tree_reduce_time = tree_broadcast_time
