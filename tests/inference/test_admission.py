@@ -98,3 +98,13 @@ def test_a_cache_that_lands_last_waits_for_the_first_place() -> None:
     pools = (one_pool(role="prefill", handoff=HANDOFF), one_pool(role="decode", max_sequences=2))
     run = simulated(*pools, requests=rows((0.0, 10, 5), (0.0, 10, 9), (0.6, 10, 2)))
     assert [end for _, _, end in times(run)] == [5.5, 9.5, 6.5]
+
+
+@pytest.mark.parametrize(("num_blocks", "together"), [(5, False), (6, True)])
+def test_a_static_batch_is_as_large_as_its_padded_sequences_fit(num_blocks: int, together: bool) -> None:
+    """Prompts of 32 and 20 and answers of 16: each is padded to 48 tokens, three blocks."""
+    pool = one_pool(num_blocks=num_blocks, batching="static")
+    run = simulated(pool, requests=rows((0.0, 32, 16), (0.0, 20, 10)))
+    first, second = times(run)
+    assert (second[0] < first[2]) == together
+    assert run.replicas.free_blocks.tolist() == [num_blocks]

@@ -87,3 +87,12 @@ def test_weights_and_cache_share_what_is_handed_out(shelf: Catalog) -> None:
     fit = formats(shelf, "llama-3.1-8b").on(1, "bf16")
     left = fit.free_bytes / (fit.weight_bytes + fit.free_bytes)
     assert fit.weight_fraction + left == pytest.approx(1.0)
+
+
+def test_where_the_weights_are_more_than_the_chip_nothing_is_left(shelf: Catalog) -> None:
+    """Llama 3.1 405B on one chip: no block, no cache, nothing kept back."""
+    fit = formats(shelf, "llama-3.1-405b").on(1, "bf16")
+    assert fit.weight_bytes > fit.capacity.memory_bytes
+    assert (fit.capacity.num_blocks, fit.num_sequences, fit.holds(1)) == (0, 0, False)
+    assert (parts_of(fit)["cache"], parts_of(fit)["kept back"]) == (0.0, 0.0)
+    assert fit.missing_bytes(0) == pytest.approx(-fit.free_bytes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isnan
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,12 +15,14 @@ from tests.inference.serving_case import fleet, poisson
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.measured import crosschecks, enough_replicas
+from datahall.inference.fleet.measured import _latency, crosschecks, enough_replicas
 from datahall.inference.fleet.service import Outcome, Service, simulate_service
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
-from datahall.inference.simulation.run import ServingRun
+from datahall.inference.simulation.run import Records, ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.simulation.state import FINISHED, TOO_LONG
 from datahall.inference.step.floor import least_token_s
+from datahall.scenario.sections.promise import Promise
 
 Read = Callable[[str], Service]
 
@@ -183,3 +187,30 @@ def test_the_floor_bounds_the_band_of_one_pool_and_no_mean_with_a_cache(read: Re
         assert figure.band is not None
         floor_s = least_token_s(service.replica)
         assert figure.band.low == pytest.approx(floor_s if cut else 0.01 * figure.value)
+
+
+def test_latencies_of_a_group_by_hand() -> None:
+    """Five requests: one of the warm-up, one refused, and three that take 1, 2 and 4 s to their first token."""
+    records = Records(
+        row=np.arange(5), status=np.array([FINISHED, TOO_LONG, FINISHED, FINISHED, FINISHED]), replica=np.zeros(5, int),
+        prompt=np.full(5, 10), output=np.array([3, 3, 3, 1, 5]), hit=np.zeros(5, int), preempted=np.zeros(5, int),
+        arrival_s=np.array([0.0, 10.0, 10.0, 20.0, 30.0]), scheduled_s=np.zeros(5),
+        first_s=np.array([9.0, 10.0, 11.0, 22.0, 34.0]), end_s=np.array([99.0, 10.0, 12.0, 22.0, 36.0]),
+    )  # fmt: skip
+    service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), warmup_s=10.0)
+    told: Any = SimpleNamespace(run=SimpleNamespace(records=records), service=service)
+    found = _latency(told, "all", np.ones(5, bool))
+    assert found.num_requests == 3
+    assert (found.ttft_p50_s, found.e2e_p99_s) == (2.0, pytest.approx(np.quantile([2.0, 2.0, 6.0], 0.99)))
+    assert found.ttft_p99_s == pytest.approx(np.quantile([1.0, 2.0, 4.0], 0.99))
+    assert found.tpot_mean_s == pytest.approx(0.5)  # an answer of one token has none
+    assert found.good_fraction == pytest.approx(2 / 3)  # what just reaches both limits keeps them
+    none = _latency(told, "none", np.zeros(5, bool))
+    assert none == ("none", 0, None, None, None, None, None)
+
+
+def test_a_plain_run_keeps_no_columns_of_requests(read: Read) -> None:
+    plain = outcome(read, rate=4, requests=20)
+    assert (plain.stream.size, plain.region.size, plain.tier.size) == (0, 0, 0)
+    kept = simulate_service(plain.service, record=True)
+    assert (kept.stream.size, kept.region.size, kept.tier.size) == (20, 20, 20)

@@ -7,11 +7,12 @@ import pytest
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.planner.serve import FEWEST_CHIPS, ServingPlan, demand_of, groups, plan_serving
+from datahall.planner.serve import FEWEST_CHIPS, ServingPlan, _at_rate, demand_of, groups, plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
 
 CHAT = {"isl": 500, "osl": 250}
 
@@ -115,3 +116,38 @@ def test_a_format_that_no_chip_runs_is_a_refusal_and_not_a_way(shelf: Catalog) -
     found = plan(shelf, "llama-3.1-8b", rate=5, chips="a100-sxm-80gb", precision="bf16,fp8")
     assert found.chosen.precision == "bf16"
     assert any("FP8" in refusal.why for refusal in found.refusals)
+
+
+@pytest.mark.parametrize(
+    ("chip", "fabric", "ranks"),
+    [("h200-sxm", None, {8, 16, 32}), ("gb200", FabricDesign(topology="nvl72"), {8, 16, 32, 64})],
+)
+def test_groups_stay_in_a_domain_but_for_experts_that_the_network_joins(
+    shelf: Catalog, chip: str, fabric: FabricDesign | None, ranks: set[int]
+) -> None:
+    """Layers are shared by eight chips at most; experts are spread over 32, or over all of a larger domain."""
+    found = list(groups(Deployment(chip=chip), shelf.model("deepseek-v3"), shelf, fabric))
+    assert {replica.tp for replica in found} == {1, 2, 4, 8}
+    assert {replica.dp for replica in found if replica.dp > 1} == ranks
+    assert all(replica.ep in (1, replica.tp * replica.dp) for replica in found)
+    degrees = [(replica.tp, replica.pp, replica.dp, replica.ep) for replica in found]
+    assert len(degrees) == len(set(degrees))
+
+
+def test_a_model_without_experts_spreads_none(shelf: Catalog) -> None:
+    found = list(groups(Deployment(chip="h200-sxm"), shelf.model("llama-3.1-8b"), shelf))
+    assert [(replica.tp, replica.dp, replica.ep) for replica in found] == [
+        (1, 1, 1),
+        (2, 1, 1),
+        (4, 1, 1),
+        (8, 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(("turns", "sessions"), [(1.0, 12.0), (3.0, 4.0)])
+def test_a_rate_of_requests_is_one_of_conversations_with_their_turns(
+    shelf: Catalog, turns: float, sessions: float
+) -> None:
+    scenario = asked(shelf, "llama-3.1-8b", rate=5, turns=turns)
+    traffic = demand_of(scenario, scenario.model()).traffic
+    assert _at_rate(traffic, 12.0).rate_per_s == sessions
