@@ -189,3 +189,20 @@ def test_every_unit_has_an_example_that_can_be_read() -> None:
     for unit in set(SPELLINGS) - {"m"}:
         first = example(unit).split('"')[1]
         assert parse(first, unit) > 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "word", "inverse"),
+    [("fraction", "%", 100), ("s", "ms", 1000), ("s", "us", 10**6), ("bytes", "b", 8)],
+)
+def test_small_units_round_once(unit: str, word: str, inverse: int) -> None:
+    """What is written as a hundredth is the nearest number to that hundredth, not a product of two rounded ones."""
+    for number in range(1, 400):
+        assert parse(f"{number} {word}", unit) == number / inverse
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "si"), [("7 min", "s", 420), ("3 h", "s", 10_800), ("5 KiB", "bytes", 5120)]
+)
+def test_large_units_multiply(text: str, unit: str, si: float) -> None:
+    assert parse(text, unit) == si
