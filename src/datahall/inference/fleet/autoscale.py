@@ -6,6 +6,10 @@ from math import ceil
 
 import msgspec
 
+from datahall.scenario.sections.fleet import Router
+
+USUAL = Router()  # what is so where nobody says otherwise
+
 
 class Autoscaling(msgspec.Struct, frozen=True, kw_only=True):
     """The rule of a horizontal autoscaler: replicas = requests in the system / target, rounded up, between two limits.
@@ -14,9 +18,9 @@ class Autoscaling(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: float = 32.0  # requests in the system for each replica
-    interval_s: float = 15.0
-    cold_start_s: float = 120.0  # from the decision until the replica takes requests
-    patience_s: float = 300.0
+    interval_s: float = USUAL.interval_s
+    cold_start_s: float = USUAL.cold_start_s  # from the decision until the replica takes requests
+    patience_s: float = USUAL.patience_s
     least: int = 1  # 0: scales to zero
     most: int = 16
 

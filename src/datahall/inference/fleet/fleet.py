@@ -7,7 +7,7 @@ import msgspec
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica
-from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.autoscale import USUAL, Autoscaling
 from datahall.inference.step.table import StepTable
 from datahall.scenario.words import ROUTINGS, Role, Routing
 
@@ -39,10 +39,10 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[Pool, ...]
     routing: Routing = "least-outstanding"
     affinity_load_ratio: float = (
-        1.25  # prefix affinity: load over the mean at which the next replica is asked
+        USUAL.affinity_load_ratio  # prefix affinity: load over the mean at which the next replica is asked
     )
     distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
-    num_spill: int = 64  # requests per replica at which a region sends further ones elsewhere
+    num_spill: int = USUAL.spill  # requests per replica at which a region sends further ones elsewhere
     outages: tuple[Outage, ...] = ()
     autoscaling: Autoscaling | None = None
 

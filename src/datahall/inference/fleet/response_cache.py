@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.events import stream
+from datahall.scenario.sections.fleet import AnswerCache
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Floats, Requests
 
@@ -24,15 +25,16 @@ PUBLISHED_SEMANTIC = (0.20, 0.45)
 PUBLISHED_PREFIX = 0.563  # of input tokens: DeepSeek, open-infra-index, day 6, March 2025
 PUBLISHED_CACHED_PRICE = (0.10, 0.50)  # of the input price: API price lists, 2026 (0.1 Anthropic, 0.5 GPT-4o)
 BISECTIONS = 100
+USUAL = AnswerCache()  # what is so where nobody says otherwise
 
 
 class Questions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked: some questions again and again, the rest once."""
 
     rate_per_s: float
-    num: int = 10_000  # different questions that come again
-    zipf_factor: float = 0.9
-    unique_fraction: float = 0.5  # of requests that nobody ever asks again; they push others out of a cache
+    num: int = USUAL.questions  # different questions that come again
+    zipf_factor: float = USUAL.zipf
+    unique_fraction: float = USUAL.unique_fraction  # that nobody ever asks again; they push others out
 
 
 class ExactTier(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ class SemanticTier(msgspec.Struct, frozen=True, kw_only=True):
 
     hit_fraction: float = 0.0  # of the requests that get this far; published: 20 to 45 %
     lookup_s: float = (
-        30e-3  # embedding and search: an embedding model takes 5–25 ms, a vector store some ms more
+        USUAL.semantic_lookup_s  # embedding and search: an embedding model takes 5–25 ms, a vector store some ms more
     )
 
 
@@ -57,8 +59,12 @@ class ResponseCache(msgspec.Struct, frozen=True, kw_only=True):
     """Three tiers, asked one after the other.  Times are estimates: µs in the process, ms over a network."""
 
     questions: Questions
-    process: ExactTier = ExactTier(num_entries=1_000, ttl_s=300.0, lookup_s=50e-6)
-    shared: ExactTier = ExactTier(num_entries=100_000, ttl_s=3600.0, lookup_s=1e-3)
+    process: ExactTier = ExactTier(
+        num_entries=1_000, ttl_s=USUAL.process_ttl_s, lookup_s=USUAL.process_lookup_s
+    )
+    shared: ExactTier = ExactTier(
+        num_entries=100_000, ttl_s=USUAL.shared_ttl_s, lookup_s=USUAL.shared_lookup_s
+    )
     semantic: SemanticTier = SemanticTier()
 
     def __post_init__(self) -> None:
