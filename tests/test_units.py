@@ -189,3 +189,64 @@ def test_every_unit_has_an_example_that_can_be_read() -> None:
     for unit in set(SPELLINGS) - {"m"}:
         first = example(unit).split('"')[1]
         assert parse(first, unit) > 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "word", "inverse"),
+    [("fraction", "%", 100), ("s", "ms", 1000), ("s", "us", 10**6), ("bytes", "b", 8)],
+)
+def test_small_units_round_once(unit: str, word: str, inverse: int) -> None:
+    """What is written as a hundredth is the nearest number to that hundredth, not a product of two rounded ones."""
+    for number in range(1, 400):
+        assert parse(f"{number} {word}", unit) == number / inverse
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "si"), [("7 min", "s", 420), ("3 h", "s", 10_800), ("5 KiB", "bytes", 5120)]
+)
+def test_large_units_multiply(text: str, unit: str, si: float) -> None:
+    assert parse(text, unit) == si
+
+
+PREFIXES = {
+    "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "n": 1e-9, "u": 1e-6, "µ": 1e-6,
+    "m": 1e-3, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
+}  # fmt: skip
+# what each word means without a prefix
+BASES: dict[str, dict[str, float]] = {
+    "bytes": {"B": 1, "b": 1 / 8, "bytes": 1, "byte": 1},
+    "bytes_per_s": {"B/s": 1, "b/s": 1 / 8, "bps": 1 / 8, "bytes/s": 1, "byte/s": 1},
+    "flop": {"FLOP": 1, "FLOPs": 1, "OP": 1},
+    "flop_per_s": {"FLOP/s": 1, "FLOPs/s": 1, "OP/s": 1, "FLOPS": 1, "OPS": 1},
+    "s": {
+        "s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
+    },
+    "w": {"W": 1},
+    "j": {"J": 1, "Wh": 3600},
+    "hz": {"Hz": 1},
+    "m": {"m": 1},
+    "usd": {"USD": 1, "$": 1, "": 1},
+    "usd_per_hour": {"USD/h": 1, "$/h": 1, "USD/hour": 1, "/h": 1, "": 1},
+    "usd_per_mtok": {"USD/Mtok": 1, "$/Mtok": 1, "/Mtok": 1, "": 1},
+    "tokens_per_s": {"tokens/s": 1, "tok/s": 1},
+    "ratio": {"": 1, "x": 1, "×": 1},
+    "fraction": {"": 1, "%": 0.01},
+    "flop_per_byte": {"FLOP/B": 1, "FLOP/byte": 1, "": 1},
+    "year": {"": 1},
+}  # fmt: skip
+COUNTED = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+
+
+@pytest.mark.parametrize("unit", sorted(SPELLINGS))
+def test_a_word_means_its_prefix_times_its_base(unit: str) -> None:
+    if unit in ("tokens", "parameters", "count"):  # the field says 70B parameters and 15T tokens
+        for word, factor in SPELLINGS[unit].items():
+            assert factor == COUNTED[word.removesuffix("tokens").strip()]
+        return
+    known = {
+        f"{prefix}{base}": size * factor
+        for prefix, size in PREFIXES.items()
+        for base, factor in BASES[unit].items()
+    } | BASES[unit]
+    for word, factor in SPELLINGS[unit].items():
+        assert factor == pytest.approx(known[word], rel=1e-15)

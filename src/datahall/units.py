@@ -142,7 +142,7 @@ def parse(text: str | float, unit: str) -> float:
 
 def _in_si(value: float, factor: float) -> float:
     """A number in SI.  Small units divide, which rounds once: "95 %" is 0.95, where 95 · 0.01 is 0.9500000000000001."""
-    inverse = round(1.0 / factor) if factor < 1.0 else 0
+    inverse = round(1.0 / factor)
     return value / inverse if inverse and 1.0 / inverse == factor else value * factor
 
 

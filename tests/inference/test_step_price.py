@@ -217,7 +217,7 @@ def test_skewed_routing_slows_expert_ranks(serve: Serve) -> None:
 
 
 def test_an_uneven_spread_of_experts_is_refused(serve: Serve) -> None:
-    with pytest.raises(ScenarioError, match="ep = 3"):
+    with pytest.raises(ScenarioError, match="ep=3"):
         price_steps(serve("deepseek-v3", "h200-sxm", precision="fp8", dp=8, ep=3))
 
 

@@ -272,7 +272,7 @@ def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"precision": ""}, "nothing is named"), ({"chips": "h100-sxm", "tp": 3}, "tp = 3")]
+    ("given", "said"), [({"precision": ""}, "nothing is named"), ({"chips": "h100-sxm", "tp": 3}, "tp=3")]
 )
 def test_questions_that_cannot_be_planned(given: dict[str, Raw], said: str) -> None:
     with pytest.raises(ScenarioError, match=said):

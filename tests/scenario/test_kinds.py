@@ -267,3 +267,11 @@ def test_errors_of_reading_are_those_a_user_can_put_right() -> None:
         with pytest.raises(DatahallError) as caught:
             kind.read(raw, FILE)  # type: ignore[arg-type]
         assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [("true", True), (" TRUE ", True), ("false", False), ("False", False), (True, True), (False, False)],
+)
+def test_yes_and_no_as_a_person_writes_them(raw: str | bool, value: bool) -> None:
+    assert Flag("").read(raw, FILE) is value

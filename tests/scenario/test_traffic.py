@@ -148,3 +148,9 @@ def test_what_cannot_be_is_refused(asked: Asked, given: dict[str, Raw], said: st
 def test_prompts_leave_room_for_an_answer(asked: Asked, given: dict[str, Raw], said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
         asked(8192, rate=1, **given)
+
+
+def test_one_length_alone_leaves_the_other_as_the_manual_says(asked: Asked) -> None:
+    """1,000 tokens of a prompt beside an output alone, 250 of an answer beside a prompt alone."""
+    assert asked(rate=1, osl=40).prompt == Fixed(1000)
+    assert asked(rate=1, isl=40).output == Fixed(250)

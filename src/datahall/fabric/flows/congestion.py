@@ -14,15 +14,17 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.topology.graph import Floats, Ints, Paths
+from datahall.scenario.sections.fabric import Network
 from datahall.scenario.words import TransportKind
 
 # A packet simulation of 1,024 hosts at 200 Gb/s (htsim, 2 MB permutation) had a median of 104.5 µs, against
 # 80 µs on the wire and 6 µs one way: 18.5 µs more, or 1.5 round trips.  One run, so take it as ±25 %.
 START_UP_ROUND_TRIPS = 1.5
 ECN_EFFICIENCY = 0.98  # assumption: what marking and recovering costs in steady state
-WATCHDOG_S = (
-    0.1  # NIC default at Microsoft (Guo et al., "RDMA over commodity Ethernet at scale", SIGCOMM 2016)
-)
+USUAL = (
+    Network()
+)  # the watchdog's time: NIC default at Microsoft (Guo et al., "RDMA over commodity Ethernet", 2016)
+WATCHDOG_S = USUAL.watchdog_s
 MTU_BYTES = 4096.0
 
 
@@ -81,7 +83,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     """A transport and its settings; the defaults are a healthy network."""
 
     kind: TransportKind = "infiniband"
-    virtual_lanes: int = 2  # or lossless classes: with one only, whoever waits blocks all behind it
+    virtual_lanes: int = USUAL.lanes  # or lossless classes: with one only, whoever waits blocks all behind it
     loss_fraction: float = 0.0
     selective_repeat: bool = False
     retransmit_s: float = 4e-3

@@ -14,15 +14,15 @@ from datahall.inference.engine.engine import Engine
 from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import BF16, Precision
 
-SAID = Deployment()  # where nobody says more
+USUAL = Deployment()  # what is so where nobody says otherwise
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     """Drafted tokens that the model verifies in one pass."""
 
-    num_draft: int = SAID.num_draft  # tokens drafted for each step
+    num_draft: int = USUAL.num_draft  # tokens drafted for each step
     acceptance: float = (
-        SAID.acceptance_fraction
+        USUAL.acceptance_fraction
     )  # chance that a drafted token is kept, given all before it were
     draft: str = "mtp"  # "mtp" (a layer of the model), "ngram" (free), or the name of a draft model
 
@@ -31,9 +31,9 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     """Fine-tuned variants that share the model, each by thin matrices beside its projections (LoRA)."""
 
     num: int  # that requests ask for
-    rank: int = SAID.adapter_rank
+    rank: int = USUAL.adapter_rank
     num_resident: int = 0  # on the chips at once; 0: all
-    zipf_factor: float = SAID.adapter_zipf  # of their popularity; 0: all alike
+    zipf_factor: float = USUAL.adapter_zipf  # of their popularity; 0: all alike
     mlp: bool = True  # beside the dense MLPs too; otherwise beside attention alone
 
     def __post_init__(self) -> None:

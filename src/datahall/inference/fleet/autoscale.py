@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.scenario.sections.fleet import Router
 
-SAID = Router()  # where nobody says more
+USUAL = Router()  # what is so where nobody says otherwise
 
 
 class Autoscaling(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,9 +18,9 @@ class Autoscaling(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: float = 32.0  # requests in the system for each replica
-    interval_s: float = SAID.interval_s
-    cold_start_s: float = SAID.cold_start_s  # from the decision until the replica takes requests
-    patience_s: float = SAID.patience_s
+    interval_s: float = USUAL.interval_s
+    cold_start_s: float = USUAL.cold_start_s  # from the decision until the replica takes requests
+    patience_s: float = USUAL.patience_s
     least: int = 1  # 0: scales to zero
     most: int = 16
 

@@ -9,12 +9,9 @@ import msgspec
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica
-from datahall.inference.fleet.autoscale import Autoscaling
+from datahall.inference.fleet.autoscale import USUAL, Autoscaling
 from datahall.inference.step.table import StepTable
-from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import ROUTINGS, Role, Routing
-
-SAID = Router()  # where nobody says more
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +39,12 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Pools behind one router."""
 
     pools: tuple[Pool, ...]
-    routing: Routing = cast(Routing, SAID.routing)
+    routing: Routing = cast(Routing, USUAL.routing)
     affinity_load_ratio: float = (
-        SAID.affinity_load_ratio
-    )  # load over the mean at which the next replica is asked
+        USUAL.affinity_load_ratio  # prefix affinity: load over the mean at which the next replica is asked
+    )
     distance_s: tuple[tuple[float, ...], ...] = ((0.0,),)  # one way, from a request's region to a replica's
-    num_spill: int = SAID.spill  # requests per replica at which a region sends further ones elsewhere
+    num_spill: int = USUAL.spill  # requests per replica at which a region sends further ones elsewhere
     outages: tuple[ReplicaOutage, ...] = ()
     autoscaling: Autoscaling | None = None
 

@@ -19,19 +19,17 @@ from datahall.scenario.sections.fleet import AnswerCache
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Floats, Requests
 
-SAID = AnswerCache()  # where nobody says more
 BISECTIONS = 100
+USUAL = AnswerCache()  # what is so where nobody says otherwise
 
 
 class Questions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked: some questions again and again, the rest once."""
 
     rate_per_s: float
-    num: int = SAID.questions  # different questions that come again
-    zipf_factor: float = SAID.zipf
-    unique_fraction: float = (
-        SAID.unique_fraction
-    )  # of requests that nobody ever asks again; they push others out of a cache
+    num: int = USUAL.questions  # different questions that come again
+    zipf_factor: float = USUAL.zipf
+    unique_fraction: float = USUAL.unique_fraction  # that nobody ever asks again; they push others out
 
 
 class ExactTier(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +45,9 @@ class SemanticTier(msgspec.Struct, frozen=True, kw_only=True):
     """Answers to questions that mean the same; how many do cannot be derived, only measured."""
 
     hit_fraction: float = 0.0  # of the requests that get this far; published: 20 to 45 %
-    lookup_s: float = SAID.semantic_lookup_s  # an embedding model takes 5–25 ms, a vector store some ms more
+    lookup_s: float = (
+        USUAL.semantic_lookup_s  # embedding and search: an embedding model takes 5–25 ms, a vector store some ms more
+    )
 
 
 class ResponseCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +55,11 @@ class ResponseCache(msgspec.Struct, frozen=True, kw_only=True):
 
     questions: Questions
     process: ExactTier = ExactTier(
-        num_entries=1_000, ttl_s=SAID.process_ttl_s, lookup_s=SAID.process_lookup_s
+        num_entries=1_000, ttl_s=USUAL.process_ttl_s, lookup_s=USUAL.process_lookup_s
     )
-    shared: ExactTier = ExactTier(num_entries=100_000, ttl_s=SAID.shared_ttl_s, lookup_s=SAID.shared_lookup_s)
+    shared: ExactTier = ExactTier(
+        num_entries=100_000, ttl_s=USUAL.shared_ttl_s, lookup_s=USUAL.shared_lookup_s
+    )
     semantic: SemanticTier = SemanticTier()
 
     def __post_init__(self) -> None:

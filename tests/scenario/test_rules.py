@@ -1,0 +1,77 @@
+"""The one rule for inputs that say nothing where they stand, and for pairs of which one would win."""
+
+from __future__ import annotations
+
+import pytest
+
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
+from datahall.errors import DocumentError, ScenarioError
+from datahall.scenario.kinds import LARGEST, Raw, whole_or_float
+from datahall.scenario.read import read_names
+from datahall.scenario.scenario import Scenario
+
+EU: Raw = {"name": "eu"}
+
+
+def asked(shelf: Catalog, **given: Raw) -> Scenario:
+    return read_names(form_of("simulate serve"), {"model": "llama-3.1-8b", **given}, shelf)
+
+
+MET: list[dict[str, Raw]] = [
+    {"rate": 1, "spill": 3, "region": EU},  # a table of another section
+    {"rate": 1, "burstiness": 2},  # an input of the same section
+    {"users": 2, "think": "1 s"},  # the first of several
+    {"rate": 1, "turns": 2, "think": "1 s"},  # or the second
+    {"rate": 1, "routing": "prefix-affinity", "affinity_load": 2},  # a value
+    {"rate": 1, "autoscale": "1..2", "cold_start": "3 s"},
+    {"rate": 1, "oversubscription": "2:1", "on": "fat-tree"},
+    {"rate": 1, "cache": {"process": 5, "process_ttl": "1 s"}},  # inside a table
+]
+UNMET: list[tuple[dict[str, Raw], str]] = [
+    ({"rate": 1, "spill": 3}, "spill says nothing without region"),
+    ({"users": 2, "burstiness": 2}, "burstiness says nothing without rate"),
+    ({"rate": 1, "think": "1 s"}, "think says nothing without users or turns or traffic"),
+    ({"rate": 1, "affinity_load": 2}, 'affinity_load says nothing without routing="prefix-affinity"'),
+    ({"rate": 1, "routing": "session", "affinity_load": 2}, "affinity_load says nothing without"),
+    ({"rate": 1, "cold_start": "3 s"}, "cold_start says nothing without autoscale"),
+    ({"rate": 1, "oversubscription": "2:1"}, "oversubscription says nothing without on"),
+    ({"rate": 1, "cache": {"process_ttl": "1 s"}}, "process_ttl says nothing without process"),
+]
+
+
+@pytest.mark.parametrize("given", MET, ids=str)
+def test_what_an_input_needs_may_stand_anywhere(given: dict[str, Raw], shelf: Catalog) -> None:
+    asked(shelf, **given)
+
+
+@pytest.mark.parametrize(("given", "said"), UNMET, ids=[str(row[0]) for row in UNMET])
+def test_an_input_that_says_nothing_is_refused(given: dict[str, Raw], said: str, shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError, match=said) as caught:
+        asked(shelf, **given)
+    assert "or leave it out" in caught.value.hint
+
+
+def test_a_pair_is_refused_once_and_what_it_needs_is_not_asked_for(shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError, match="rate and users do not go together"):
+        asked(shelf, rate=1, users=2)
+    with pytest.raises(
+        DocumentError
+    ) as caught:  # two that a trace excludes; neither is told that it lacks something
+        asked(shelf, trace=__file__, turns=2, think="1 s")
+    assert all("do not go together" in problem.message for problem in caught.value.problems)
+    assert len(caught.value.problems) == 2
+
+
+def test_a_value_that_cannot_be_read_is_not_called_missing(shelf: Catalog) -> None:
+    """Whether a routing that is misspelled would have been the one that is needed, nobody knows."""
+    with pytest.raises(ScenarioError, match="is not one of them"):
+        asked(shelf, rate=1, routing="prefix-afinity", affinity_load=2)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(3.0, int), (3.5, float), (float(LARGEST), float), (LARGEST - 1.0, int), (-2.0, int)]
+)
+def test_a_number_is_written_without_a_useless_fraction(value: float, kind: type) -> None:
+    assert isinstance(whole_or_float(value), kind)
+    assert whole_or_float(value) == value
