@@ -6,11 +6,12 @@ from typing import cast
 import pytest
 
 from datahall import show_fit, show_model, show_roofline
-from datahall.answer import Answer
+from datahall.answer import Answer, RooflineChart, StackChart
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.memory.fit import legal_groups, smallest_fit
+from datahall.inference.memory.kv_pool import runtime_bytes
 from datahall.report import render
 from datahall.units import fmt
 
@@ -157,3 +158,26 @@ def test_the_shares_of_a_pass_are_of_its_time(shelf: Catalog) -> None:
         "h200", model="llama-3.1-8b", phase="prefill", batch=2, context=512, catalog=shelf
     )
     assert prefill.results["tokens_per_s"] == pytest.approx(2 * 512 / cast(float, prefill.results["pass_s"]))
+
+
+def test_the_memory_of_a_chart_is_all_that_a_program_sees(shelf: Catalog) -> None:
+    (chart,) = show_model("llama-3.1-8b", batch=4, chips=["h100-sxm", "l40s"], catalog=shelf).charts
+    assert isinstance(chart, StackChart)
+    for place, name in enumerate(("h100-sxm", "l40s")):
+        assert sum(part[place] for part in chart.parts.values()) == pytest.approx(
+            runtime_bytes(shelf.chip(name))
+        )
+
+
+def test_the_points_of_a_roofline_are_below_their_roofs(shelf: Catalog) -> None:
+    answer = show_roofline("h200", model="llama-3.1-8b", phase="prefill", context=4096, catalog=shelf)
+    (chart,), chip = answer.charts, shelf.chip("h200")
+    assert isinstance(chart, RooflineChart)
+    rates = {point.label: point.y for point in chart.points}
+    assert all(0 < rate <= chip.peak("bf16") for rate in rates.values())
+    assert max(rates.values()) > 0.4 * chip.peak("bf16")  # of one run, not of all
+    drawn = sum(point.weight for point in chart.points)
+    assert 0 < 1 - drawn < 0.3
+    assert f"take {100 * (1 - drawn):.1f} % and are not drawn" in chart.note
+    least, whole = (cast(float, answer.results[name]) for name in ("roofline_s", "pass_s"))
+    assert f"an efficiency of {100 * least / whole:.0f} %" in answer.binding

@@ -116,3 +116,8 @@ def test_an_imbalance_below_even_is_refused(value: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         experts(imbalance=value)
     assert caught.value.field == "imbalance"
+
+
+def test_a_stage_waits_for_all_chips_that_share_it() -> None:
+    notes = asked(cp=2, jitter="2 %").notes
+    assert any("the slowest of 8 chips, a step for the slowest of 2 replicas" in note for note in notes)

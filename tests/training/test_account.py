@@ -11,6 +11,7 @@ from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import fullest, stage_memories
+from datahall.training.memory.tensors import stage_tensors
 from datahall.training.pipeline.account import (
     exchange_account,
     idle_fractions,
@@ -150,3 +151,10 @@ def test_what_takes_a_stages_memory_adds_up() -> None:
     lacking = stage_memories(JOB, SHELF.chip("h100-sxm"), Layout(dp=64, micro_batch=64), BOOKKEEPING)[0]
     assert lacking.headroom_bytes < 0 == lacking.free_bytes
     assert lacking.used_ratio > 1
+
+
+@each
+def test_the_tensors_in_flight_are_the_activations(layout: Layout) -> None:
+    for stage in stage_memories(JOB, SHELF.chip("h100-sxm"), layout, BOOKKEEPING):
+        held = sum(one.held_bytes for one in stage_tensors(JOB, layout, stage, BOOKKEEPING))
+        assert held == pytest.approx(stage.taken("activation_bytes"))

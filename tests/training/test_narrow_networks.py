@@ -25,7 +25,7 @@ from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.framework import framework
-from datahall.training.step.step import Job, chip_share, step_times
+from datahall.training.step.step import Job, chip_share, data_exchange, step_times
 
 SHELF = Catalog(user=False)
 NUM_CHIPS = 256
@@ -86,8 +86,8 @@ def test_a_step_takes_no_less_than_its_gradients_over_the_narrowest_cut(
     assert simulated_s >= least_s
 
 
-# eight chips a domain, joined by 1 GB/s a chip: every exchange between domains is far longer than the kernels beside it
-SLOW = cluster_of(SHELF.chip("h100-sxm"), 64, nic_bytes_per_s=1e9)
+# eight chips a domain, joined by 0.1 GB/s a chip: every exchange between domains is far longer than kernels beside it
+SLOW = cluster_of(SHELF.chip("h100-sxm"), 64, nic_bytes_per_s=1e8)
 JOB = Job(model=LLAMA, seq=4096, global_batch=64)  # 32 layers of width 4,096; eight key-value heads of 128
 WHOLE = msgspec.structs.replace(
     NEMO, tensor_exposed=1.0, data_exposed=1.0, pipeline_exposed=1.0, expert_exposed=1.0
@@ -118,7 +118,10 @@ def alone_s(collective: Collective, size_bytes: float, num_ranks: int, stride: i
 def test_kernels_hide_no_more_than_lasts_as_long_as_they_do(layout: Layout, least_s: float) -> None:
     assert least_s > 0
     for kit in (NEMO, WHOLE):
-        assert float(step_times(JOB, SLOW, Space.of(layout), kit).step_s[0]) >= least_s
+        times = step_times(JOB, SLOW, Space.of(layout), kit)
+        assert (
+            float(times.slot_s[0] * times.num_micro[0]) >= least_s
+        )  # without the gradients, which are longer still
         assert simulate_step(JOB, SLOW, layout, kit).step_s >= least_s
 
 
@@ -130,6 +133,21 @@ def test_kernels_hide_no_more_of_the_experts_exchange_than_lasts_as_long_as_they
     least_s = 4 * 48 * 4 * alone_s("all-to-all", 2.0 * 4096 * 2048 * 8, 64, 1)
     assert float(step_times(job, SLOW, Space.of(layout), kit).step_s[0]) >= least_s
     assert simulate_step(job, SLOW, layout, kit).step_s >= least_s
+
+
+def test_heads_for_tokens_hide_nothing_and_so_show_once() -> None:
+    times = step_times(JOB, SLOW, Space.of(Layout(cp=16, dp=4, context="all-to-all")), NEMO)
+    assert times.slot_s == pytest.approx(times.compute_s + times.tensor_s)
+
+
+def test_a_step_bound_by_its_gradients_takes_as_long_as_they_do() -> None:
+    """All slots and the bubble pass beside them; the update comes after."""
+    calm = msgspec.structs.replace(NEMO, jitter=0.0)
+    space = Space.of(Layout(pp=4, dp=16))
+    times = step_times(JOB, SLOW, space, calm)
+    whole_s = data_exchange(JOB, SLOW, space, msgspec.structs.replace(calm, data_exposed=1.0))
+    assert times.bubble_s[0] > 0
+    assert times.step_s == pytest.approx(whole_s + times.optimizer_s + times.fixed_s)
 
 
 def test_what_kernels_do_hide_is_left_hidden() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from datahall.catalog.catalog import Catalog
 from datahall.catalog.entries.model import Layer, Model
-from datahall.workload.parameters import count_parameters, layer_parameters
+from datahall.workload.parameters import count_parameters, layer_parameters, published_difference
 
 CATALOG = Catalog(user=False)
 NAMES = [model.name for model in CATALOG.models()]
@@ -21,6 +21,9 @@ def test_layers_and_what_stands_outside_them_make_the_whole(name: str) -> None:
     assert layers + sum(part.count for part in count.parts if part.name in outside) == count.total
     assert count.sharded + count.replicated + count.expert + count.embedding + count.head == count.total
     assert 0 < count.active <= count.total
+    assert sum(count.share(part) for part in count.parts) == pytest.approx(1.0)
+    if model.published_parameters:
+        assert abs(published_difference(model, count)) < 0.05
     assert (count.active < count.total) == (model.moe is not None)
 
 
