@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from, cluster_of, serving_system
 from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
+from datahall.cluster.host import Host
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import collective_times
@@ -243,3 +246,23 @@ def test_no_run_is_expected_below_what_the_narrowest_place_lets_through(kind: Co
     low, high = found.ratios
     assert found.band.high == pytest.approx(found.choice.time_s * high)
     assert found.band.low == pytest.approx(max(*crossings, found.choice.time_s * low))
+
+
+def test_a_chip_reads_drives_at_the_slower_of_its_link_and_its_share_of_them() -> None:
+    host = Host(link_bytes_per_s=50e9, memory_bytes=1e12, nvme_bytes=4e12, nvme_bytes_per_s=7e9)
+    assert (host.tier_bytes_per_s("host"), host.tier_bytes_per_s("nvme")) == (50e9, 7e9)
+    assert (host.tier_bytes("host"), host.tier_bytes("nvme")) == (1e12, 4e12)
+    fast = msgspec.structs.replace(host, nvme_bytes_per_s=80e9)
+    assert fast.tier_bytes_per_s("nvme") == 50e9
+    unknown = Host(link_bytes_per_s=50e9)
+    assert unknown.tier_bytes_per_s("host") == 50e9
+    assert isnan(unknown.tier_bytes_per_s("nvme"))
+
+
+def test_what_binds_is_the_wait_for_few_bytes_and_the_wires_for_many() -> None:
+    torus = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    servers = cluster_from(FabricDesign(chips=64), CATALOG)
+    server = cluster_from(FabricDesign(chips=8), CATALOG)
+    for cluster, wires in ((torus, "links"), (servers, "NIC"), (server, "scale-up")):
+        assert time_collective(cluster, "all-gather", 1e3).bound.kind == "latency"
+        assert time_collective(cluster, "all-gather", 1e10).bound.kind == wires

@@ -220,3 +220,24 @@ def test_replicas_and_parts_of_the_fabric_fail_side_by_side() -> None:
         ask("serve", on="fat-tree", failure=[{"nics": [3], "replicas": [0]}])
     with pytest.raises(ScenarioError, match="names what is out"):
         ask("serve", on="fat-tree", failure=[{"start": "1 s"}])
+
+
+def test_ports_are_a_narrow_place_only_where_some_of_them_failed() -> None:
+    """Of four spines one is out: leaves have three quarters of their ways out, and every chip its whole port."""
+    design = FabricDesign(topology="clos", radix=16, chips=64, domain=8)
+    spine = cluster_from(design, CATALOG, failures=(Failure(switches=(8,)),)).system
+    assert [(cut.name, cut.left_fraction) for cut in spine.cuts] == [("leaf", pytest.approx(3 / 4))]
+    nic = cluster_from(design, CATALOG, failures=(Failure(nics=(8, 9)),)).system
+    assert [(cut.name, cut.num_below, cut.left_fraction) for cut in nic.cuts] == [
+        ("scale-up domain", 8, pytest.approx(3 / 4)),
+        ("leaf", 8, 1.0),
+    ]
+    assert nic.cuts[0].bytes_per_s == pytest.approx(6 * 50e9)
+
+
+def test_the_first_few_that_are_cut_off_are_named() -> None:
+    design = FabricDesign(topology="clos", radix=16, chips=64, domain=8)
+    with pytest.raises(InfeasibleError, match=r"cuts off 8 of 64 chips: 0, 1, 2, 3, 4 …\n"):
+        cluster_from(design, CATALOG, failures=(Failure(switches=(0,)),))
+    with pytest.raises(InfeasibleError, match=r"cuts off 2 of 64 chips: 3, 9\n"):
+        cluster_from(design, CATALOG, failures=(Failure(chips=(9, 3)),))

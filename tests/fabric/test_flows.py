@@ -231,3 +231,11 @@ def test_changes_that_cannot_happen_are_said(changes: Changes, message: str) -> 
     with pytest.raises(ScenarioError, match=message):
         simulate(flows, np.array([1.0]), changes=changes)
     assert simulate(flows, np.array([1.0]), changes=NO_CHANGES).end_s.tolist() == [1.0]
+
+
+def test_links_with_the_same_last_change_but_another_past_are_not_alike() -> None:
+    """Both links are whole from 3 s on; the first was half as wide from 1 s, so its flow ends a second later."""
+    flows = Flows(paths=Paths(np.array([0, 1], np.int32), np.arange(3)), num_bytes=np.array([50.0, 50.0]))
+    changes = Changes(np.array([1.0, 3.0, 3.0]), np.array([0, 0, 1], np.int32), np.array([5.0, 10.0, 10.0]))
+    run = simulate_folded(flows, np.array([10.0, 10.0]), changes=changes)
+    assert run.end_s.tolist() == pytest.approx([6.0, 5.0])

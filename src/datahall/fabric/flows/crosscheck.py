@@ -16,7 +16,7 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms import all_gather, all_reduce, all_to_all, rooted
 from datahall.fabric.collectives.algorithms.bus import Number
-from datahall.fabric.flows.jobs import Ask, Job, Level, Net, Routing, job_ways, latency_s
+from datahall.fabric.flows.jobs import Ask, Job, Level, Net, Routing, job_routes, latency_s
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, simulate_flows
 
 Fidelity = Literal["closed-form", "symmetric", "full"]
@@ -156,7 +156,7 @@ def _two_level(net: Net, job: Job, ask: Ask) -> float:
 def _hop(net: Net, job: Job, index: int) -> tuple[float, float]:
     """Latency of the longest path of a phase and bandwidth of its slowest link, one flow on each."""
     alone = msgspec.structs.replace(net, routing=Routing("deterministic"))
-    ways = job_ways(alone, job.hosts, job.phases[index : index + 1], np.random.default_rng(0))
-    rates = net.fabric.link_bytes_per_s[ways.paths.links]
-    latency = latency_s(net.fabric, ways)
+    routes = job_routes(alone, job.hosts, job.phases[index : index + 1], np.random.default_rng(0))
+    rates = net.fabric.link_bytes_per_s[routes.paths.links]
+    latency = latency_s(net.fabric, routes)
     return float(latency.max(initial=0.0)) + job.message_s, float(rates.min(initial=np.inf))

@@ -151,10 +151,10 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     ]
     source = _end_to_end([job.hosts[phase.source] for phase in job.phases])
     target = _end_to_end([job.hosts[phase.target] for phase in job.phases])
-    ways = job_ways(net, job.hosts, job.phases, rng)
+    routes = job_routes(net, job.hosts, job.phases, rng)
     each = np.repeat([phase.num_bytes for phase in split], [phase.source.size for phase in split])
     rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
-    latency = latency_s(net.fabric, ways)
+    latency = latency_s(net.fabric, routes)
     effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
     if level == "full":
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
@@ -164,9 +164,9 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     row = np.where(order.phase == JOIN, each.size, start[order.phase] + order.member)
     message_s = latency + job.message_s + effect.message_s
     return _Part(
-        paths=select(_with_join(ways.paths), row),
-        share_fraction=_shares(ways, row),
-        num_bytes=_at(each / (effect.efficiency * ways.efficiency), row) * order.num_rounds,
+        paths=select(_with_join(routes.paths), row),
+        share_fraction=_shares(routes, row),
+        num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds,
         start_s=np.full(row.size, job.start_s),
         delay_s=order.wait_s
         + order.num_rounds * _at(message_s, row)
@@ -179,8 +179,8 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     )
 
 
-def job_ways(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
-    """The ways of all flows of some phases, one phase after the other."""
+def job_routes(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
+    """The routes of all flows of some phases, one phase after the other."""
     source = _end_to_end([hosts[phase.source] for phase in phases])
     target = _end_to_end([hosts[phase.target] for phase in phases])
     return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts)
@@ -188,14 +188,14 @@ def job_ways(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Ge
 
 def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
-    ways = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts)
-    latency = latency_s(net.fabric, ways)
+    routes = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts)
+    latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
     return _Part(
-        paths=ways.paths,
-        share_fraction=ways.share_fraction,
-        num_bytes=num_bytes / (effect.efficiency * ways.efficiency),
+        paths=routes.paths,
+        share_fraction=routes.share_fraction,
+        num_bytes=num_bytes / (effect.efficiency * routes.efficiency),
         start_s=np.repeat(burst.start_s, parts),
         delay_s=latency + effect.message_s + effect.start_up_s,
         source=np.repeat(burst.source, parts),
@@ -206,13 +206,13 @@ def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
     )
 
 
-def latency_s(fabric: Fabric, ways: Spread) -> Floats:
+def latency_s(fabric: Fabric, routes: Spread) -> Floats:
     """One-way latency of each way [s], of a sprayed flow the mean of its paths."""
-    each = fabric.link_latency_s[ways.paths.links]
-    if ways.share_fraction is not None:
-        each = each * ways.share_fraction
+    each = fabric.link_latency_s[routes.paths.links]
+    if routes.share_fraction is not None:
+        each = each * routes.share_fraction
     # summed flow by flow: differences of one long sum would make alike flows differ in the last digit
-    return np.bincount(ways.paths.owners(), each, ways.paths.num_flows).astype(np.float64)
+    return np.bincount(routes.paths.owners(), each, routes.paths.num_flows).astype(np.float64)
 
 
 def _line(fabric: Fabric) -> float:
@@ -223,13 +223,13 @@ def _with_join(paths: Paths) -> Paths:
     return Paths(paths.links, np.append(paths.offsets, paths.offsets[-1]))
 
 
-def _shares(ways: Spread, row: Longs) -> Floats | None:
-    if ways.share_fraction is None:
+def _shares(routes: Spread, row: Longs) -> Floats | None:
+    if routes.share_fraction is None:
         return None
-    offsets = _with_join(ways.paths).offsets
+    offsets = _with_join(routes.paths).offsets
     lengths = np.diff(offsets)[row]
     shift = np.repeat(offsets[row] - (np.cumsum(lengths) - lengths), lengths)
-    return ways.share_fraction[shift + np.arange(shift.size)]
+    return routes.share_fraction[shift + np.arange(shift.size)]
 
 
 def _at(column: Floats, row: Longs) -> Floats:
@@ -261,7 +261,7 @@ __all__ = [
     "Order",
     "Routing",
     "Traffic",
-    "job_ways",
+    "job_routes",
     "latency_s",
     "traffic",
 ]

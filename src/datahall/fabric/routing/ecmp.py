@@ -21,7 +21,7 @@ MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """The ways of some flows: part p of flow f is row f · num_parts + p of `paths`.
+    """The routes of some flows: part p of flow f is row f · num_parts + p of `paths`.
 
     A sprayed flow is one row that has all its paths in it, `share_fraction` of its bytes on each entry.
     """
@@ -88,11 +88,11 @@ def _sprayed(fabric: Fabric, source: Ints, target: Ints) -> Spread:
     )
 
 
-def sharing(ways: Spread, link_bytes_per_s: Floats, line_bytes_per_s: float) -> Sharing:
+def sharing(routes: Spread, link_bytes_per_s: Floats, line_bytes_per_s: float) -> Sharing:
     """Solve the rates of flows that all run at once and say what they get of line rate."""
-    rates = max_min_rates(ways.paths, link_bytes_per_s, share_fraction=ways.share_fraction)
-    parts = rates.reshape(-1, ways.num_parts) * (ways.efficiency / line_bytes_per_s)
-    together, striped = parts.sum(axis=1), parts.min(axis=1) * ways.num_parts
+    rates = max_min_rates(routes.paths, link_bytes_per_s, share_fraction=routes.share_fraction)
+    parts = rates.reshape(-1, routes.num_parts) * (routes.efficiency / line_bytes_per_s)
+    together, striped = parts.sum(axis=1), parts.min(axis=1) * routes.num_parts
     return Sharing(
         mean_fraction=float(together.mean()),
         slowest_fraction=float(together.min()),
