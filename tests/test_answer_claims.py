@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 from tests.answers.claims import unfounded
+from tests.answers.drawing import Asked
 from tests.answers.test_one_answer import QUESTIONS, as_question
 
 import datahall as dh
@@ -21,18 +22,16 @@ from datahall.training.step.framework import frameworks
 NUM_ASKED = 40
 
 
-def asked() -> list[tuple[str, dict[str, str]]]:
+def asked() -> list[Asked]:
     """Questions whose answers have figures, drawn the same way on every run."""
-    pool = [(verb, said) for verb, said in QUESTIONS if not verb.startswith("catalog")]
+    pool = [one for one in QUESTIONS if not one.verb.startswith("catalog")]
     return random.Random(9).sample(pool, NUM_ASKED)
 
 
-@pytest.mark.parametrize(
-    ("verb", "said"), asked(), ids=lambda value: value if isinstance(value, str) else "…"
-)
-def test_an_answer_claims_what_follows_from_what_is_under_it(verb: str, said: dict[str, str]) -> None:
+@pytest.mark.parametrize("question", asked(), ids=lambda question: question.verb)
+def test_an_answer_claims_what_follows_from_what_is_under_it(question: Asked) -> None:
     try:
-        answer = dh.ask(as_question(verb, said))
+        answer = dh.ask(as_question(question))
     except dh.DatahallError:
         return  # a question that is refused claims nothing
     assert unfounded(answer) == []

@@ -72,6 +72,7 @@ def plan_serve(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str = "1:1",
+    failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """The least hardware that serves a model within its latency limits.
@@ -181,6 +182,8 @@ def plan_serve(
         Network of a chip, one way (default: its usual one).
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -209,6 +212,7 @@ def plan_train(
     nic: str | float | None = None,
     oversubscription: str = "1:1",
     offload: str | Sequence[str] | None = None,
+    failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """The fastest layout on so many chips, or the fewest chips for a deadline.
@@ -249,7 +253,10 @@ def plan_train(
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
     offload : str | Sequence[str] | None
-        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
+        may use it, a layout does.
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -598,7 +605,8 @@ def show_memory(
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[str] | None
-        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
+        may use it, a layout does.
     compress : str | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     catalog : Catalog
@@ -732,6 +740,7 @@ def show_techniques(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str = "1:1",
+    failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together.
@@ -828,6 +837,8 @@ def show_techniques(
         Network of a chip, one way (default: its usual one).
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1198,6 +1209,7 @@ def simulate_train(
     slow_hosts: str | float = "0%",
     slow_by: str | float = "10%",
     jitter: str | float = "0%",
+    failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """One training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it.
@@ -1269,7 +1281,8 @@ def simulate_train(
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[str] | None
-        To the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
+        may use it, a layout does.
     compress : str | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     slow_hosts : str | float
@@ -1278,6 +1291,8 @@ def simulate_train(
         How much longer a slow host takes. (default 10%)
     jitter : str | float
         Standard deviation of a chip's time for the same work, over the mean. (default 0%)
+    failure : table, or several
+        Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 

@@ -74,6 +74,10 @@ ROWS: dict[str, dict[str, dict[str, Any]]] = {
         "stall": {"start": "10us", "duration": "20us"},
     },
     "show collective": {"failure": {"nics": "0"}},
+    "plan serve": {"failure": {"nics": "0"}},
+    "plan train": {"failure": {"nics": "0"}},
+    "simulate train": {"failure": {"nics": "0"}},
+    "show techniques": {"failure": {"nics": "0"}},
 }
 # values that are cheap, or that mean something, where the kind alone does not know; by verb or for all
 CHEAP: dict[str, Sequence[Any]] = {
@@ -389,9 +393,12 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
     if not key:
         return
     field = form.of(table)[key]
-    for need in field.kind.needs:
-        other, _, wanted = need.partition("=")
-        row[other] = wanted or row.get(other) or value_of(form.of(table)[other], form.verb, draw)
+    for other in {*field.kind.against, *(one for one in row if key in form.of(table)[one].kind.against)}:
+        row.pop(other, None)
+    needs = [need.partition("=") for need in field.kind.needs]
+    if needs and not any(other in row and not wanted for other, _, wanted in needs):
+        other, _, wanted = needs[0]
+        row[other] = wanted or value_of(form.of(table)[other], form.verb, draw)
     row[key] = value_of(field, form.verb, draw)
 
 

@@ -80,7 +80,7 @@ def test_no_failure_makes_a_collective_faster(data: st.DataObject, name: str, si
     assert not false_nodes(after.figure)
     assert not leaves(before.figure)
     if after.choice.time_s > before.choice.time_s * (1 + 1e-9):
-        assert any(leaf.origin == "input" and leaf.value < 1.0 for leaf in leaves(after.figure))
+        assert any(leaf.origin == "derived" and leaf.value < 1.0 for leaf in leaves(after.figure))
     ranks, stride = data.draw(st.sampled_from(((4, 1), (8, 2), (16, 8), (4, 32), (64, 1))))
     assume(ranks * stride <= whole.num_chips)
     apart = [
@@ -196,13 +196,13 @@ def test_every_verb_on_a_fabric_says_the_same_of_a_failure(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["collective", "train", "serve"])
-def test_the_share_that_is_left_is_an_input_of_the_figure(verb: str) -> None:
+def test_the_share_that_is_left_stands_in_the_figure(verb: str) -> None:
     whole = ask(verb, on="fat-tree").figure
     less = ask(verb, on="fat-tree", failure=[{"nics": [3]}]).figure
     assert whole is not None
     assert less is not None
     assert not leaves(whole)
-    assert {(leaf.origin, leaf.value) for leaf in leaves(less)} == {("input", 7 / 8)}
+    assert {(leaf.origin, leaf.value) for leaf in leaves(less)} == {("derived", 7 / 8)}
     assert not false_nodes(less)
     assert less.value > whole.value
 

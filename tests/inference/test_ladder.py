@@ -171,7 +171,7 @@ def test_the_best_beside_the_best(
 
     techniques = {name: technique(gain) for name, gain in gains.items()}
     monkeypatch.setattr("datahall.inference.closed_form.ladder.effect", held)
-    monkeypatch.setattr("datahall.inference.closed_form.ladder._ways", lambda *_: techniques)
+    monkeypatch.setattr("datahall.inference.closed_form.ladder._techniques", lambda *_: techniques)
     found = climbed(shelf, tp=1)
     assert [step.name for step in found.together] == taken
     assert found.final.held_per_s == pytest.approx(LOAD.prompt * prod(gains[name] or 1.0 for name in taken))

@@ -10,7 +10,7 @@ import pytest
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.inference.engine.engine import engine
+from datahall.inference.engine.engine import engine, engine_on
 from datahall.inference.engine.figure import option_leaf
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.figure import sequences_figure
@@ -92,10 +92,20 @@ def test_an_option_that_somebody_set_is_an_input(serve: Callable[..., Replica]) 
         assert {(leaf.origin, leaf.value) for leaf in leaves(set_, name)} == {("input", value)}
 
 
-def test_a_fitted_option_says_on_what() -> None:
-    known = engine("vllm")
-    leaf = option_leaf(known, "host_step_s", "of a step", "s", fitted_on="rows")
+def test_a_fitted_option_says_on_what(shelf: Catalog) -> None:
+    known, chip = engine("vllm"), shelf.chip("h100-sxm")
+    leaf = option_leaf(known, chip, "host_step_s", "of a step", "s", fitted_on="rows")
     assert (leaf.origin, leaf.value) == ("fitted", known.host_step_s)
     assert "rows" in leaf.note
     said = msgspec.structs.replace(known, host_step_s=2 * known.host_step_s)
-    assert option_leaf(said, "host_step_s", "of a step", "s", fitted_on="rows").origin == "input"
+    assert option_leaf(said, chip, "host_step_s", "of a step", "s", fitted_on="rows").origin == "input"
+
+
+def test_what_an_engine_picks_on_a_small_chip_is_its_own(shelf: Catalog) -> None:
+    """A smaller token budget on a small chip is the engine's rule and nobody's input."""
+    small = shelf.chip("l40s")
+    own = engine_on("vllm", small)
+    assert own.token_budget != engine("vllm").token_budget
+    assert option_leaf(own, small, "token_budget", "tokens of a step", "tokens").origin == "assumption"
+    said = msgspec.structs.replace(own, token_budget=4 * own.token_budget)
+    assert option_leaf(said, small, "token_budget", "tokens of a step", "tokens").origin == "input"

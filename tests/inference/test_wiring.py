@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.engine.build import SMALLEST_FABRIC, deployment_of, implied_chip, replica_of
 from datahall.inference.engine.disaggregation import handoff_of
@@ -29,7 +30,7 @@ ACROSS = Deployment(chip="h200-sxm", tp=1, dp=64, ep=64, precision="fp8")  # eig
 def on(
     shelf: Catalog, model: str = "deepseek-v3", deployment: Deployment = ACROSS, **said: object
 ) -> Replica:
-    return replica_of(deployment, shelf.model(model), shelf, FabricDesign(**said))  # type: ignore[arg-type]
+    return replica_of(deployment, shelf.model(model), shelf, Wiring(FabricDesign(**said)))  # type: ignore[arg-type]
 
 
 def step_s(replica: Replica) -> float:
@@ -113,7 +114,7 @@ def test_a_smaller_domain_sends_tensor_parallelism_over_the_network(shelf: Catal
 def test_every_pool_of_a_service_stands_on_the_fabric(shelf: Catalog) -> None:
     service = service_of(
         asked(
-            shelf, chip="h200", disaggregated="prefill=1xh200,decode=2xh200", rate=1, requests=10, on="fat-tree",
+            shelf, disaggregated="prefill=1xh200,decode=2xh200", rate=1, requests=10, on="fat-tree",
             oversubscription="4:1", nic="100Gb/s",
         )
     )  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
+from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.serve import FEWEST_CHIPS, ServingPlan, _at_rate, demand_of, groups, plan_serving
 from datahall.scenario.kinds import Raw
@@ -120,10 +121,10 @@ def test_a_format_that_no_chip_runs_is_a_refusal_and_not_a_way(shelf: Catalog) -
 
 @pytest.mark.parametrize(
     ("chip", "fabric", "ranks"),
-    [("h200-sxm", None, {8, 16, 32}), ("gb200", FabricDesign(topology="nvl72"), {8, 16, 32, 64})],
+    [("h200-sxm", None, {8, 16, 32}), ("gb200", Wiring(FabricDesign(topology="nvl72")), {8, 16, 32, 64})],
 )
 def test_groups_stay_in_a_domain_but_for_experts_that_the_network_joins(
-    shelf: Catalog, chip: str, fabric: FabricDesign | None, ranks: set[int]
+    shelf: Catalog, chip: str, fabric: Wiring | None, ranks: set[int]
 ) -> None:
     """Layers are shared by eight chips at most; experts are spread over 32, or over all of a larger domain."""
     found = list(groups(Deployment(chip=chip), shelf.model("deepseek-v3"), shelf, fabric))

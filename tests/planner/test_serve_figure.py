@@ -35,9 +35,9 @@ def test_the_limit_is_the_one_that_was_asked() -> None:
         assert best.held.ends == "TPOT"
         figure = chips_figure(best)
         assert false_nodes(figure) == []
-        (limit,) = named(figure, "TPOT limit")
+        limit = named(figure, "TPOT limit")[0]
         assert (limit.value, limit.origin) == (tpot, "input")
-        (reached,) = named(figure, "TPOT at")
+        reached = named(figure, "TPOT at")[0]
         assert reached.name == f"TPOT at {shown}"
         # the most that is held just keeps the limit
         assert 0.9 * tpot < reached.value <= tpot
@@ -47,9 +47,9 @@ def test_where_prompts_bind_the_limit_is_that_of_the_first_token() -> None:
     best = plan(rate=5, isl=4000, osl=20, ttft=0.4, tpot=0.5).chosen
     assert best.held.ends == "TTFT"
     figure = chips_figure(best)
-    (limit,) = named(figure, "TTFT limit")
+    limit = named(figure, "TTFT limit")[0]
     assert limit.value == 0.4
-    (reached,) = named(figure, "TTFT at")
+    reached = named(figure, "TTFT at")[0]
     assert reached.value == best.held.state.ttft_high_s
     assert not named(figure, "TPOT limit")
 
@@ -57,7 +57,7 @@ def test_where_prompts_bind_the_limit_is_that_of_the_first_token() -> None:
 def test_where_the_cache_ends_it_that_is_said() -> None:
     best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s").chosen
     assert best.held.ends == "cache"
-    (held,) = named(chips_figure(best), "held by a rank")
+    held = named(chips_figure(best), "held by a rank")[0]
     assert "cache" in held.note
     assert named(chips_figure(best), "held by a rank")[0].value == pytest.approx(best.held.rate_per_s)
 
@@ -67,7 +67,7 @@ def test_a_replica_that_is_slower_holds_fewer_requests() -> None:
     best = plan(rate=300).chosen
     low, high = best.held.price.band
     figure = chips_figure(best)
-    (held,) = named(figure, "held by a rank")
+    held = named(figure, "held by a rank")[0]
     assert held.band is not None
     assert held.band.low * high == pytest.approx(held.value)
     assert held.band.high * low == pytest.approx(held.value)

@@ -223,12 +223,12 @@ WRONG = [
     (
         "failure of what",
         POOL + TRAFFIC + FAILURE.replace("replicas = 0\n", ""),
-        "s.toml:10: a failure of a service names replicas or a region",
+        "s.toml:10: a failure names what is out",
     ),
     (
         "failure of a chip",
         POOL + TRAFFIC + FAILURE.replace("replicas", "chips"),
-        "s.toml:11: simulate serve takes no chips",
+        "s.toml:10: a part of the fabric is out all the time here",
     ),
     ("failure twice", POOL + TRAFFIC + 2 * FAILURE, "s.toml:14: replica 0 is out from 1 s for 1 s already"),
     (

@@ -45,7 +45,8 @@ def _section(form: Form, concept: Concept) -> dict[str, object]:
 
 
 def _required(form: Form, section: str) -> list[str]:
-    return [key for key, field in form.of(section).items() if field.name in form.required]
+    homes = [form.fields[name] for name in form.required]
+    return [field.key for field in homes if field.section == section]
 
 
 def _field(field: Field) -> dict[str, object]:

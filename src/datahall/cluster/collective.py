@@ -73,19 +73,21 @@ class Curve(NamedTuple):
 
 
 def time_collective(
-    cluster: Cluster, collective: Collective, size_bytes: float, *, only: Iterable[str] = ()
+    cluster: Cluster, collective: Collective, array: Breakdown | float, *, only: Iterable[str] = ()
 ) -> CollectiveTime:
-    """The answer for one size among all chips of a machine; `only` limits NCCL to some of its algorithms."""
+    """The answer for one array [B] among all chips of a machine; `only` limits NCCL to some of its algorithms.
+
+    A figure says where the size of the array is from; a number is taken as given.
+    """
+    size = array if isinstance(array, Breakdown) else given("array", array, "bytes")
     if cluster.system.torus:
-        return _on_torus(cluster, collective, size_bytes)
+        return _on_torus(cluster, collective, size)
     system, ranks = cluster.system, cluster.num_chips
-    found = choose_collective(system, collective, size_bytes, ranks, only=only)
-    told = closed_form(
-        Ask(system, cluster.wires, collective, found.size_bytes, ranks), found.algorithm, found.protocol
-    )
+    found = choose_collective(system, collective, size.value, ranks, only=only)
+    told = closed_form(Ask(system, cluster.wires, collective, size, ranks), found.algorithm, found.protocol)
     band = library().bands[band_name(system, ranks)]
     floor = float(least_s(system, collective, np.array([found.size_bytes]), ranks)[0])
-    figure = _figure(cluster, found, told).with_band(*band, BAND, floor=floor)
+    figure = _figure(cluster, found, size, told).with_band(*band, BAND, floor=floor)
     return CollectiveTime(
         choice=found,
         figure=figure.with_note(basis=found.level),
@@ -106,23 +108,23 @@ def refuse_on_torus(cluster: Cluster, names: Iterable[str]) -> None:
             )
 
 
-def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> CollectiveTime:
+def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> CollectiveTime:
     system, ranks, link = cluster.system, cluster.num_chips, cluster.system.torus_link
     assert cluster.design is not None
     assert link is not None
     check_on_torus(collective, cluster.design.topology)
     axes, _, _ = group_axes(system.torus, ranks, 1)
     told = torus_form(
-        collective, size_bytes, axes, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
+        collective, size, axes, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
     )
     time, waiting = (
-        float(machine_times(system, collective, np.array([size]), ranks)[0]) for size in (size_bytes, 0.0)
+        float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
     band = library().bands["torus"]
     algorithm = "direct" if collective in {"all-to-all", "send-recv"} else "bucket"
     found = Choice(
         collective=collective,
-        size_bytes=size_bytes,
+        size_bytes=size.value,
         num_ranks=ranks,
         algorithm=algorithm,
         protocol="",
@@ -134,31 +136,31 @@ def _on_torus(cluster: Cluster, collective: Collective, size_bytes: float) -> Co
     )
     return CollectiveTime(
         choice=found,
-        figure=_figure(cluster, found, told).with_band(*band, TORUS_BAND).with_note(basis="datasheet only"),
+        figure=_figure(cluster, found, size, told)
+        .with_band(*band, TORUS_BAND)
+        .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
         num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
         ratios=band,
     )
 
 
-def _figure(cluster: Cluster, found: Choice, told: Told) -> Breakdown:
+def _figure(cluster: Cluster, found: Choice, size: Breakdown, told: Told) -> Breakdown:
     """The closed form, or the narrow place where that takes longer."""
     name = f"{found.collective} of {found.num_ranks:,} ranks"
     crossings = [
-        _crossing(cluster.wires, found, cut)
+        _crossing(cluster.wires, found, size, cut)
         for cut in crossed(cluster.system, found.num_ranks)
         if crossing(found.collective, found.num_ranks, cut)[0]
     ]
     return maximum(name, [told.figure, *crossings]) if crossings else told.figure.named(name)
 
 
-def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
+def _crossing(wires: Wires, found: Choice, size: Breakdown, cut: Cut) -> Breakdown:
     share, width = crossing(found.collective, found.num_ranks, cut)
     fraction = cut.left_fraction if width == cut.bytes_per_s else 1.0
     passes = derived("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
-    leaving = product(
-        f"bytes that leave a {cut.name}", [given("array", found.size_bytes, "bytes"), passes], "bytes"
-    )
+    leaving = product(f"bytes that leave a {cut.name}", [size, passes], "bytes")
     speed = cut.link_bytes_per_s
     same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
     link = next(same, derived("a link out of it", speed, "bytes_per_s"))
@@ -168,7 +170,7 @@ def _crossing(wires: Wires, found: Choice, cut: Cut) -> Breakdown:
         "count",
         note=f"for {cut.num_below:,} chips",
     )
-    left = (given(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
+    left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")
     return quotient(f"out of a {cut.name}", leaving, way, "s")
 

@@ -207,7 +207,7 @@ def with_failure(link: Breakdown, system: System, num_ranks: int, stride: int) -
 def _left(whole: Breakdown, share: float, of: str) -> Breakdown:
     """What failures leave of something."""
     return product(
-        f"{whole.name}, after the failure", [whole, given(LEFT, share, "fraction", note=of)], whole.unit
+        f"{whole.name}, after the failure", [whole, derived(LEFT, share, "fraction", note=of)], whole.unit
     )
 
 

@@ -97,7 +97,10 @@ def exchange_time(
             "bytes_per_s",
         )
         left = "arrays that pass while all that must leave does; no algorithm moves less"
-        passed = modelled("arrays per array that leaves", moved.value / time_s / way.value, "ratio", left)
+        ranks = derived("ranks of the group", num_ranks, "count", "of the layout")
+        passed = modelled(
+            "arrays per array that leaves", moved.value / time_s / way.value, "ratio", left, ranks
+        )
         return quotient(name, moved, product("rate of the exchange", [way, passed], "bytes_per_s"), "s")
     near = num_ranks * stride <= system.num_domain
     if near or nic is None:

@@ -17,7 +17,7 @@ from datahall.cluster.collective import (
     time_collective,
 )
 from datahall.cluster.wiring import wiring_of
-from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_bytes, dispatch_of
+from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import version_of
 from datahall.scenario.scenario import Scenario
@@ -43,7 +43,7 @@ def show_collective(scenario: Scenario) -> Answer:
         cluster, [name for name in ("algorithm", "version", "level", "all") if scenario.given(name)]
     )
     only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
-    found = time_collective(cluster, kind, array_bytes(call, kind, moe), only=only)
+    found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
     return _answer(scenario, found, cluster, moe, every=call.all)
 
 

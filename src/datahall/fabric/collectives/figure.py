@@ -55,12 +55,8 @@ class Ask(NamedTuple):
     system: System
     wires: Wires
     collective: Collective
-    size_bytes: float
+    size: Breakdown
     num_ranks: int
-
-    @property
-    def size(self) -> Breakdown:
-        return given("array", self.size_bytes, "bytes")
 
     @property
     def ranks(self) -> Breakdown:
@@ -71,11 +67,18 @@ class Ask(NamedTuple):
         return self.system.shape(self.num_ranks)
 
 
+def barrier_array() -> Breakdown:
+    """What a barrier moves [B]."""
+    return assumed("array", nccl.BARRIER_BYTES, "bytes", "a barrier is an all-reduce of one number")
+
+
 def closed_form(ask: Ask, algorithm: str, protocol: str) -> Told:
     """The time of an algorithm and protocol that NCCL has, as `nccl.times` computes it."""
     if ask.collective == "barrier":
         return closed_form(
-            ask._replace(collective="all-reduce", size_bytes=nccl.BARRIER_BYTES), algorithm, protocol
+            ask._replace(collective="all-reduce", size=barrier_array()),
+            algorithm,
+            protocol,
         )
     if algorithm == "direct":
         return _exchange(ask)
@@ -114,7 +117,7 @@ def _summed(ask: Ask, parts: list[Breakdown]) -> Breakdown:
 
 def _hop(ask: Ask, protocol: Protocol) -> Breakdown:
     hop = _inside(ask, "a hop inside a domain", protocol.hop_s, "s")
-    grown = 1.0 + protocol.ramp * float(nccl.grown(np.asarray(ask.size_bytes)))
+    grown = 1.0 + protocol.ramp * float(nccl.grown(np.asarray(ask.size.value)))
     if grown == 1.0:
         return hop
     more = _inside(ask, "growth of a hop at this size", grown, "ratio")
@@ -280,7 +283,7 @@ def _tree_hops(ask: Ask, across: Across, index: int) -> Breakdown:
         "steps over the network", 2 * float(tree_depth(float(domains))), "count", note="2 ⌈log₂ nodes⌉"
     )
     parts = [depth, _across(ask, "a tree's hop over the network", across.tree_hop_s[index], "s")]
-    grown = 1.0 + across.ramp * float(nccl.grown(np.asarray(ask.size_bytes))) if index == 0 else 1.0
+    grown = 1.0 + across.ramp * float(nccl.grown(np.asarray(ask.size.value))) if index == 0 else 1.0
     if grown != 1.0:
         parts.append(_across(ask, "growth of a hop at this size", grown, "ratio"))
     return product("tree over the network", parts, "s")
@@ -288,7 +291,7 @@ def _tree_hops(ask: Ask, across: Across, index: int) -> Breakdown:
 
 def _switched_rate(ask: Ask) -> Breakdown:
     own = ask.system.inside
-    gain = own.nvls_large_gain if ask.size_bytes > nccl.LARGE_BYTES else 1.0
+    gain = own.nvls_large_gain if ask.size.value > nccl.LARGE_BYTES else 1.0
     return _of_link(ask, own.nvls_bytes_per_s * gain, "rate of NVLink SHARP", "the switch's sum")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from datahall.breakdown import Breakdown, assumed, derived, given, maximum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, derived, maximum, product, quotient, total
 from datahall.errors import UnsupportedError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.figure import Told
@@ -25,7 +25,7 @@ def check_on_torus(collective: Collective, topology: str) -> None:
 
 def torus_form(
     collective: Collective,
-    size_bytes: float,
+    size: Breakdown,
     axes: Sequence[int],
     *,
     link: Breakdown,
@@ -34,7 +34,6 @@ def torus_form(
 ) -> Told:
     """The chain of `torus.torus_times` for a whole slice; `link` is one way of one link."""
     lengths = [length for length in axes if length > 1]
-    size = given("array", size_bytes, "bytes")
     hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
     if collective == "send-recv":
         transfer = quotient("transfer", size, link, "s")

@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Breakdown, modelled, quotient
+from datahall.breakdown import Breakdown, given, modelled, quotient
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import (
@@ -66,8 +66,9 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
 def gain_figure(steps: Ladder) -> Breakdown:
     """What a chip holds with the best techniques together over what it holds as it is."""
     by = "the most at which TTFT and TPOT keep their limits, by bisection on the closed form"
-    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by)
-    before = modelled("held as it is", steps.reference.held_per_s, "count", by)
+    limits = (given("TTFT limit", steps.promise.ttft_s, "s"), given("TPOT limit", steps.promise.tpot_s, "s"))
+    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by, *limits)
+    before = modelled("held as it is", steps.reference.held_per_s, "count", by, *limits)
     return quotient("gain", reached, before, "ratio", "requests per second and chip")
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datahall.breakdown import Breakdown, assumed, fitted, given
-from datahall.inference.engine.engine import Engine, engines
+from datahall.catalog.entries.chip import Chip
+from datahall.inference.engine.engine import Engine, engine_on, engines
 
 
-def option_leaf(engine: Engine, option: str, name: str, unit: str, *, fitted_on: str = "") -> Breakdown:
-    """One option of an engine: documented, or fitted, unless it is not that of the engine by this name."""
-    value, preset = getattr(engine, option), engines().get(engine.name)
-    if preset is not None and value != getattr(preset, option):
+def option_leaf(
+    engine: Engine, chip: Chip, option: str, name: str, unit: str, *, fitted_on: str = ""
+) -> Breakdown:
+    """One option of an engine: documented, or fitted, unless it is not what the engine picks on the chip."""
+    value = getattr(engine, option)
+    if engine.name in engines() and value != getattr(engine_on(engine.name, chip), option):
         return given(name, value, unit)
     if fitted_on:
         return fitted(name, value, unit, f"{engine.title}, {fitted_on}", engine.source)

@@ -8,6 +8,7 @@ from datahall.breakdown import (
     ceiling,
     chosen,
     difference,
+    fact,
     floor,
     given,
     maximum,
@@ -22,7 +23,7 @@ from datahall.inference.engine.speculation import draft_model
 from datahall.inference.memory.fit import Fit
 from datahall.inference.memory.kv_pool import draft_bytes
 from datahall.inference.memory.room import seen_figure
-from datahall.workload.memory.figure import token_figure, weights_figure
+from datahall.workload.memory.figure import derived_from, token_figure, weights_figure
 
 
 def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
@@ -41,11 +42,10 @@ def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
 
 def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
     """What each chip lacks for some sequences; below zero it is what is left [B]."""
-    each = modelled(
-        "cache of a sequence", fit.sequence_bytes, "bytes", f"whole blocks of {fit.context:,} tokens"
-    )
+    found = _Figures(fit, "")
+    each = product("cache of a sequence", (found.sequence(), found.block()), "bytes")
     asked = product("cache of the sequences", (given("sequences", num_sequences, "count"), each), "bytes")
-    return difference("missing on each chip", asked, _Figures(fit, "").pool())
+    return difference("missing on each chip", asked, found.pool())
 
 
 class _Figures:
@@ -58,7 +58,7 @@ class _Figures:
             if why
             else given("chips that share it", fit.tp, "count")
         )
-        self.block_tokens = option_leaf(self.engine, "block_tokens", "tokens of a block", "tokens")
+        self.block_tokens = option_leaf(self.engine, fit.chip, "block_tokens", "tokens of a block", "tokens")
 
     @property
     def paged(self) -> Layer | None:
@@ -72,8 +72,10 @@ class _Figures:
         """One block of cache on one chip."""
         model, layer = self.fit.replica.model, self.paged
         if layer is None:
-            how = f"{self.capacity.block_tokens} tokens of all layers on one chip, kinds of layer in groups of one size"
-            return modelled("bytes of a block", self.capacity.block_bytes, "bytes", how)
+            how = "its tokens in all layers on one chip, kinds of layer in groups of one size"
+            layers = fact("layers", model.num_layers, "count", derived_from(model))
+            inputs = (self.block_tokens, layers, self.chips)
+            return modelled("bytes of a block", self.capacity.block_bytes, "bytes", how, *inputs)
         token = token_figure(model, layer, model.num_layers, self.fit.replica.precision, self.chips)
         return product("bytes of a block", (self.block_tokens, token), "bytes")
 
@@ -95,7 +97,7 @@ class _Figures:
             return own
         assert replica.speculation is not None
         how = f"{replica.speculation.draft}, split alike"
-        draft = modelled("weights of what drafts", draft_bytes(replica), "bytes", how)
+        draft = modelled("weights of what drafts", draft_bytes(replica), "bytes", how, self.chips)
         return total("weights", (own.named("weights of the model"), draft))
 
     def adapters(self) -> Breakdown:
@@ -109,15 +111,17 @@ class _Figures:
         """Memory for the cache, as the engine divides it at start."""
         capacity, engine = self.capacity, self.engine
         memory = seen_figure(self.fit.chip)
-        share = option_leaf(engine, "memory_fraction", "the engine's share", "fraction")
+        share = option_leaf(engine, self.fit.chip, "memory_fraction", "the engine's share", "fraction")
         rest = [self.weights()]
         if capacity.adapter_bytes:
             rest.append(self.adapters())
         if engine.activations_inside:
             largest = "the largest step that the engine tries at its start"
-            budget = option_leaf(engine, "token_budget", "tokens of a step", "tokens")
+            budget = option_leaf(engine, self.fit.chip, "token_budget", "tokens of a step", "tokens")
             rest.append(modelled("activations", capacity.activation_bytes, "bytes", largest, budget))
-            rest.append(option_leaf(engine, "reserved_bytes", "context, graphs and buffers", "bytes"))
+            rest.append(
+                option_leaf(engine, self.fit.chip, "reserved_bytes", "context, graphs and buffers", "bytes")
+            )
         if engine.fraction_of_free:
             free = difference("memory that is free", memory, *rest)
             return product("memory for the cache", (share, free), "bytes")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, derived, fitted, given, modelled, product, total
+from datahall.breakdown import Breakdown, derived, fitted, modelled, product, total
 from datahall.cluster.network import LEFT
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
@@ -166,7 +166,7 @@ def _closed_form(replica: Replica, name: str, time_s: float, how: str) -> Breakd
     if left == 1.0:
         return fitted(name, time_s, "s", how)
     return modelled(
-        name, time_s, "s", how, given(LEFT, left, "fraction", "of the network, where least is left")
+        name, time_s, "s", how, derived(LEFT, left, "fraction", "of the network, where least is left")
     )
 
 
@@ -175,11 +175,13 @@ def _host(replica: Replica, num_sequences: int) -> Breakdown:
     return total(
         "host",
         (
-            option_leaf(engine, "host_step_s", "of a step", "s", fitted_on=rows),
+            option_leaf(engine, replica.chip, "host_step_s", "of a step", "s", fitted_on=rows),
             product(
                 "of its sequences",
                 (
-                    option_leaf(engine, "host_sequence_s", "of a sequence", "s", fitted_on=rows),
+                    option_leaf(
+                        engine, replica.chip, "host_sequence_s", "of a sequence", "s", fitted_on=rows
+                    ),
                     derived("sequences", num_sequences, "count", "in the step"),
                 ),
                 "s",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.breakdown import Breakdown, assumed, given, product, quotient
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
+from datahall.fabric.collectives.figure import barrier_array
 from datahall.scenario.sections.fabric import CollectiveCall
 from datahall.scenario.words import Collective
 from datahall.workload.precision import bytes_per_value
-
-BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
 
 
 class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +29,20 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
         return float(dispatch_bytes(self.num_tokens, self.top_k, self.hidden, self.num_experts, width))
 
     @property
-    def array_bytes(self) -> float:
-        """What one device holds for all others and itself, the size that nccl-tests means."""
-        return self.sent_bytes * self.num_experts / (self.num_experts - 1)
+    def array(self) -> Breakdown:
+        """What one device holds for all others and itself, the size that nccl-tests means [B]."""
+        tokens, experts = (
+            given(name, num, "count")
+            for name, num in (("tokens", self.num_tokens), ("experts", self.num_experts))
+        )
+        width = f"{self.precision}, by definition of the format"
+        copies = (
+            quotient("tokens of a device", tokens, experts, "count"),
+            given("experts of a token", self.top_k, "count"),
+            given("values of a token", self.hidden, "count"),
+            assumed("bytes of a value", bytes_per_value(self.precision), "bytes", width),
+        )
+        return product("array", copies, "bytes")
 
 
 def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0) -> Dispatch | None:
@@ -71,12 +82,12 @@ def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0
     )
 
 
-def array_bytes(call: CollectiveCall, collective: Collective, moe: Dispatch | None) -> float:
+def array_of(call: CollectiveCall, collective: Collective, moe: Dispatch | None) -> Breakdown:
     """The size of the whole array [B], as in nccl-tests."""
     if collective == "barrier":
-        return BARRIER_BYTES
+        return barrier_array()
     if moe is not None:
-        return moe.array_bytes
+        return moe.array
     if call.size_bytes is None:
         raise ScenarioError("how large is the array?", field="size", hint=f"e.g. {option('size', '1GB')}")
-    return call.size_bytes
+    return given("array", call.size_bytes, "bytes")
