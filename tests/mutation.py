@@ -42,6 +42,7 @@ ROOMS = (
 )  # fmt: skip
 COPIED = (
     "src", "tests", "calibration", "benchmarks", "docs", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md",
+    "CITATION.cff", "LICENSE",
 )  # fmt: skip
 HOUSE_TESTS = "the house"
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".hypothesis", ".*_cache")
