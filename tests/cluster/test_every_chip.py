@@ -7,6 +7,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError, InfeasibleError, UnsupportedError
@@ -15,7 +16,7 @@ from datahall.inference.engine.build import replica_of
 from datahall.inference.step.exchange import exchange, replica_system
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.words import COLLECTIVES
+from datahall.scenario.words import COLLECTIVES, Collective
 
 CATALOG = Catalog(user=False)
 CHIPS = [chip.name for chip in CATALOG.chips()]
@@ -127,3 +128,28 @@ def test_a_port_that_no_switch_has_names_those_there_are() -> None:
         cluster_from(FabricDesign(topology="fat-tree", chips=64, nic_bytes_per_s=200e9), CATALOG)
     assert caught.value.field == "nic"
     assert "800 Gb/s" in caught.value.hint
+
+
+@each_chip
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all", "broadcast"])
+def test_no_run_is_expected_faster_than_the_links_of_a_chip(name: str, kind: Collective) -> None:
+    """Every chip takes in what it lacks, over all links that it has: an array, or what the others hold of it."""
+    for num in (2, 8, 16, 512):
+        try:
+            made = cluster_from(FabricDesign(chip=name, chips=num), CATALOG)
+            found = time_collective(made, kind, 4e9)
+        except DatahallError:
+            continue  # no network joins so many
+        system, value = made.system, found.figure.value
+        links = system.scale_up_bytes_per_s + (system.nic_bytes_per_s if num > system.num_domain else 0.0)
+        lacking = 4e9 if kind in ("all-reduce", "broadcast") else 4e9 * (num - 1) / num
+        assert found.band.low >= min(value, lacking / links) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("on", ["torus", "mesh", "tpu-pod"])
+def test_no_run_between_neighbours_is_expected_below_the_floor_of_its_chain(on: str) -> None:
+    for kind in ("all-reduce", "all-gather", "all-to-all"):
+        found = time_collective(cluster_from(FabricDesign(topology=on, chips=64), CATALOG), kind, 1e9)
+        floors = [part.value for part in found.figure.parts if part.name.startswith("out of ")]
+        assert floors
+        assert found.band.low >= max(floors) * (1 - 1e-12)

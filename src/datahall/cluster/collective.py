@@ -29,7 +29,7 @@ from datahall.fabric.collectives.choice import (
     collective_times,
 )
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, least_s
+from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.topology.cuts import Cut
@@ -86,7 +86,7 @@ def time_collective(
     found = choose_collective(system, collective, size.value, ranks, only=only)
     told = closed_form(Ask(system, cluster.wires, collective, size, ranks), found.algorithm, found.protocol)
     band = library().bands[band_name(system, ranks)]
-    floor = float(least_s(system, collective, np.array([found.size_bytes]), ranks)[0])
+    floor = floor_s(system, collective, found.size_bytes, ranks)
     figure = _figure(cluster, found, size, told).with_band(*band, BAND, floor=floor)
     return CollectiveTime(
         choice=found,
@@ -137,7 +137,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
     return CollectiveTime(
         choice=found,
         figure=_figure(cluster, found, size, told)
-        .with_band(*band, TORUS_BAND)
+        .with_band(*band, TORUS_BAND, floor=floor_s(system, collective, size.value, ranks))
         .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
         num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),

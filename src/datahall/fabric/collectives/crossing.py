@@ -141,6 +141,31 @@ def least_s(system: System, collective: Collective, size_bytes: Floats, num_rank
     return least
 
 
+def floor_s(system: System, collective: Collective, size_bytes: float, num_ranks: int) -> float:
+    """Return the time [s] below which no run can be measured: bytes over every place that they must pass.
+
+    Beside the narrow places of the network these are the links of one chip and the ports of one domain.  Switches may
+    add up what passes through them, so of an all-reduce every array goes out once and comes back once, both ways at
+    the same time.
+
+    T ≥ share · S / links of the part;  share = 1 (all-reduce, broadcast), (n−m)/n (all-gather), m(n−m)/n (all-to-all)
+    """
+    least = float(least_s(system, collective, np.array([size_bytes]), num_ranks)[0])
+    if system.torus or num_ranks < 2 or collective == "barrier":
+        return least
+    inside, domains = system.shape(num_ranks)
+    nic_bytes_per_s = system.nic_bytes_per_s if domains > 1 else 0.0
+    near_bytes_per_s = system.scale_up_bytes_per_s if inside > 1 else 0.0
+    for members, bytes_per_s in ((1, near_bytes_per_s + nic_bytes_per_s), (inside, inside * nic_bytes_per_s)):
+        if members < num_ranks and bytes_per_s > 0:
+            out = (num_ranks - members) / num_ranks
+            share = {"all-gather": out, "reduce-scatter": out, "all-to-all": members * out}.get(
+                collective, 1.0
+            )
+            least = max(least, share * size_bytes / bytes_per_s)
+    return least
+
+
 def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
     """What each rank gets of the network when all send evenly to all outside their domains [B/s]: its port, or less.
 
