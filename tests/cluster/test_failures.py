@@ -18,7 +18,7 @@ from datahall.cluster.network import LEFT
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.design.asked import design_of
-from datahall.fabric.topology.graph import SCALE_UP_TIER
+from datahall.fabric.topology.graph import SCALE_UP, SCALE_UP_TIER, Fabric
 from datahall.inference.engine.build import replica_of
 from datahall.inference.step.exchange import exchange
 from datahall.scenario.sections.deployment import Deployment
@@ -51,10 +51,15 @@ def leaves(figure: Breakdown) -> list[Breakdown]:
     return [part for _, part in figure.walk() if part.name == LEFT]
 
 
+def has_ports(fabric: Fabric) -> bool:
+    return bool(np.any(fabric.link_kind != SCALE_UP))
+
+
 def drawn_failure(data: st.DataObject, cluster: Cluster) -> Failure:
     assert cluster.design is not None
     fabric = cluster.design.fabric
-    kinds = {"links": fabric.num_links, "switches": fabric.num_switches, "nics": fabric.num_hosts}
+    ports = fabric.num_hosts if has_ports(fabric) else 0
+    kinds = {"links": fabric.num_links, "switches": fabric.num_switches, "nics": ports}
     part = data.draw(st.sampled_from([kind for kind, count in kinds.items() if count]))
     numbers = data.draw(st.lists(st.integers(0, kinds[part] - 1), min_size=1, max_size=6))
     left = data.draw(st.sampled_from((0.0, 0.25, 0.9)))
@@ -96,7 +101,8 @@ def test_no_two_chips_talk_when_a_whole_level_is_out(name: str) -> None:
     tier = fabric.node_tier[fabric.num_hosts :]
     levels = [tuple(np.flatnonzero(tier == level).tolist()) for level in np.unique(tier)]
     parts = [Failure(switches=level) for level in levels] or [Failure(links=tuple(range(fabric.num_links)))]
-    parts.append(Failure(nics=tuple(range(fabric.num_hosts))))
+    if has_ports(fabric):
+        parts.append(Failure(nics=tuple(range(fabric.num_hosts))))
     for failure in parts:
         with pytest.raises(InfeasibleError) as caught:
             cluster_from(ON[name], CATALOG, failures=(failure,))
@@ -241,3 +247,10 @@ def test_the_first_few_that_are_cut_off_are_named() -> None:
         cluster_from(design, CATALOG, failures=(Failure(switches=(0,)),))
     with pytest.raises(InfeasibleError, match=r"cuts off 2 of 64 chips: 3, 9\n"):
         cluster_from(design, CATALOG, failures=(Failure(chips=(9, 3)),))
+
+
+@pytest.mark.parametrize("on", ["hgx", "torus", "full-mesh"])
+def test_where_no_chip_has_a_port_no_port_fails(on: str) -> None:
+    design = FabricDesign(topology=on, chips=8)
+    with pytest.raises(ScenarioError, match="has no NICs"):
+        cluster_from(design, CATALOG, failures=(Failure(nics=(3,), left_fraction=0.5),))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import FABRIC_PARTS
@@ -74,6 +74,11 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     nic = np.zeros(fabric.num_nodes, np.bool_)
     nic[_numbers(failure.nics, fabric.num_hosts, "NIC")] = True
     network = np.arange(fabric.num_links) < _network(fabric)
+    if failure.nics and np.all(fabric.link_kind == SCALE_UP):
+        raise ScenarioError(
+            f"{fabric.name} has no NICs: its chips are joined by scale-up links alone",
+            hint="a link, a switch or a chip can fail there",
+        )
     hit |= network & (nic[fabric.link_source] | nic[fabric.link_target])
     for link in _numbers(failure.links, fabric.num_links, "link").tolist():
         ends = fabric.link_source[link], fabric.link_target[link]
