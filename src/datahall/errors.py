@@ -67,6 +67,14 @@ class DatahallError(Exception):
         self.where = where
         self.hint = hint
         self.field = field
+        self.marked: tuple[str, str] | None = None  # message and hint before a border spelled them
+
+    def at_border(self, spell: Speller) -> None:
+        """Spell the inputs that it speaks of as a border does, and say the place of the one at fault."""
+        self.spell = spell
+        self.marked = self.marked or (self.message, self.hint)
+        self.message, self.hint = spelled(self.message, spell), spelled(self.hint, spell)
+        self.where = spelled(self.where, spell) or (spell(self.field, None) if self.field else "")
 
     def lines(self) -> list[str]:
         """The error as its border prints it: what, where, what to do."""

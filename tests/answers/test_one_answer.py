@@ -91,11 +91,14 @@ def heart(answer: dict[str, Any]) -> dict[str, Any]:
 
 def refusal(error: DatahallError) -> dict[str, Any]:
     """What must be the same of an error: its kind and its sentences, before a border spells the inputs in them."""
-    problems = error.problems if isinstance(error, DocumentError) else (error,)
-    return {
-        "exit code": error.exit_code,
-        "problems": sorted((problem.message, problem.hint) for problem in problems),
-    }
+    return {"exit code": error.exit_code, "problems": sentences(error)}
+
+
+def sentences(error: DatahallError) -> list[tuple[str, str]]:
+    """What is wrong, before a border spells the inputs it speaks of."""
+    if isinstance(error, DocumentError):
+        return sorted((problem.message, problem.hint) for problem in error.problems)
+    return [error.marked or (error.message, error.hint)]
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=[f"{n}-{one.verb}" for n, one in enumerate(QUESTIONS)])

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from tests.answers.drawing import Asked, all_questions, asked_verbs
-from tests.answers.test_one_answer import as_question, as_toml, as_words
+from tests.answers.test_one_answer import as_question, as_toml, as_words, sentences
 
 import datahall as dh
 from datahall.answers.ask import ask, form_of
 from datahall.answers.verbs import BY_NAME
 from datahall.catalog.document import parse
 from datahall.cli.main import root
-from datahall.errors import DatahallError, DocumentError
+from datahall.errors import DatahallError
 from datahall.scenario.field import Field
 from datahall.scenario.kinds import Choice, Count, Kind, Listed, Name, Percentile, Quantity, Rate, Share
 
@@ -53,11 +53,6 @@ def refused(ask_it: Any) -> DatahallError:
     return caught.value
 
 
-def problems(error: DatahallError) -> list[tuple[str, str]]:
-    found = error.problems if isinstance(error, DocumentError) else (error,)
-    return sorted((one.message, one.hint) for one in found)
-
-
 @pytest.mark.parametrize("verb", asked_verbs())
 def test_a_wrong_value_is_refused_at_every_border_in_the_same_words(verb: str) -> None:
     form, function = form_of(verb), getattr(dh, BY_NAME[verb].function)
@@ -67,9 +62,9 @@ def test_a_wrong_value_is_refused_at_every_border_in_the_same_words(verb: str) -
         python = refused(lambda: function(**asked.said))  # noqa: B023
         posted = refused(lambda: dh.ask(body))  # noqa: B023
         filed = refused(lambda: ask(verb, document=parse(as_toml(body), "q.toml")))  # noqa: B023
-        assert problems(python) == problems(flags)
-        assert problems(posted) == problems(flags)
-        assert problems(filed) == problems(flags)
+        assert sentences(python) == sentences(flags)
+        assert sentences(posted) == sentences(flags)
+        assert sentences(filed) == sentences(flags)
         assert form.flag(field.name) in str(flags)
         assert f"--> {field.name}" in str(python) or f"  {field.name}: " in str(python)
         assert "q.toml:" in str(filed)

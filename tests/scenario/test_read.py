@@ -8,6 +8,7 @@ import pytest
 
 from datahall.answers.ask import ask, form_of, question_of
 from datahall.answers.reply import answer_of
+from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, parse
 from datahall.errors import DatahallError, DocumentError, ScenarioError, UnknownNameError
@@ -278,3 +279,36 @@ def test_a_value_decides_what_an_input_cannot_stand_beside(shelf: Catalog) -> No
         read_names(
             form, {"model": "llama-3.1-8b", "rate": 1, "disaggregated": "prefill=1xh2000,decode=2"}, shelf
         )
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.by_file])
+def test_a_verb_that_looks_at_one_table_refuses_two(verb: str, shelf: Catalog) -> None:
+    """Of two tables none wins silently; where several mean something the verb says so in the table of verbs."""
+    form = form_of(verb)
+    for section in ("deployment", "traffic", "fabric", "promise"):
+        if section not in form.sections:
+            continue
+        content = "version = 1\n" + 2 * f"[[{section}]]\n"
+        with pytest.raises(DocumentError) as caught:
+            read_document(form, parse(content + "nonsense = 1\n", "s.toml"), shelf)
+        twice = any(f"2 tables of {section}" in problem.message for problem in caught.value.problems)
+        assert twice == (verb != "simulate serve" or section in ("fabric", "promise"))
+
+
+def test_a_day_of_a_file_needs_no_quotes(shelf: Catalog) -> None:
+    form = form_of("catalog prices")
+    plain, quoted = (
+        read_document(form, parse(f"version = 1\n[offers]\nas_of = {day}\n", "s.toml"), shelf)
+        for day in ("2026-11-01", '"2026-11-01"')
+    )
+    assert plain.sections == quoted.sections
+
+
+def test_an_error_says_to_python_what_it_prints() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        ask("show fit", {"model": "llama-3.1-70b", "tp": 3})
+    error = caught.value
+    assert (error.field, error.where, error.hint) == ("tp", "tp", "nearest legal: tp=2 or tp=4")
+    assert "tp=3" in error.message
+    assert "⟦" not in error.message
+    assert str(error).splitlines()[1:] == ["  --> tp", "  nearest legal: tp=2 or tp=4"]

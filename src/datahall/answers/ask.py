@@ -68,7 +68,7 @@ def ask(
         )
         return answered(scenario, border)
     except DatahallError as error:
-        error.spell = border
+        error.at_border(border)
         raise
 
 

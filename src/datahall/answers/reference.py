@@ -72,8 +72,15 @@ def _needed(verb: Verb, name: str) -> str:
 
 def _section(concept: Concept) -> str:
     title = f"`[{concept.name}]`" if concept.name else "the head of a file"
-    several = f", or several `[[{concept.name}]]`" if concept.many else ""
     takers = ", ".join(f"`{verb.name}`" for verb in _takers(concept))
+    by_some = [
+        f"`{verb.name}`"
+        for verb in _takers(concept)
+        for takes in verb.takes
+        if takes.section == concept.name and takes.many
+    ]
+    several = f", or several `[[{concept.name}]]`" if concept.many or by_some else ""
+    several += f" ({', '.join(by_some)})" if by_some else ""
     lines = [f"### {title}{several}", "", f"{_about(concept)} Taken by {takers}.", ""]
     lines += ["| key | may be | default | |", "| --- | --- | --- | --- |"]
     lines += [_key(field) for field in fields(concept.name)]

@@ -303,9 +303,9 @@ VERBS = (
         answer="serving.simulation:simulate_serve",
         takes=(
             Takes(""),
-            Takes("deployment"),
+            Takes("deployment", many=True),
             Takes("router"),
-            Takes("traffic"),
+            Takes("traffic", many=True),
             Takes("promise"),
             Takes("fabric", only=("wiring…",)),
             Takes("measurement"),

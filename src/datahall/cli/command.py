@@ -65,6 +65,16 @@ class Question(click.Command):
         rare = [_option(field) for field in fields if field.kind.rare]
         return [*usual, *tables, *rare]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse an option that is said twice: click would let the last one win."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        once = [one for one in order if isinstance(one, click.Option) and not (one.multiple or one.count)]
+        twice = next((one for place, one in enumerate(once) if one in once[:place]), None)
+        if twice is not None:
+            flag = twice.opts[-1]
+            raise ScenarioError(f"{flag} is said twice", where=flag, hint="say it once")
+        return super().parse_args(ctx, args)
+
     def run(
         self,
         form: str | None,

@@ -65,12 +65,12 @@ CONCEPTS = {
     one.name: one
     for one in (
         Concept(name="", home="root:Root"),
-        Concept(name="deployment", home="deployment:Deployment", many=True),
+        Concept(name="deployment", home="deployment:Deployment"),
         Concept(name="router", home="fleet:Router"),
         Concept(name="measurement", home="fleet:Measurement"),
         Concept(name="region", inline=True, home="fleet:Region", many=True),
         Concept(name="cache", inline=True, home="fleet:AnswerCache"),
-        Concept(name="traffic", home="traffic:Traffic", many=True),
+        Concept(name="traffic", home="traffic:Traffic"),
         Concept(name="promise", home="promise:Promise"),
         Concept(name="candidates", home="candidates:Candidates"),
         Concept(name="training", home="training:TrainingJob"),

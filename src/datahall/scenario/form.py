@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,11 +21,15 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()  # inputs that need no flag, in this order
     required: tuple[str, ...] = ()
     sections: dict[str, tuple[Field, ...]]  # what it takes of each
+    several: tuple[str, ...] = ()  # sections of which a file may have several tables
 
     @property
     def concepts(self) -> tuple[Concept, ...]:
         """The sections it takes, in order."""
-        return tuple(CONCEPTS[name] for name in self.sections)
+        return tuple(
+            msgspec.structs.replace(CONCEPTS[name], many=CONCEPTS[name].many or name in self.several)
+            for name in self.sections
+        )
 
     @property
     def tables(self) -> tuple[Concept, ...]:
@@ -71,7 +75,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def form(
-    verb: str, takes: Iterable[Takes], arguments: Sequence[str] = (), required: Sequence[str] = ()
+    verb: str, takes: Sequence[Takes], arguments: Sequence[str] = (), required: Sequence[str] = ()
 ) -> Form:
     """The form of a verb; a name stands for one input only."""
     made = Form(
@@ -79,6 +83,7 @@ def form(
         arguments=tuple(arguments),
         required=tuple(required),
         sections={one.section: _taken(one) for one in takes},
+        several=tuple(one.section for one in takes if one.many),
     )
     names = [
         field.name for concept in made.concepts if not concept.inline for field in made.sections[concept.name]

@@ -14,3 +14,4 @@ class Takes(NamedTuple):
     section: str
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    many: bool = False  # whether a file may have several tables of it

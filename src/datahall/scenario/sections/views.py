@@ -44,7 +44,9 @@ class PeakFormat(Text, frozen=True):
 class Day(Text, frozen=True):
     """A day: 2026-11-15."""
 
-    def read(self, raw: Raw, at: Reading) -> str:
+    def read(self, raw: "Raw | datetime.date", at: Reading) -> str:
+        if isinstance(raw, datetime.date):  # as TOML has it without quotes
+            return f"{raw:%Y-%m-%d}"
         try:
             return datetime.date.fromisoformat(super().read(raw, at)).isoformat()
         except ValueError:
