@@ -39,6 +39,7 @@ from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
 from datahall.scenario.sections.training import Split
 from datahall.scenario.sections.views import Day, PeakFormat
+from datahall.scenario.words import FABRIC_PARTS
 
 # verbs that are not asked here, with why
 NOT_ASKED = {
@@ -73,18 +74,17 @@ ROWS: dict[str, dict[str, dict[str, Any]]] = {
         "failure": {"nics": "3", "start": "10us", "duration": "50us"},
         "stall": {"start": "10us", "duration": "20us"},
     },
-    "show collective": {"failure": {"nics": "0"}},
-    "plan serve": {"failure": {"nics": "0"}},
-    "plan train": {"failure": {"nics": "0"}},
-    "simulate train": {"failure": {"nics": "0"}},
-    "show techniques": {"failure": {"nics": "0"}},
+    **{
+        verb: {"failure": {"nics": "0", "left": "50 %"}}
+        for verb in ("show collective", "plan serve", "plan train", "simulate train", "show techniques")
+    },
 }
 # values that are cheap, or that mean something, where the kind alone does not know; by verb or for all
 CHEAP: dict[str, Sequence[Any]] = {
     "model": ("llama-3.1-8b", "qwen3-8b", "mistral-7b"),
     "chip": ("h100-sxm", "h200-sxm", "b200"),
     "chips": (["h200-sxm"], ["h100-sxm", "h200-sxm"], "b200"),
-    "topologies": (["fat-tree"], ["tree", "nvl72"], "torus"),
+    "topologies": (["fat-tree"], ["tree", "dragonfly"], "torus"),
     "on": ("fat-tree", "tree", "rail-optimised"),
     "tp": (1, 2, "4"),
     "pp": (1, 2),
@@ -171,7 +171,13 @@ CHEAP: dict[str, Sequence[Any]] = {
     "modules": (["core_attn"], ["layernorm", "mlp"]),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
-    ("show fabric", "chips"): (64, 72, "144"),
+    ("show fabric", "chips"): (64, 512, "1024"),
+    ("plan serve", "batching"): ("continuous",),
+    ("show techniques", "batching"): ("continuous",),
+    ("plan serve", "engine"): ("vllm", "sglang"),
+    ("show techniques", "engine"): ("vllm", "sglang"),
+    ("show collective", "algorithm"): ("ring", "tree"),
+    ("show collective", "collective"): ("all-reduce",),
     ("show collective", "chips"): (64, "144"),
     ("show collective", "tokens"): (4096, "8k"),
     ("show memory", "chips"): (8, "16"),
@@ -203,15 +209,32 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate serve", "rate"): (4, "8/s"),
 }
 # what a room asks for beside an input, which its declaration cannot say; None takes something away
+PARTS = ("0", 0, [0])  # of a fabric: there is one of everything
 COMPANY: dict[str, dict[str, Any]] = {
     "wait": {"batching": "dynamic"},
+    "level": {"algorithm": None},
+    **{name: {"topologies": ["fat-tree"], "sides": None} for name in ("radix", "switch", "server")},
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
     "deadline": {"chips": None},
-    "sides": {"on": "torus", "topologies": ["torus"], "chips": 64, "nic": None},
-    "tiers": {"on": "fat-tree", "topologies": ["fat-tree"], "tiers": 2},
-    "oversubscription": {"on": "fat-tree", "topologies": ["fat-tree"], "chips": 1024, "global_batch": 1024},
+    "sides": {
+        "on": "torus",
+        "topologies": ["torus"],
+        "chips": 64,
+        "nic": None,
+        **dict.fromkeys(
+            ("tiers", "oversubscription", "radix", "switch", "domain", "server", "chip", "failure")
+        ),
+    },
+    "tiers": {"on": "fat-tree", "topologies": ["fat-tree"], "tiers": 2, "sides": None},
+    "oversubscription": {
+        "on": "fat-tree",
+        "topologies": ["fat-tree"],
+        "chips": 1024,
+        "global_batch": 1024,
+        **dict.fromkeys(("sides", "tiers")),
+    },
     "schedule": {"pp": 2},
     "vpp": {"pp": 2, "schedule": "interleaved"},
     "split": {"pp": 2, "model": "llama-3.1-8b"},
@@ -229,7 +252,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     },
     "in_region": {"region": [{"name": "eu"}], "from_region": "eu"},
     "from_region": {"region": [{"name": "eu"}], "in_region": "eu"},
-    "failure": {"on": "fat-tree", "replicas": 4},
+    "failure": {"on": "fat-tree", "replicas": 4, "sides": None, "algorithm": None},
     "region": {"in_region": "eu", "from_region": "eu"},
     "busy": {"lull": "1 s"},
     "lull": {"busy": "1 s"},
@@ -373,6 +396,7 @@ def say(form: Form, asked: Asked, name: str, draw: random.Random, value: Any = N
     for other, wanted in COMPANY.get(table, {}).items():
         if wanted is None:
             asked.said.pop(other, None)
+            asked.tables.pop(other, None)
         elif other in form.fields and other != name and legal(form.fields[other].kind, [wanted]):
             asked.said[other] = wanted
         elif other in {concept.name for concept in form.tables}:
@@ -399,6 +423,12 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
     if needs and not any(other in row and not wanted for other, _, wanted in needs):
         other, _, wanted = needs[0]
         row[other] = wanted or value_of(form.of(table)[other], form.verb, draw)
+    if table == "failure" and key in FABRIC_PARTS:
+        row[key] = draw.choice(PARTS)
+        row["left"] = "50 %"
+        for other in ("start", "duration") if form.verb == "simulate serve" else ():
+            row.pop(other, None)
+        return
     row[key] = value_of(field, form.verb, draw)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.answers.borders import asked_everywhere, runs
 
@@ -9,7 +10,11 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError
+from datahall.fabric.collectives.nccl import network
+from datahall.fabric.collectives.textbook import textbook_times
+from datahall.scenario.sections.fabric import FabricDesign
 
 
 def show(kind: str, shelf: Catalog, **asked: object) -> Answer:
@@ -219,3 +224,26 @@ def test_follow_up_commands_run(case: dict[str, str], shelf: Catalog) -> None:
     for line in found.next_commands:
         if "validate" not in line:
             assert runs(line), line
+
+
+def test_the_level_of_constants_that_was_asked_is_taken(shelf: Catalog) -> None:
+    usual = show("all-reduce", shelf, on="fat-tree", chips=64, size="64MB")
+    bare = show("all-reduce", shelf, on="fat-tree", chips=64, size="64MB", level="datasheet")
+    assert usual.results["time_s"] != bare.results["time_s"]
+    assert bare.figure is not None
+    assert bare.figure.basis == "datasheet only"
+    older = show("all-reduce", shelf, on="fat-tree", chips=64, size="64MB", version="2.12")
+    assert older.results["time_s"] != usual.results["time_s"]
+
+
+def test_textbooks_send_over_all_ports_of_a_domain(shelf: Catalog) -> None:
+    """Two domains of eight: what goes between them has eight ports, so faster ports make nothing slower."""
+    system = cluster_from(FabricDesign(chips=16), shelf).system
+    fast = msgspec.structs.replace(system, nic_bytes_per_s=2 * system.nic_bytes_per_s)
+    one = {found.name: found.time_s for found in textbook_times(system, "all-reduce", 1e11, 16)}
+    # halving and doubling pass 2(n-1)/n of the array, between domains over what the ports of eight chips carry
+    share = network(system).share[2]
+    rate = min(system.inside.simple.bytes_per_s, 8 * system.nic_bytes_per_s * share)
+    assert one["halving-doubling"] == pytest.approx(2 * 15 / 16 * 1e11 / rate, rel=1e-3)
+    two = {found.name: found.time_s for found in textbook_times(fast, "all-reduce", 1e11, 16)}
+    assert all(two[name] <= one[name] for name in one)

@@ -136,8 +136,15 @@ def test_an_answer_can_be_asked_again() -> None:
     assert heart(json.loads(again.to_json())) == heart(json.loads(first.to_json()))
 
 
-def test_as_many_questions_as_promised() -> None:
-    assert len(QUESTIONS) >= 200
+def test_as_many_questions_as_promised_are_answered() -> None:
+    """A refusal at every border is no answer: enough of the questions have one."""
+    refused = 0
+    for asked in QUESTIONS:
+        try:
+            dh.ask(as_question(asked))
+        except DatahallError:
+            refused += 1
+    assert len(QUESTIONS) - refused >= 200
     assert {one.verb for one in QUESTIONS} == set(asked_verbs())
 
 

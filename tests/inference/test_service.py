@@ -350,3 +350,24 @@ def test_a_trace_with_block_keys_comes_alone() -> None:
     assert len(next(merge([iter([keyed])]))[0]) == 2
     with pytest.raises(ScenarioError, match="block keys"):
         next(merge([iter([keyed]), iter([plain])]))
+
+
+def test_the_closed_form_divides_the_load_over_the_ranks_of_all_replicas(read: Read) -> None:
+    """Four data-parallel ranks a replica, two replicas: each rank sees an eighth of the requests."""
+    moe = 'version = 1\nmodel = "qwen3-30b-a3b"\n'
+    wide = '[[deployment]]\nchip = "h100-sxm"\nreplicas = {}\ntp = 1\ndp = {}\nep = {}\n'
+    traffic = "[traffic]\nisl = 200\nosl = 40\nrate = {}\nrequests = 300\n"
+    eight = read(moe + wide.format(2, 4, 4) + traffic.format(16)).steady
+    other = read(moe + wide.format(1, 4, 4) + traffic.format(8)).steady
+    assert eight is not None
+    assert other is not None
+    assert eight.rate_per_s == pytest.approx(2.0)
+    assert (eight.ttft_s, eight.tpot_s) == pytest.approx((other.ttft_s, other.tpot_s))
+
+
+def test_a_failure_of_two_pools_is_refused_where_the_first_scales(read: Read) -> None:
+    pools = POOL + "replicas = 2\n" + POOL + "replicas = 2\n"
+    scaled = '[router]\nautoscale = "1..4"\n'
+    lost = '[[failure]]\nreplicas = {}\nstart = "1 s"\nduration = "1 s"\n'
+    with pytest.raises(DatahallError, match="outside the first pool"):
+        read(ROOT + pools + TRAFFIC + scaled + lost.format("[0, 3]"))

@@ -106,6 +106,9 @@ def test_a_hand_over_shows_the_last_layer() -> None:
     way = techniques.handoff_of(one)
     load = Load(prompt=3200.0, output=5.0)
     assert techniques.handover_time(one, load) == pytest.approx(way.setup_s + way.token_s * 3200.0 / 32)
+    # what was found in a cache is computed no more, and is handed over all the same
+    found = replace(load, cached=3000.0)
+    assert techniques.handover_time(one, found) == techniques.handover_time(one, load)
 
 
 PLAIN = techniques.Setting(replica=case(), load=Load(prompt=500.0, output=100.0))
