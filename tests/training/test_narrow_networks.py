@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datahall.breakdown import false_nodes
+from datahall.breakdown import assumed, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from, cluster_of
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.training.layout.layout import Layout, Space
+from datahall.training.leaf import exchange_time
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.framework import framework
@@ -193,3 +194,17 @@ def test_an_exchange_explains_itself_by_the_narrow_place_that_it_crosses(
     # inside a domain nothing is narrow
     inside = {node.name for _, node in figure.at("tensor and expert exchange").walk()}
     assert "what collectives of 4 make of the link" in inside
+
+
+def test_an_exchange_inside_a_domain_is_explained_by_its_links_and_one_between_servers_by_its_ports() -> None:
+    machine = on("fat-tree", "1:1")
+    moved = assumed("moved", 1e9, "bytes", "of the test")
+    for ranks, stride, link in (
+        (8, 1, "scale-up"),
+        (8, 8, "network of a chip"),
+        (64, 1, "network of a chip"),
+    ):
+        figure = exchange_time("alone", moved, 0.01, machine, ranks, stride)
+        assert figure.value == pytest.approx(0.01)
+        assert any(link in node.name for _, node in figure.walk()), (ranks, stride)
+        assert not false_nodes(figure)

@@ -8,7 +8,6 @@ from datahall.breakdown import (
     assumed,
     derived,
     fact,
-    fitted,
     given,
     modelled,
     product,
@@ -79,6 +78,7 @@ def exchange_time(
     Where the group crosses a place of the network that is narrower than its ports, over its share of the way out.
     """
     system, nic = cluster.system, cluster.wires.nic
+    ranks = derived("ranks of the group", num_ranks, "count", "of the layout")
     narrow = narrowest(system.apart(int(stride)), int(num_ranks))
     if narrow is not None:
         way = product(
@@ -90,14 +90,11 @@ def exchange_time(
                     "count",
                     "the group's share",
                 ),
-                given(
-                    "rate of such a link", narrow.link_bytes_per_s, "bytes_per_s", "of the fabric asked for"
-                ),
+                derived("rate of such a link", narrow.link_bytes_per_s, "bytes_per_s", "of the fabric"),
             ],
             "bytes_per_s",
         )
         left = "arrays that pass while all that must leave does; no algorithm moves less"
-        ranks = derived("ranks of the group", num_ranks, "count", "of the layout")
         passed = modelled(
             "arrays per array that leaves", moved.value / time_s / way.value, "ratio", left, ranks
         )
@@ -111,13 +108,10 @@ def exchange_time(
         across = system.across
         on = across.fitted_on if across is not None else system.inside.fitted_on
         source = across.source if across is not None else system.inside.source
-    share = fitted(
-        f"what collectives of {num_ranks:,.0f} make of the link",
-        moved.value / time_s / link.value,
-        "ratio",
-        on,
-        source,
-    )
+    how = f"closed form of the collective, its constants fitted on {on}"
+    name_of_share = f"what collectives of {num_ranks:,.0f} make of the link"
+    share = modelled(name_of_share, moved.value / time_s / link.value, "ratio", how, ranks)
+    share = share.with_note(sources=(source,) if source is not None else ())
     return quotient(name, moved, product("rate of the exchange", [link, share], "bytes_per_s"), "s")
 
 
