@@ -8,6 +8,7 @@ from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
+from datahall.inference.engine.replica import replica_system
 from datahall.planner.serve import Candidate, Refused, ServingPlan, plan_serving
 from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Raw
@@ -55,7 +56,7 @@ def test_where_prompts_bind_the_limit_is_that_of_the_first_token() -> None:
 
 
 def test_where_the_cache_ends_it_that_is_said() -> None:
-    best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s").chosen
+    best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s", tp=1).chosen
     assert best.held.ends == "cache"
     held = named(chips_figure(best), "held by a rank")[0]
     assert "cache" in held.note
@@ -153,9 +154,9 @@ def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
     ways = every_way(found)
     assert len({way.key for way in ways}) > 3
     for way in ways:
-        assert way.replica.nic_bytes_per_s == 12.5e9
-        assert way.replica.num_domain == 8
-        (cut,) = way.replica.cuts
+        system = replica_system(way.replica)
+        assert (system.num_domain, system.nic_bytes_per_s) == (8, 12.5e9)
+        (cut,) = system.cuts
         assert cut.bytes_per_s < cut.num_below * 12.5e9
 
 
@@ -177,7 +178,7 @@ def test_a_fabric_brings_its_chip_to_a_plan() -> None:
     words = {"model": "llama-3.1-8b", "rate": 5, "on": "nvl72", "precision": "bf16"}
     found = plan_serving(read_names(form_of("plan serve"), words, SHELF, bare=True))
     assert {way.replica.chip.name for way in every_way(found)} == {"gb200"}
-    assert {way.replica.num_domain for way in every_way(found)} == {72}
+    assert {replica_system(way.replica).num_domain for way in every_way(found)} == {72}
 
 
 def test_a_chip_that_the_fabric_does_not_join_is_refused_by_itself() -> None:

@@ -338,7 +338,8 @@ def groups(
 ) -> Iterator[Replica]:
     """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
     plain = replica_of(deployment, model, catalog, wiring)
-    domain = max(1, min(plain.num_domain or plain.chip.num_scale_up_domain, LARGEST_GROUP))
+    reach = plain.system.num_domain if plain.system else plain.chip.num_scale_up_domain
+    domain = max(1, min(reach, LARGEST_GROUP))
     tp = deployment.tp
     degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
     for degree in degrees:
