@@ -126,6 +126,15 @@ def test_every_pool_of_a_service_stands_on_the_fabric(shelf: Catalog) -> None:
         chip="h200-sxm", tp=prefill.tp), nic_bytes_per_s=50e9)).token_s)  # fmt: skip
 
 
+def test_a_chip_whose_links_nobody_published_serves_alone_and_hands_over_at_the_rate_said(
+    shelf: Catalog,
+) -> None:
+    alone = Deployment(chip="trainium1", tp=1)
+    fast, slow = (on(shelf, "llama-3.1-8b", alone, nic_bytes_per_s=rate) for rate in (50e9, 12.5e9))
+    assert handoff_of(slow).token_s == pytest.approx(4 * handoff_of(fast).token_s)
+    assert step_s(slow) == step_s(fast) > 0
+
+
 def test_chips_that_have_neighbours_only_are_refused(shelf: Catalog) -> None:
     with pytest.raises(ScenarioError, match="neighbours") as caught:
         on(shelf, "llama-3.1-8b", Deployment(chip="tpu-v5p", tp=4), topology="torus")

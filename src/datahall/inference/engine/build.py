@@ -52,6 +52,10 @@ def replica_of(
     chip = catalog.chip(deployment.chip)
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
+    wires = wiring or Wiring()
+    system = _system(deployment, chip, catalog, wires)
+    if system is None and wires.design.nic_bytes_per_s:  # its card is all that is known of how it is joined
+        chip = msgspec.structs.replace(chip, nic_bytes_per_s=wires.design.nic_bytes_per_s)
     return Replica(
         model=model,
         chip=chip,
@@ -67,7 +71,7 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        system=_system(deployment, chip, catalog, wiring or Wiring()),
+        system=system,
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,
@@ -76,9 +80,8 @@ def replica_of(
 
 
 def _system(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System | None:
-    """What joins the chips of the deployment, whole domains of them; None where nobody published how and none asks."""
-    asked = wires.design.topology or wires.failures or wires.design.domain or wires.design.nic_bytes_per_s
-    if not asked and not chip.scale_up_bytes_per_s > 0:
+    """What joins the chips of the deployment, whole domains of them; None where nobody published what does."""
+    if not (wires.design.topology or wires.failures or chip.scale_up_bytes_per_s > 0):
         return None
     num_chips = max(
         SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
