@@ -65,6 +65,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
     expert_s = num_expert * _experts(replica, system, num_tokens) if meets else none
     stage_s = none
     if replica.pp > 1:
+        system.shape(replica.num_chips)  # stages that leave the domain need a network
         stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
     if meets or replica.pp > 1:
         levels.append(system.level(max(2, group)))
