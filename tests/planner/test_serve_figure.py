@@ -7,12 +7,15 @@ import pytest
 from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from
 from datahall.errors import InfeasibleError
+from datahall.inference.engine.build import SMALLEST_FABRIC
 from datahall.inference.engine.replica import replica_system
 from datahall.planner.serve import Candidate, Refused, ServingPlan, plan_serving
 from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
+from datahall.scenario.sections.fabric import FabricDesign
 
 SHELF = Catalog(user=False)
 
@@ -172,6 +175,18 @@ def test_ways_across_servers_hold_less_behind_a_narrow_fabric() -> None:
     assert inside
     assert all(held["narrow"][key] < held["wide"][key] for key in across)
     assert all(held["narrow"][key] == held["wide"][key] for key in inside)
+
+
+def test_the_fabric_of_a_plan_joins_all_its_chips() -> None:
+    said = {"chips": "h100-sxm", "precision": "fp8", "tp": 8, "on": "fat-tree"}
+    design, seen = FabricDesign(topology="fat-tree"), set()
+    for rate in (20, 20_000):
+        for way in every_way(plan("llama-3.1-70b", rate=rate, **said)):
+            chips = (way.num_replicas - way.num_added) * way.replica.num_chips
+            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=max(SMALLEST_FABRIC, chips)).system
+            assert replica_system(way.replica).cuts == whole.cuts
+            seen.add(len(whole.cuts))
+    assert len(seen) == 2  # the large one has a tier more
 
 
 def test_a_fabric_brings_its_chip_to_a_plan() -> None:
