@@ -10,7 +10,7 @@ import pytest
 
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
-from datahall.cluster.cluster import cluster_from, cluster_of, serving_system
+from datahall.cluster.cluster import cluster_from, cluster_of
 from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
 from datahall.cluster.host import Host
@@ -175,14 +175,21 @@ def test_every_answer_is_its_closed_form_or_a_cut(chip: str) -> None:
 
 
 def test_cards_of_a_server_reach_each_other_over_pcie() -> None:
-    assert serving_system(CATALOG.chip("l40s")).num_domain > 1
-    assert serving_system(CATALOG.chip("h100-sxm")) == system_of("h100-sxm", nic_bytes_per_s=50e9)
-    assert serving_system(CATALOG.chip("rtx-4090"), num_domain=2).num_domain == 2
+    for name in ("l40s", "rtx-4090"):  # with a server in the catalogue, and without
+        card = CATALOG.chip(name)
+        assert card.num_scale_up_domain == 1
+        assert cluster_of(card, 8).num_domain == 8
+        assert cluster_from(FabricDesign(chip=name, chips=8), CATALOG).num_domain == 8
+        assert cluster_of(card, 8, num_domain=2).num_domain == 2
+    near, apart = (cluster_of(CATALOG.chip("l40s"), 8, num_domain=size).system for size in (0, 1))
+    faster = machine_times(near, "all-reduce", np.array([64e6]), 8)[0]
+    assert faster < machine_times(apart, "all-reduce", np.array([64e6]), 8)[0]
+    assert faster > 2 * 7 / 8 * 64e6 / CATALOG.chip("l40s").scale_up_bytes_per_s
 
 
 def test_a_replica_on_a_narrow_fabric_sends_slower() -> None:
     tree = cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG).system
-    free, narrow = (serving_system(CATALOG.chip("h100-sxm"), cuts=cuts) for cuts in ((), tree.cuts))
+    free, narrow = cluster_of(CATALOG.chip("h100-sxm"), 1024).system, tree
     assert leaving_bytes_per_s(free, 128) == 50e9
     # chips 882 to 944 share one uplink: 14 of them are of one replica and send to its 114 others, 49 of the next to
     # its 79 others; 120 of a replica are outside a chip's own server

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,10 @@ from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError, InfeasibleError, UnsupportedError
-from datahall.fabric.design.parts import network_parts, usual_server
+from datahall.fabric.design.parts import network_parts, usual_domain, usual_server
 from datahall.inference.engine.build import replica_of
-from datahall.inference.step.exchange import exchange, replica_system
+from datahall.inference.engine.replica import Replica, replica_system
+from datahall.inference.step.exchange import exchange
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import COLLECTIVES, Collective
@@ -29,7 +32,8 @@ LARGEST_DOMAIN = 256  # of a test: the pods of thousands of chips are wired no o
 
 def two_domains(name: str, topology: str = "") -> FabricDesign:
     """Two scale-up domains of a chip; those of TPU pods made smaller, alike with and without a topology."""
-    usual = max(1, CATALOG.chip(name).num_scale_up_domain)
+    chip = CATALOG.chip(name)
+    usual = usual_domain(chip, usual_server(CATALOG, chip))
     size = min(usual, LARGEST_DOMAIN)
     return FabricDesign(chip=name, chips=2 * size, topology=topology, domain=size if size < usual else None)
 
@@ -71,6 +75,22 @@ def test_the_network_that_a_fat_tree_assumes_is_said(name: str) -> None:
     server = usual_server(CATALOG, chip).network_bytes_per_s_per_chip
     said = any("is taken to be" in note for note in design.notes)
     assert said == (server != design.parts.port_bytes_per_s)
+
+
+@each_chip
+@pytest.mark.parametrize("said", [{}, {"domain": 4}, {"nic_bytes_per_s": 10e9}])
+def test_serving_stands_on_the_machine_that_collectives_run_on(name: str, said: dict[str, Any]) -> None:
+    asked, model, design = Deployment(chip=name, tp=1), CATALOG.model("llama-3.1-8b"), FabricDesign(**said)
+    if not CATALOG.chip(name).scale_up_bytes_per_s > 0:
+        with pytest.raises(UnsupportedError, match="published"):
+            replica_system(replica_of(asked, model, CATALOG, Wiring(design)))
+        return
+    machine = cluster_from(design, CATALOG, chip=name, num_chips=256).system
+    replica = replica_of(asked, model, CATALOG, Wiring(design))
+    assert replica_system(replica) == machine
+    bare = Replica(model=model, chip=replica.chip, engine=replica.engine)
+    if not said:
+        assert replica_system(bare) == machine
 
 
 @each_chip

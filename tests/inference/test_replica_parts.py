@@ -9,6 +9,7 @@ import pytest
 from tests.inference.memory_case import FULL, SMALL, WINDOW, Serve, replace, small
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.adapters import first_token_s, projections, resident_bytes
 from datahall.inference.engine.disaggregation import LINK_SHARE, SETUP_S, handoff_of
@@ -30,17 +31,19 @@ from datahall.workload.expert_load import busiest_rank
 @pytest.mark.parametrize(
     ("options", "argument", "token_s"),
     [
-        # 131,072 bytes of Llama 8B at 0.7 of a link
-        ({"nic_bytes_per_s": 50e9}, 0.0, 131_072 / 35e9),
-        ({"nic_bytes_per_s": 50e9}, 100e9, 131_072 / 70e9),
-        ({"nic_bytes_per_s": 50e9, "tp": 2}, 0.0, 65_536 / 35e9),
-        ({"nic_bytes_per_s": 50e9, "tp": 2, "pp": 4}, 0.0, 16_384 / 35e9),
+        # 131,072 bytes of Llama 8B at 0.7 of a link, which is half of what the chip is sold with
+        ({}, 0.0, 131_072 / 17.5e9),
+        ({}, 100e9, 131_072 / 70e9),
+        ({"tp": 2}, 0.0, 65_536 / 17.5e9),
+        ({"tp": 2, "pp": 4}, 0.0, 16_384 / 17.5e9),
     ],
 )
 def test_a_hand_over_moves_each_chips_part_at_once(
     serve: Serve, options: dict[str, object], argument: float, token_s: float
 ) -> None:
-    found = handoff_of(serve("llama-3.1-8b", **options), argument)
+    usual = serve("llama-3.1-8b", **options)
+    system = cluster_of(usual.chip, 8, nic_bytes_per_s=25e9).system
+    found = handoff_of(replace(usual, system=system), argument)
     assert found.token_s == pytest.approx(token_s)
     assert found.shown_fraction == pytest.approx(1 / 32)
     assert (found.setup_s, LINK_SHARE) == (SETUP_S, 0.7)

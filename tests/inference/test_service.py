@@ -16,7 +16,7 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog, document
 from datahall.errors import DatahallError, ScenarioError
 from datahall.inference.engine.engine import engine_on
-from datahall.inference.engine.replica import Speculation
+from datahall.inference.engine.replica import Speculation, replica_system
 from datahall.inference.fleet.merged_traffic import merge
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import (
@@ -82,7 +82,9 @@ def test_a_deployment_says_how_its_replicas_are_built(read: Read) -> None:
     assert (made.count, replica.tp, replica.pp, replica.precision.compute) == (3, 2, 2, "fp8")
     assert (engine.name, engine.token_budget, engine.max_sequences) == ("sglang", 4000, 64)
     assert (engine.prefix_caching, engine.memory_fraction, engine.wait_s) == (False, 0.8, 5e-3)
-    assert (replica.max_context, replica.nic_bytes_per_s, replica.num_domain) == (16_000, 50e9, 8)
+    assert replica.max_context == 16_000
+    system = replica_system(replica)
+    assert (system.nic_bytes_per_s, system.num_domain) == (50e9, 8)
     assert replica.speculation == Speculation(draft="ngram", num_draft=2, acceptance=0.5)
     assert scenario.streams[0].traffic.max_context == 16_000
     assert scenario.precisions == ("fp8",)

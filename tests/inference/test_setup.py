@@ -10,6 +10,7 @@ import pytest
 from tests.inference.serving_case import fleet, poisson, replica, table
 from tests.inference.ticking_case import one_pool, records, rows, simulated, ticking
 
+from datahall.cluster.cluster import cluster_of
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.autoscale import Autoscaling
@@ -120,10 +121,9 @@ def test_a_prefill_pool_has_its_own_hand_over_or_that_of_its_network() -> None:
     own = Handoff(setup_s=0.5, token_s=0.25, shown_fraction=0.125)
     row = row_of(Pool(replica=replica(), role="prefill", table=table(), num_blocks=9, handoff=own))
     assert (row["handoff_setup_s"], row["handoff_token_s"], row["handoff_shown"]) == (0.5, 0.25, 0.125)
-    network = row_of(
-        Pool(replica=replace(replica(), nic_bytes_per_s=50e9), role="prefill", table=table(), num_blocks=9)
-    )
-    assert network["handoff_token_s"] == pytest.approx(131_072 / 35e9)
+    slow = replace(replica(), system=cluster_of(replica().chip, 8, nic_bytes_per_s=25e9).system)
+    network = row_of(Pool(replica=slow, role="prefill", table=table(), num_blocks=9))
+    assert network["handoff_token_s"] == pytest.approx(131_072 / 17.5e9)
     assert row_of(Pool(replica=replica(), table=table(), num_blocks=9))["handoff_setup_s"] == 0.0
 
 

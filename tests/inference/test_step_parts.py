@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.engine import engine
-from datahall.inference.engine.replica import Adapters, Replica, Speculation
+from datahall.inference.engine.replica import Adapters, Replica, Speculation, replica_system
 from datahall.inference.step import exchange as exchanging
-from datahall.inference.step.exchange import exchange, gather_logits, reduced_blocks, replica_system
+from datahall.inference.step.exchange import exchange, gather_logits, reduced_blocks
 from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import (
@@ -214,11 +215,11 @@ def test_blocks_are_reduced_once_each(shelf: Catalog) -> None:
 
 def test_chips_reach_each_other_in_a_domain(serve: Serve) -> None:
     assert replica_system(serve("llama-3.1-8b")).num_domain == 8
-    assert replica_system(serve("llama-3.1-8b", num_domain=4)).num_domain == 4
     bare = serve("llama-3.1-8b", "l40s")
     unsold = replace(bare, chip=replace(bare.chip, name="unsold"))
     assert replica_system(unsold).num_domain == 8
-    assert replica_system(serve("llama-3.1-8b", nic_bytes_per_s=7.0)).nic_bytes_per_s == 7.0
+    other = cluster_of(bare.chip, 8, num_domain=4, nic_bytes_per_s=7.0).system
+    assert replica_system(serve("llama-3.1-8b", "l40s", system=other)) == other
 
 
 def test_a_collective_between_sizes_is_near_the_one_at_them(serve: Serve) -> None:

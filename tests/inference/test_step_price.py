@@ -14,8 +14,8 @@ import datahall
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.inference.engine.engine import engine
-from datahall.inference.engine.replica import Replica
-from datahall.inference.step.exchange import exchange, reduced_blocks, replica_system
+from datahall.inference.engine.replica import Replica, replica_system
+from datahall.inference.step.exchange import exchange, reduced_blocks
 from datahall.inference.step.expert_load import busiest_rank, popularity
 from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes, calibration_of

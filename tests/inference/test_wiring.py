@@ -13,9 +13,9 @@ from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.engine.build import SMALLEST_FABRIC, deployment_of, implied_chip, replica_of
 from datahall.inference.engine.disaggregation import handoff_of
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.fleet.service import service_of
-from datahall.inference.step.exchange import exchange, replica_system
+from datahall.inference.step.exchange import exchange
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
 from datahall.scenario.kinds import Raw
@@ -48,16 +48,14 @@ def test_a_replica_has_the_narrow_places_of_its_fabric(shelf: Catalog) -> None:
     machine = cluster_from(design, shelf, chip="h200-sxm", num_chips=SMALLEST_FABRIC).system
     found = on(shelf, topology="fat-tree", oversubscription="4:1")
     assert machine.cuts
-    assert found.cuts == machine.cuts
-    assert (found.num_domain, found.nic_bytes_per_s) == (machine.num_domain, machine.nic_bytes_per_s)
-    assert replica_system(found).cuts == machine.cuts
-    narrow = {cut.bytes_per_s / cut.num_below for cut in found.cuts}
-    wide = {cut.bytes_per_s / cut.num_below for cut in on(shelf, topology="fat-tree").cuts}
+    assert replica_system(found) == machine
+    free = replica_system(on(shelf, topology="fat-tree"))
+    narrow, wide = ({cut.bytes_per_s / cut.num_below for cut in one.cuts} for one in (machine, free))
     assert max(narrow) < min(wide)
 
 
 def test_without_a_fabric_a_replica_has_no_narrow_place(shelf: Catalog) -> None:
-    assert on(shelf).cuts == ()
+    assert replica_system(on(shelf)).cuts == ()
 
 
 def test_steps_across_servers_get_longer_as_the_fabric_narrows(shelf: Catalog) -> None:
@@ -76,7 +74,8 @@ def test_bytes_that_cross_a_cut_take_at_least_its_time(shelf: Catalog) -> None:
     """The exchange of experts between leaves is never faster than the narrowest cut carries it."""
     wide = replace(ACROSS, dp=128, ep=128)
     narrow = on(shelf, deployment=wide, topology="tree")
-    (cut,) = narrow.cuts
+    system = replica_system(narrow)
+    (cut,) = system.cuts
     tokens = np.array([512.0])
     model = narrow.model
     assert model.moe is not None
@@ -86,7 +85,7 @@ def test_bytes_that_cross_a_cut_take_at_least_its_time(shelf: Catalog) -> None:
     crossing = cut.num_below * float(tokens[0]) * away * model.hidden * (1.0 + 2.0)
     floor_s = layers * crossing / cut.bytes_per_s
     assert float(exchange(narrow, tokens).expert_s[0]) >= floor_s
-    assert float(exchange(replace(narrow, cuts=()), tokens).expert_s[0]) < floor_s
+    assert float(exchange(replace(narrow, system=replace(system, cuts=())), tokens).expert_s[0]) < floor_s
 
 
 @pytest.mark.parametrize("said", [{}, {"topology": "fat-tree"}])
@@ -97,7 +96,7 @@ def test_a_slower_card_slows_who_leaves_the_server_and_nobody_else(
     for deployment, model, slower in ((ACROSS, "deepseek-v3", True), (inside, "llama-3.1-70b", False)):
         usual = on(shelf, model, deployment, **said)
         slow = on(shelf, model, deployment, nic_bytes_per_s=12.5e9, **said)
-        assert slow.nic_bytes_per_s == 12.5e9
+        assert replica_system(slow).nic_bytes_per_s == 12.5e9
         if slower:
             assert step_s(slow) > step_s(usual)
         else:
@@ -107,7 +106,7 @@ def test_a_slower_card_slows_who_leaves_the_server_and_nobody_else(
 def test_a_smaller_domain_sends_tensor_parallelism_over_the_network(shelf: Catalog) -> None:
     eight = Deployment(chip="h200-sxm", tp=8)
     whole, split = (on(shelf, "llama-3.1-70b", eight, **said) for said in ({}, {"domain": 4}))
-    assert split.num_domain == 4
+    assert replica_system(split).num_domain == 4
     assert step_s(split) > step_s(whole)
 
 
@@ -120,11 +119,20 @@ def test_every_pool_of_a_service_stands_on_the_fabric(shelf: Catalog) -> None:
     )  # fmt: skip
     assert len(service.fleet.pools) == 2
     for pool in service.fleet.pools:
-        assert pool.replica.nic_bytes_per_s == 12.5e9
-        assert pool.replica.cuts
+        assert replica_system(pool.replica).nic_bytes_per_s == 12.5e9
+        assert replica_system(pool.replica).cuts
     prefill = service.fleet.pools[0].replica
     assert handoff_of(prefill).token_s == pytest.approx(4 * handoff_of(on(shelf, "llama-3.1-8b", Deployment(
         chip="h200-sxm", tp=prefill.tp), nic_bytes_per_s=50e9)).token_s)  # fmt: skip
+
+
+def test_a_chip_whose_links_nobody_published_serves_alone_and_hands_over_at_the_rate_said(
+    shelf: Catalog,
+) -> None:
+    alone = Deployment(chip="trainium1", tp=1)
+    fast, slow = (on(shelf, "llama-3.1-8b", alone, nic_bytes_per_s=rate) for rate in (50e9, 12.5e9))
+    assert handoff_of(slow).token_s == pytest.approx(4 * handoff_of(fast).token_s)
+    assert step_s(slow) == step_s(fast) > 0
 
 
 def test_chips_that_have_neighbours_only_are_refused(shelf: Catalog) -> None:
@@ -139,7 +147,7 @@ def test_where_no_chip_is_said_the_fabric_brings_its_own(shelf: Catalog) -> None
     chip = implied_chip(scenario)
     assert chip is not None
     assert chip.name == "gb200"
-    assert service_of(scenario).replica.num_domain == 72
+    assert replica_system(service_of(scenario).replica).num_domain == 72
 
 
 def test_a_chip_that_is_said_is_taken_or_refused(shelf: Catalog) -> None:

@@ -7,11 +7,15 @@ import pytest
 from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_from
 from datahall.errors import InfeasibleError
+from datahall.inference.engine.build import SMALLEST_FABRIC
+from datahall.inference.engine.replica import replica_system
 from datahall.planner.serve import Candidate, Refused, ServingPlan, plan_serving
 from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
+from datahall.scenario.sections.fabric import FabricDesign
 
 SHELF = Catalog(user=False)
 
@@ -55,7 +59,7 @@ def test_where_prompts_bind_the_limit_is_that_of_the_first_token() -> None:
 
 
 def test_where_the_cache_ends_it_that_is_said() -> None:
-    best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s").chosen
+    best = plan(rate=5, isl=20_000, osl=500, ttft=60.0, tpot=1.0, chips="l40s", tp=1).chosen
     assert best.held.ends == "cache"
     held = named(chips_figure(best), "held by a rank")[0]
     assert "cache" in held.note
@@ -153,9 +157,9 @@ def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
     ways = every_way(found)
     assert len({way.key for way in ways}) > 3
     for way in ways:
-        assert way.replica.nic_bytes_per_s == 12.5e9
-        assert way.replica.num_domain == 8
-        (cut,) = way.replica.cuts
+        system = replica_system(way.replica)
+        assert (system.num_domain, system.nic_bytes_per_s) == (8, 12.5e9)
+        (cut,) = system.cuts
         assert cut.bytes_per_s < cut.num_below * 12.5e9
 
 
@@ -173,11 +177,23 @@ def test_ways_across_servers_hold_less_behind_a_narrow_fabric() -> None:
     assert all(held["narrow"][key] == held["wide"][key] for key in inside)
 
 
+def test_the_fabric_of_a_plan_joins_all_its_chips() -> None:
+    said = {"chips": "h100-sxm", "precision": "fp8", "tp": 8, "on": "fat-tree"}
+    design, seen = FabricDesign(topology="fat-tree"), set()
+    for rate in (20, 20_000):
+        for way in every_way(plan("llama-3.1-70b", rate=rate, **said)):
+            chips = (way.num_replicas - way.num_added) * way.replica.num_chips
+            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=max(SMALLEST_FABRIC, chips)).system
+            assert replica_system(way.replica).cuts == whole.cuts
+            seen.add(len(whole.cuts))
+    assert len(seen) == 2  # the large one has a tier more
+
+
 def test_a_fabric_brings_its_chip_to_a_plan() -> None:
     words = {"model": "llama-3.1-8b", "rate": 5, "on": "nvl72", "precision": "bf16"}
     found = plan_serving(read_names(form_of("plan serve"), words, SHELF, bare=True))
     assert {way.replica.chip.name for way in every_way(found)} == {"gb200"}
-    assert {way.replica.num_domain for way in every_way(found)} == {72}
+    assert {replica_system(way.replica).num_domain for way in every_way(found)} == {72}
 
 
 def test_a_chip_that_the_fabric_does_not_join_is_refused_by_itself() -> None:

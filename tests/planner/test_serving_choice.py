@@ -222,7 +222,8 @@ def groups(model: str, chip: str, tp: int | None = None) -> list[tuple[int, int,
 
 def test_groups_of_a_dense_model_are_inside_a_domain() -> None:
     assert groups("llama-3.1-8b", "h100-sxm") == [(1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 1, 1), (8, 1, 1, 1)]
-    assert groups("llama-3.1-8b", "l40s") == [(1, 1, 1, 1)]
+    assert groups("llama-3.1-8b", "l40s") == groups("llama-3.1-8b", "h100-sxm")  # eight share a server's PCIe
+    assert groups("llama-3.1-8b", "gh200") == [(1, 1, 1, 1)]
     assert groups("llama-3.1-8b", "gb200")[-1] == (8, 1, 1, 1)  # of 72
     assert groups("llama-3.1-8b", "h100-sxm", tp=4) == [(4, 1, 1, 1)]
     assert groups("llama-3.1-8b", "h100-sxm", tp=3) == []

@@ -7,7 +7,6 @@ topology with its narrow places, and what failures leave of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from math import prod
 
 import msgspec
@@ -23,13 +22,10 @@ from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_o
 from datahall.fabric.design.asked import design_of, is_built
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.parts import machine, usual_port, usual_server
+from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
-from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-
-PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,14 +50,14 @@ def cluster_of(
     *,
     num_domain: int = 0,
     nic_bytes_per_s: float = 0.0,
-    fabric: str = "infiniband",
+    fabric: str = "",
     servers: Iterable[Server] = (),
     torus: tuple[int, ...] = (),
     catalog: Catalog | None = None,
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
-    """A cluster as the chip is sold: its usual domain and NIC unless told otherwise, and full bisection.
+    """A cluster as the chip is sold: its usual domain, NIC and network unless told otherwise, and full bisection.
 
     `torus` are the sides of one slice where chips are wired to their neighbours; more chips are more slices.
 
@@ -69,18 +65,20 @@ def cluster_of(
     """
     if num_chips < 1:
         raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
+    known = catalog or load()
+    home = usual_server(known, chip)
     system = system_of(
         chip,
         num_domain=num_domain,
         nic_bytes_per_s=nic_bytes_per_s or None,
-        fabric=fabric,
+        fabric=fabric or network_name(usual_port(known, chip, home).name),
         version=version,
         level=level,
-        catalog=catalog,
+        catalog=known,
     )
     if torus:
         system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
-    rate, home = system.nic_bytes_per_s, usual_server(catalog or load(), chip)
+    rate = system.nic_bytes_per_s
     nic = port_leaf(chip, home, rate) if rate else None
     return Cluster(
         chip=chip,
@@ -126,11 +124,9 @@ def cluster_from(
             field="failure",
             hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
         )
-    wanted, server = machine(catalog, (design.chip or chip or usual_chip(design, catalog).name))
     return cluster_of(
-        wanted,
+        catalog.chip(design.chip or chip or usual_chip(design, catalog).name),
         design.chips or num_chips,
-        fabric=network_name(usual_port(catalog, wanted, server).name),
         num_domain=design.domain or 0,
         nic_bytes_per_s=design.nic_bytes_per_s or 0.0,
         servers=catalog.servers(),
@@ -152,33 +148,3 @@ def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Clu
         design=made,
         wires=network.wires,
     )
-
-
-def serving_system(
-    chip: Chip, *, num_domain: int = 0, nic_bytes_per_s: float = 0.0, cuts: tuple[Cut, ...] = ()
-) -> System:
-    """The machine that a replica's collectives run on: cards without links of their own share their server's PCIe.
-
-    `cuts` are those of the fabric that the replica stands on, `cluster_from(…).system.cuts`.
-    """
-    rate = nic_bytes_per_s or None
-    domain = _serving_domain(chip, num_domain)
-    if not any(one is chip for one in load().chips()):
-        system = system_of(chip, num_domain=domain, nic_bytes_per_s=rate)
-    else:
-        system = _known_system(chip.name, domain, rate)
-    return msgspec.structs.replace(system, cuts=cuts) if cuts else system
-
-
-@lru_cache(maxsize=256)
-def _known_system(chip: str, num_domain: int, nic_bytes_per_s: float | None) -> System:
-    return system_of(chip, num_domain=num_domain, nic_bytes_per_s=nic_bytes_per_s)
-
-
-def _serving_domain(chip: Chip, num_domain: int) -> int:
-    if num_domain or chip.num_scale_up_domain > 1:
-        return num_domain or chip.num_scale_up_domain
-    if not chip.scale_up_link.startswith("pcie"):
-        return max(1, chip.num_scale_up_domain)
-    server = next((one for one in load().servers() if one.chip == chip.name and one.form == "server"), None)
-    return server.num_chips if server is not None else PCIE_SERVER

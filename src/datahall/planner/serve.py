@@ -23,7 +23,7 @@ from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.engine.build import implied_chip, replica_of
+from datahall.inference.engine.build import SMALLEST_FABRIC, implied_chip, replica_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
@@ -200,11 +200,12 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
             continue
         for replica in looked:
             try:
-                most = held(replica, demand.load, demand.promise)
+                most, count = _on_its_fabric(
+                    replica, there, demand, asked.headroom_fraction, scenario.catalog, wiring
+                )
             except (InfeasibleError, UnsupportedError, ScenarioError) as error:
                 refused.append(_refusal(replica, precision, error))
                 continue
-            count = num_replicas(most, demand.rate_per_s, asked.headroom_fraction)
             candidates.append(
                 Candidate(
                     held=most, precision=precision, num_replicas=count, demand=demand,
@@ -228,6 +229,29 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
         best=best,
         num_candidates=len(candidates),
     )
+
+
+def _on_its_fabric(
+    replica: Replica,
+    deployment: Deployment,
+    demand: Demand,
+    headroom: float,
+    catalog: Catalog,
+    wiring: Wiring,
+) -> tuple[Held, int]:
+    """What a group holds, and how many that takes, on a fabric that joins all of them: it grows until it does."""
+    joined = SMALLEST_FABRIC
+    while True:
+        most = held(replica, demand.load, demand.promise)
+        count = num_replicas(most, demand.rate_per_s, headroom)
+        if not wiring.design.topology or count * replica.num_chips <= joined:
+            return most, count
+        joined = count * replica.num_chips
+        whole = msgspec.structs.replace(
+            deployment, replicas=count, tp=replica.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep
+        )
+        system = replica_of(whole, replica.model, catalog, wiring).system
+        replica = msgspec.structs.replace(replica, system=system)
 
 
 def check_continuous(deployment: Deployment) -> None:
@@ -338,7 +362,8 @@ def groups(
 ) -> Iterator[Replica]:
     """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
     plain = replica_of(deployment, model, catalog, wiring)
-    domain = max(1, min(plain.num_domain or plain.chip.num_scale_up_domain, LARGEST_GROUP))
+    reach = plain.system.num_domain if plain.system else plain.chip.num_scale_up_domain
+    domain = max(1, min(reach, LARGEST_GROUP))
     tp = deployment.tp
     degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
     for degree in degrees:

@@ -12,7 +12,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting
-from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_server
+from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
 
 FAMILIES = {
@@ -246,16 +246,15 @@ def system_of(
     """A system from the catalogue: the chip's domain and links, and its usual NIC; 0 B/s is no network."""
     known = catalog or load()
     part = known.chip(chip) if isinstance(chip, str) else chip
+    home = usual_server(known, part)
     inside, basis = inside_of(part, level)
-    nic = nic_bytes_per_s
-    if nic is None:
-        nic = usual_nic_bytes_per_s(part, usual_server(known, part))
+    nic = usual_nic_bytes_per_s(part, home) if nic_bytes_per_s is None else nic_bytes_per_s
     net = network_of(fabric, level)
     return System(
         name=f"{part.name} on {fabric}" if nic else part.name,
         chip=part.name,
         family=family_of(part),
-        num_domain=num_domain or max(1, part.num_scale_up_domain),
+        num_domain=num_domain or usual_domain(part, home),
         scale_up_bytes_per_s=part.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
         inside=inside,

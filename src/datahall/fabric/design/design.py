@@ -140,10 +140,11 @@ def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
     tiers = getattr(fabric.shape, "num_levels", len(ratios) + 1)
     if set(ratios[max(0, tiers - 1) :]) - {1.0}:
         spoken = ", ".join(f"{ratio:g}:1" for ratio in ratios)
+        fitting = ",".join(f"{ratio:g}:1" for ratio in ratios[: tiers - 1]) or "1:1"
         raise ScenarioError(
             f"{spoken} speaks of {len(ratios) + 1} tiers, and {fabric.num_hosts:,} chips make {tiers}",
             field="oversubscription",
-            hint=f"one ratio for each tier below the top, or {option('tiers', len(ratios) + 1)}",
+            hint=f"one ratio for each tier below the top: {option('oversubscription', fitting)}",
         )
 
 

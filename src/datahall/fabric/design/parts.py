@@ -18,6 +18,7 @@ from datahall.units import fmt
 
 FIBRE_S_PER_M = 5e-9  # light in glass: 3e8 m/s over an index of 1.47
 TRUNK_M = 30.0  # an ordinary run between two tiers of one hall
+PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +88,14 @@ def usual_server(catalog: Catalog, chip: Chip) -> Server:
     )
 
 
+def usual_domain(chip: Chip, server: Server, *, named: bool = False) -> int:
+    """Chips that reach each other without the network: a scale-up domain, or the cards that share a server's PCIe."""
+    size = max(1, server.num_scale_up_domain if named else chip.num_scale_up_domain)
+    if size > 1 or not chip.scale_up_link.startswith("pcie"):
+        return size
+    return server.num_chips if server.name else PCIE_SERVER
+
+
 def usual_nic_bytes_per_s(chip: Chip, server: Server) -> float:
     """A chip's share of the network as it is sold, one way: its own fact, or that of its server; 0 where unknown."""
     rates = (chip.nic_bytes_per_s, server.network_bytes_per_s_per_chip)
@@ -128,7 +137,7 @@ def network_parts(
             field="nic",
             hint=f"say it, e.g. {option('nic', '400 Gb/s')}",
         )
-    size = domain or (server.num_scale_up_domain if named else chip.num_scale_up_domain)
+    size = domain or usual_domain(chip, server, named=named)
     if size > 1 and not chip.scale_up_bytes_per_s > 0:
         raise UnsupportedError(
             f"nobody published a scale-up bandwidth for {chip.name}", field="chip", hint="pick another chip"

@@ -14,6 +14,7 @@ from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.fabric.collectives.system import System
 from datahall.fabric.design.asked import is_built
+from datahall.fabric.design.parts import usual_domain, usual_server
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
@@ -52,8 +53,9 @@ def replica_of(
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
     wires = wiring or Wiring()
-    wired = bool(wires.design.topology or wires.failures)
-    system = _wired(deployment, chip, catalog, wires) if wired else None
+    system = _system(deployment, chip, catalog, wires)
+    if system is None and wires.design.nic_bytes_per_s:  # its card is all that is known of how it is joined
+        chip = msgspec.structs.replace(chip, nic_bytes_per_s=wires.design.nic_bytes_per_s)
     return Replica(
         model=model,
         chip=chip,
@@ -69,9 +71,7 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        num_domain=wires.design.domain or (system.num_domain if system and system.num_domain > 1 else 0),
-        nic_bytes_per_s=system.nic_bytes_per_s if system else wires.design.nic_bytes_per_s or 0.0,
-        cuts=system.cuts if system else (),
+        system=system,
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,
@@ -79,12 +79,14 @@ def replica_of(
     )
 
 
-def _wired(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System:
-    """The fabric that joins the chips of the deployment, whole domains of them, with its narrow places."""
+def _system(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System | None:
+    """What joins the chips of the deployment, whole domains of them; None where nobody published what does."""
+    if not (wires.design.topology or wires.failures or chip.scale_up_bytes_per_s > 0):
+        return None
     num_chips = max(
         SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
     )
-    domain = max(1, wires.design.domain or chip.num_scale_up_domain)
+    domain = wires.design.domain or usual_domain(chip, usual_server(catalog, chip))
     system = cluster_from(
         wires.design,
         catalog,

@@ -8,8 +8,9 @@ import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.cuts import Cut
+from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine
 from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import BF16, Precision
@@ -71,9 +72,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     max_context: int = 0  # tokens of the longest sequence it accepts; 0: the model's
     routing_skew: float = 0.0  # exponent of the power law of expert popularity; 0: balanced
     kv_blocks: int = 0  # blocks the engine reported; 0: from memory
-    num_domain: int = 0  # chips of a scale-up domain; 0: the chip's usual server
-    nic_bytes_per_s: float = 0.0  # 0: the chip's usual
-    cuts: tuple[Cut, ...] = ()  # where the fabric between its chips is narrower than their ports
+    system: System | None = None  # of the cluster that its chips are of; None: as the chip is sold
     host_cache_bytes: float = 0.0  # for blocks pushed out of the chips' caches, all chips together; 0: none
     host_bytes_per_s: float = 0.0  # between a chip and its host, one way; 0: the chip's link
     drive_cache_bytes: float = 0.0  # for blocks pushed out of the host's memory
@@ -85,3 +84,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_chips(self) -> int:
         return self.tp * self.pp * self.dp
+
+
+def replica_system(replica: Replica) -> System:
+    """The machine that a replica's collectives run on."""
+    return replica.system or cluster_of(replica.chip, replica.num_chips).system

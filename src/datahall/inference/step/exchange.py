@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import serving_system
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
@@ -22,7 +21,7 @@ from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTime
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.system import STRENGTH, System
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.step.expert_load import imbalance
 
 Column = NDArray[np.float64]
@@ -66,6 +65,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
     expert_s = num_expert * _experts(replica, system, num_tokens) if meets else none
     stage_s = none
     if replica.pp > 1:
+        system.shape(replica.num_chips)  # stages that leave the domain need a network
         stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
     if meets or replica.pp > 1:
         levels.append(system.level(max(2, group)))
@@ -109,16 +109,6 @@ def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
     if model.parallel_block:  # attention and MLP are added before one reduction
         num_mixers = 0
     return num_mixers + num_dense + (num_moe if at_experts else 0), 0 if at_experts else num_moe
-
-
-def replica_system(replica: Replica) -> System:
-    """The machine that a replica's collectives run on."""
-    return serving_system(
-        replica.chip,
-        num_domain=replica.num_domain,
-        nic_bytes_per_s=replica.nic_bytes_per_s,
-        cuts=replica.cuts,
-    )
 
 
 def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:

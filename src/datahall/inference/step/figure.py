@@ -11,7 +11,7 @@ from datahall.breakdown import Breakdown, derived, fitted, modelled, product, to
 from datahall.cluster.network import LEFT
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.engine.speculation import num_verified
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
@@ -162,7 +162,7 @@ def _exchange(replica: Replica, per_batch: NDArray[np.float64]) -> list[Breakdow
 
 
 def _closed_form(replica: Replica, name: str, time_s: float, how: str) -> Breakdown:
-    left = min((cut.left_fraction for cut in replica.cuts), default=1.0)
+    left = min((cut.left_fraction for cut in replica_system(replica).cuts), default=1.0)
     if left == 1.0:
         return fitted(name, time_s, "s", how)
     return modelled(

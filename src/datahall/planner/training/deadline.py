@@ -53,7 +53,7 @@ def plan_by_deadline(
                     hint=error.hint,
                 )
             )
-            if weighed and num_chips > job.global_batch * one_of_it.chip.num_scale_up_domain:
+            if weighed and num_chips > job.global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
             continue
         weighed.append(plan)
