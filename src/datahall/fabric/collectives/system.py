@@ -37,6 +37,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     chip: str
     family: str  # whose constants NCCL's tuner uses
+    silicon: str = ""  # the chip's own family, and the link that joins its domain: whose relative it is
+    scale_up_link: str = ""
     num_domain: int  # ranks that reach each other without the network
     scale_up_bytes_per_s: float  # of one chip
     nic_bytes_per_s: float = 0.0  # of one rank's share of the NICs; 0: no network
@@ -255,6 +257,8 @@ def system_of(
         name=f"{part.name} on {fabric}" if nic else part.name,
         chip=part.name,
         family=family_of(part),
+        silicon=part.family,
+        scale_up_link=part.scale_up_link,
         num_domain=num_domain or max(1, part.num_scale_up_domain),
         scale_up_bytes_per_s=part.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
