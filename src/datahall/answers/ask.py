@@ -169,7 +169,10 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
         value = getattr(sections[0], field.attribute) if sections else None
-        if value is None or value in ("", (), {}, False) or _says_nothing(scenario, field):
+        left_out = not value and not scenario.given(
+            field.name
+        )  # an empty default; a 0 that was said is an input
+        if value is None or left_out or _says_nothing(scenario, field):
             continue
         plain = isinstance(value, str | int | float | bool)
         found[field.attribute] = value if plain else _text(field.kind.write(value))
