@@ -355,6 +355,22 @@ def test_an_input_is_declared_once_in_its_section(section: str) -> None:
         assert len(names) == len(set(names))
     for one in declared:
         assert one.kind.help.strip().endswith((".", "…")), f"{one.path}: help is a sentence"
+        assert not one.kind.help.startswith(LEANS), f"{one.path}: its help says nothing alone"
+
+
+LEANS = ("…", "The same", "Or ", "And ", "Of ")  # on the help of the input before it
+# a default is a constant's value, wherever it is spoken of
+TYPED_DEFAULT = re.compile(r"(default:?|else) [\d.]+(?![\w.])|(default:?|else) bf16")
+
+
+@each(inside("scenario/sections"))
+def test_a_default_is_typed_once(path: Path) -> None:
+    found = [
+        f"{path.relative_to(HOUSE)}:{line} {text!r}"
+        for line, text in texts(path)
+        if TYPED_DEFAULT.search(text)
+    ]
+    assert not found, "draw it from the constant"
 
 
 # what is built from a person's input is built in its own room, by one function; the ledger builds what was measured

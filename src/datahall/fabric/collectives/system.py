@@ -14,12 +14,13 @@ from datahall.fabric.collectives.constants import Across, Inside, Protocol, libr
 from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
+from datahall.scenario.sections.fabric import NCCL, USUAL_NCCL
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
-DEFAULT_VERSION = (2, 27)
+DEFAULT_VERSION = USUAL_NCCL
 STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
 
 
@@ -179,7 +180,7 @@ def version_of(text: str) -> tuple[int, int]:
     parts = text.lower().removeprefix("nccl").strip().split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts):
         raise ScenarioError(
-            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', '2.27')}"
+            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', NCCL)}"
         )
     return int(parts[0]), int(parts[1])
 

@@ -7,6 +7,9 @@ from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, 
 from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
 
+USUAL_NCCL = (2, 27)  # the version where nobody says one
+NCCL = ".".join(map(str, USUAL_NCCL))
+
 
 class FabricDesign(Section, frozen=True, kw_only=True):
     """So many chips of a kind on a topology: of parts from the catalogue, or of links that are all alike."""
@@ -203,7 +206,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         str | None,
         Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),
     ] = None
-    version: Annotated[str, Text("Version of NCCL (default 2.27).", metavar="X.Y", example="2.27")] = ""
+    version: Annotated[str, Text(f"Version of NCCL (default {NCCL}).", metavar="X.Y", example=NCCL)] = ""
     level: Annotated[
         str | None, Choice("Constants to use: datasheet, family or measured.", options=LEVELS)
     ] = None

@@ -307,7 +307,6 @@ def simulate_step(
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
     layout.check(job.model, cluster.num_chips, job.global_batch)
-    stragglers.check()
     name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
     check_chunks(name, layout)
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
