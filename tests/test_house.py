@@ -360,7 +360,7 @@ def test_an_input_is_declared_once_in_its_section(section: str) -> None:
 
 LEANS = ("…", "The same", "Or ", "And ", "Of ")  # on the help of the input before it
 # a default is a constant's value, wherever it is spoken of
-TYPED_DEFAULT = re.compile(r"(default:?|else) [\d.]+(?![\w.])|(default:?|else) bf16")
+TYPED_DEFAULT = re.compile(r"(default:?|else) [\d.]+(?![\w.])|(default:?|else) (bf16|h100-sxm)")
 
 
 @each(inside("scenario/sections"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from datahall.scenario.takes import Takes
+from datahall.scenario.words import TOPOLOGIES
 
 
 class Verb(NamedTuple):
@@ -226,8 +227,7 @@ VERBS = (
             "meta-24k-roce",
         ),
         details=(
-            "TOPOLOGY is tree, fat-tree, clos, rail-optimised, rail-only, dragonfly, dragonfly-plus, hyperx, torus, "
-            "mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce, meta-24k-infiniband, "
+            f"TOPOLOGY is {', '.join(TOPOLOGIES)}, or a fabric that was built: meta-24k-roce, meta-24k-infiniband, "
             "xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod, gb200-nvl72-cluster."
         ),
     ),

@@ -14,6 +14,7 @@ ENGINE, SPECULATION, ADAPTERS = (
     "speculation",
     "adapters",
 )  # groups of inputs that verbs take together
+USUAL_CHIP = "h100-sxm"  # where nobody says one
 POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
@@ -78,7 +79,7 @@ def split_roles(text: str) -> list[tuple[Role, int, str]]:
 class Deployment(Section, frozen=True, kw_only=True):
     """One pool of equal replicas; several pools make a fleet."""
 
-    chip: Annotated[str, Name("Chip that it runs on.", of="chip")] = "h100-sxm"
+    chip: Annotated[str, Name("Chip that it runs on.", of="chip")] = USUAL_CHIP
     tp: Annotated[
         int | None,
         Count(
