@@ -44,6 +44,7 @@ WRONG = {
     "simulate serve": (
         f"{MODEL}[deployment]\ntp = 3\n[traffic]\nrate = 5\n",
         f'{MODEL}[traffic]\nrate = 5\n[fabric]\ntopology = "fat-treee"\n',
+        f'{MODEL}[traffic]\nrate = 5\n[deployment]\nengine = "static"\ndisaggregated = "prefill=1xh200,decode=1"\n',
     ),
     "simulate train": (
         f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
