@@ -355,6 +355,22 @@ def test_an_input_is_declared_once_in_its_section(section: str) -> None:
         assert len(names) == len(set(names))
     for one in declared:
         assert one.kind.help.strip().endswith((".", "…")), f"{one.path}: help is a sentence"
+        assert not one.kind.help.startswith(LEANS), f"{one.path}: its help says nothing alone"
+
+
+LEANS = ("…", "The same", "Or ", "And ", "Of ")  # on the help of the input before it
+# a default is a constant's value, wherever it is spoken of
+TYPED_DEFAULT = re.compile(r"(default:?|else) [\d.]+(?![\w.])|(default:?|else) (bf16|h100-sxm)")
+
+
+@each(inside("scenario/sections"))
+def test_a_default_is_typed_once(path: Path) -> None:
+    found = [
+        f"{path.relative_to(HOUSE)}:{line} {text!r}"
+        for line, text in texts(path)
+        if TYPED_DEFAULT.search(text)
+    ]
+    assert not found, "draw it from the constant"
 
 
 # what is built from a person's input is built in its own room, by one function; the ledger builds what was measured
@@ -375,6 +391,47 @@ def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -
 @each([path for path in MODULES if path != HOUSE / "breakdown.py"])
 def test_figures_are_made_by_their_constructors(path: Path) -> None:
     assert not [line for line, name in called(path) if name == "Breakdown"]
+
+
+# A person's own entries are in the catalogue that was asked with: it is handed down, never loaded again.
+MAY_LOAD = ("catalog/", "answers/", "cli/", "validation/")
+LOADS = {
+    "fabric/collectives/engine_all_reduce.py": "the chip that shipped constants were fitted on",
+    "fabric/collectives/system.py": "the same, and callers without a catalogue, e.g. tests",
+    "cluster/cluster.py": "callers without a catalogue; a replica says its chip and not whose servers hold it",
+}
+
+
+def loads(tree: ast.Module) -> list[int]:
+    """Lines that load the catalogue, under whatever name it was imported."""
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("datahall.catalog")
+        for alias in node.names
+        if alias.name == "load"
+    }
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id in names]
+
+
+@each([path for path in MODULES if path not in inside(*MAY_LOAD)])
+def test_a_room_computes_with_the_catalogue_that_was_asked_with(path: Path) -> None:
+    place = str(path.relative_to(HOUSE))
+    lines = loads(parsed(path))
+    assert bool(lines) == (place in LOADS), f"{place} loads the catalogue in lines {lines}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("from datahall.catalog import load\nload().chip('x')", [2]),
+        ("from datahall.catalog.catalog import load as shelf\n\nshelf()", [3]),
+        ("from datahall.fabric.flows.run import load\nload()", []),
+    ],
+)
+def test_loading_is_known_when_seen(text: str, lines: list[int]) -> None:
+    assert loads(ast.parse(text)) == lines
 
 
 def vocabularies() -> dict[tuple[str, ...], str]:

@@ -7,9 +7,12 @@ from tests.answers.borders import asked_everywhere, runs
 
 import datahall as dh
 from datahall.answer import Quantity
+from datahall.answers.verbs import BY_NAME
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError
+from datahall.fabric.design.topologies import TABLE
+from datahall.scenario.words import TOPOLOGIES
 
 CATALOG = Catalog(user=False)
 
@@ -119,6 +122,15 @@ def test_bad_input_names_the_field(asked: dict[str, object], field: str, words: 
     with pytest.raises(DatahallError, match=words) as caught:
         dh.show_fabric(**asked, catalog=CATALOG)
     assert caught.value.field == field or not field
+
+
+def test_the_help_names_every_topology_and_every_fabric_that_was_built() -> None:
+    """The names are a vocabulary of the scenario, the wiring is a table of the room; neither may lack one."""
+    assert tuple(row.name for row in TABLE if row.parts) == TOPOLOGIES
+    said = BY_NAME["show fabric"].details.removeprefix("TOPOLOGY is ").rstrip(".")
+    named, built = said.split(", or a fabric that was built: ")
+    assert set(named.split(", ")) == {row.name for row in TABLE if row.parts}
+    assert set(built.split(", ")) == {fabric.name for fabric in CATALOG.known_fabrics()}
 
 
 CASES = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, load
 from datahall.cluster.host import host_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.adapters import (
@@ -114,7 +114,7 @@ def test_the_figure_of_a_step_is_its_time_in_the_table(base: Replica) -> None:
 
 
 def test_a_draft_model_has_no_adapters(base: Replica) -> None:
-    how = Speculation(draft="llama-3.2-1b", num_draft=2)
+    how = Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b"), num_draft=2)
     plain = msgspec.structs.replace(base, speculation=how)
     both = [price_steps(one).table.decode_s[8, 40] for one in (plain, adapted(plain, num=1))]
     assert both[0] == pytest.approx(both[1])

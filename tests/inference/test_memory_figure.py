@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from datahall.breakdown import Breakdown, false_nodes
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, load
 from datahall.errors import ScenarioError
 from datahall.inference.engine.engine import engine, engine_on
 from datahall.inference.engine.figure import option_leaf
@@ -50,7 +50,8 @@ def test_the_chain_holds_what_the_engine_holds(
     [("deepseek-v3", "mtp"), ("llama-3.1-70b", "llama-3.1-8b"), ("llama-3.1-70b", "ngram")],
 )
 def test_what_drafts_stands_beside_the_weights(serve: Callable[..., Replica], model: str, draft: str) -> None:
-    fit = on_group(serve(model, "h200-sxm", precision="fp8", speculation=Speculation(draft=draft)), 8, 8000)
+    how = Speculation(draft=draft, model=load().model("llama-3.1-8b"))
+    fit = on_group(serve(model, "h200-sxm", precision="fp8", speculation=how), 8, 8000)
     figure = sequences_figure(fit)
     assert false_nodes(figure) == []
     assert figure.value == fit.num_sequences

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.inference.memory_case import FULL, SMALL, WINDOW, Serve, replace, small
 
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, load
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
 from datahall.inference.engine.adapters import first_token_s, projections, resident_bytes
@@ -187,13 +187,19 @@ def test_what_drafts_is_a_layer_another_model_or_nothing(serve: Serve) -> None:
     own = draft_model(small(layered, speculation=Speculation(draft="mtp")))
     assert own is not None
     assert (own.num_layers, own.layers, own.vocab) == (1, (WINDOW,), 1000)
-    other = draft_model(serve("llama-3.1-70b", speculation=Speculation(draft="llama-3.2-1b")))
+    other = draft_model(
+        serve(
+            "llama-3.1-70b", speculation=Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b"))
+        )
+    )
     assert other is not None
     assert other.name == "llama-3.2-1b"
     for none in (None, Speculation(num_draft=0), Speculation(draft="ngram")):
         assert draft_model(small(speculation=none)) is None
     assert shares_tables(small(speculation=Speculation(draft="mtp")))
-    assert not shares_tables(small(speculation=Speculation(draft="llama-3.2-1b")))
+    assert not shares_tables(
+        small(speculation=Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b")))
+    )
     assert not shares_tables(small())
 
 

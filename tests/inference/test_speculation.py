@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.catalog import load
 from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.engine.speculation import draft_model, expected_tokens, num_verified, tokens_per_step
@@ -17,6 +18,7 @@ from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
 
 Serve = Callable[..., Replica]
+SMALL = Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b"))
 
 
 @given(st.floats(0, 0.99), st.integers(0, 8))
@@ -52,7 +54,7 @@ def test_ngram_drafts_are_free_and_verifying_them_is_not(serve: Serve) -> None:
 
 def test_speculation_pays_for_one_user_and_not_for_a_crowd(serve: Serve) -> None:
     plain = price_steps(serve("llama-3.1-70b", tp=4)).table
-    price = price_steps(serve("llama-3.1-70b", tp=4, speculation=Speculation(draft="llama-3.2-1b")))
+    price = price_steps(serve("llama-3.1-70b", tp=4, speculation=SMALL))
 
     def speedup(num: int) -> float:
         return (
@@ -68,7 +70,7 @@ def test_speculation_pays_for_one_user_and_not_for_a_crowd(serve: Serve) -> None
 
 def test_a_draft_takes_memory_of_its_own(serve: Serve) -> None:
     plain = kv_capacity(serve("llama-3.1-70b", tp=4))
-    drafted = kv_capacity(serve("llama-3.1-70b", tp=4, speculation=Speculation(draft="llama-3.2-1b")))
+    drafted = kv_capacity(serve("llama-3.1-70b", tp=4, speculation=SMALL))
     layer = kv_capacity(serve("llama-3.1-70b", tp=4, speculation=Speculation(draft="mtp")))
     assert drafted.weight_bytes > layer.weight_bytes > plain.weight_bytes
     assert drafted.block_bytes > plain.block_bytes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, load
 from datahall.cluster.cluster import cluster_of
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.engine import engine
@@ -236,7 +236,8 @@ def test_a_collective_between_sizes_is_near_the_one_at_them(serve: Serve) -> Non
 
 def test_drafting_takes_a_pass_for_each_token(serve: Serve) -> None:
     def replica_with(num_draft: int, draft: str = "llama-3.2-1b") -> Replica:
-        return serve("llama-3.1-70b", tp=4, speculation=Speculation(num_draft=num_draft, draft=draft))
+        how = Speculation(num_draft=num_draft, draft=draft, model=load().model("llama-3.2-1b"))
+        return serve("llama-3.1-70b", tp=4, speculation=how)
 
     sequences = np.array([1.0, 8.0, 64.0])
     one, three = (draft_times(replica_with(num), sequences) for num in (1, 3))
@@ -296,7 +297,14 @@ def test_adapters_are_in_the_price_of_every_pass(serve: Serve) -> None:
         ("llama-3.1-8b", {}),
         ("llama-3.1-70b", {"tp": 4, "pp": 2}),
         ("qwen3-30b-a3b", {"dp": 2, "ep": 2}),
-        ("llama-3.1-8b", {"speculation": Speculation(num_draft=2, draft="llama-3.2-1b")}),
+        (
+            "llama-3.1-8b",
+            {
+                "speculation": Speculation(
+                    num_draft=2, draft="llama-3.2-1b", model=load().model("llama-3.2-1b")
+                )
+            },
+        ),
         ("llama-3.1-8b", {"adapters": Adapters(num=20, zipf_factor=0.0)}),
     ],
 )

@@ -77,6 +77,8 @@ def test_prompts_apart_keep_decodes_from_waiting(plain: Setting) -> None:
 
 def test_a_draft_model_is_not_free(plain: Setting) -> None:
     free = Speculation(num_draft=3, acceptance=0.7, draft="ngram")
-    paid = Speculation(num_draft=3, acceptance=0.7, draft="llama-3.1-8b")
+    paid = Speculation(
+        num_draft=3, acceptance=0.7, draft="llama-3.1-8b", model=catalogue().model("llama-3.1-8b")
+    )
     assert speed_up(plain.replica, paid, 8, 1000.0) < speed_up(plain.replica, free, 8, 1000.0)
     assert speculative(paid)(plain) is not None

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.training.pipeline.straggler import (
     Stragglers,
@@ -102,17 +101,3 @@ def test_megascale_did_not_lose_what_a_strict_barrier_would_cost() -> None:
 def test_quantiles_are_the_same_compiled_and_not() -> None:
     many = stream(1, "u").random(5000)
     assert (quantiles(many)[:100] == quantiles(many[:100])).all()
-
-
-@pytest.mark.parametrize(
-    ("who", "text"),
-    [
-        (Stragglers(slow_hosts_fraction=1.5), "1.5 of the hosts"),
-        (Stragglers(slow_hosts_fraction=0.1, slow_by_fraction=-0.1), "slow by -0.1"),
-        (Stragglers(jitter_fraction=2.0), "jitter of 2"),
-        (Stragglers(jitter_fraction=math.nan), "jitter of nan"),
-    ],
-)
-def test_shares_that_are_none_are_refused(who: Stragglers, text: str) -> None:
-    with pytest.raises(ScenarioError, match=text):
-        who.check()

@@ -95,12 +95,7 @@ def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) 
 
 def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     """Call the function that answers; add what was asked, and what stood in place of what."""
-    try:
-        reply = _function(scenario.verb)(scenario)
-    except DatahallError as error:
-        if scenario.document is not None and error.field and not error.where:
-            error.where = scenario.where(error.field)
-        raise
+    reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
     whole = msgspec.structs.replace(
         answer,
@@ -134,19 +129,27 @@ def _spelled(answer: Answer, spell: Speller) -> Answer:
     )
 
 
+def prepare(scenario: Scenario) -> None:
+    """Refuse what asking refuses, for `check`: a question that takes long is made and not answered."""
+    verb = verb_named(scenario.verb)
+    _called(verb.prepare or verb.answer, scenario)
+
+
+def _called(place: str, scenario: Scenario) -> Reply:
+    """What a function of the table says; an error about an input of a file has its place there."""
+    try:
+        return _function(place)(scenario)
+    except DatahallError as error:
+        if scenario.document is not None and error.field and not error.where:
+            error.where = scenario.where(error.field)
+        raise
+
+
 @cache
-def _function(verb: str) -> Answering:
-    module, _, name = verb_named(verb).answer.partition(":")
+def _function(place: str) -> Answering:
+    module, _, name = place.partition(":")
     found: Answering = getattr(import_module(f"datahall.answers.{module}"), name)
     return found
-
-
-def prepare(scenario: Scenario) -> None:
-    """Make what a question describes without answering it, where its subject offers that: `check` asks for it."""
-    module = import_module(f"datahall.answers.{verb_named(scenario.verb).answer.partition(':')[0]}")
-    make: Callable[[Scenario], object] | None = getattr(module, "prepare", None)
-    if make is not None:
-        make(scenario)
 
 
 def question_of(scenario: Scenario) -> dict[str, object]:
@@ -166,7 +169,10 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
         value = getattr(sections[0], field.attribute) if sections else None
-        if value is None or value in ("", (), {}, False) or _says_nothing(scenario, field):
+        left_out = not value and not scenario.given(
+            field.name
+        )  # an empty default; a 0 that was said is an input
+        if value is None or left_out or _says_nothing(scenario, field):
             continue
         plain = isinstance(value, str | int | float | bool)
         found[field.attribute] = value if plain else _text(field.kind.write(value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from datahall.scenario.takes import Takes
+from datahall.scenario.words import TOPOLOGIES
 
 
 class Verb(NamedTuple):
@@ -22,6 +23,7 @@ class Verb(NamedTuple):
     arguments: tuple[str, ...] = ()  # inputs without a flag, in order
     required: tuple[str, ...] = ()
     details: str = ""
+    prepare: str = ""  # makes what is asked without answering it, for `check`; nothing: answering is quick
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
@@ -68,6 +70,7 @@ VERBS = (
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
         answer="serving.plan:plan_serve",
+        prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
             Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
@@ -90,6 +93,7 @@ VERBS = (
         name="plan train",
         about="the fastest layout on so many chips, or the fewest chips for a deadline",
         answer="training.plan:plan_train",
+        prepare="training.plan:prepare",
         takes=(
             MODEL,
             Takes("training"),
@@ -223,8 +227,7 @@ VERBS = (
             "meta-24k-roce",
         ),
         details=(
-            "TOPOLOGY is tree, fat-tree, clos, rail-optimised, rail-only, dragonfly, dragonfly-plus, hyperx, torus, "
-            "mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce, meta-24k-infiniband, "
+            f"TOPOLOGY is {', '.join(TOPOLOGIES)}, or a fabric that was built: meta-24k-roce, meta-24k-infiniband, "
             "xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod, gb200-nvl72-cluster."
         ),
     ),
@@ -301,6 +304,7 @@ VERBS = (
         name="simulate serve",
         about="a fleet under traffic: TTFT, TPOT, ITL, E2E, goodput, cache, queue; closed form beside it",
         answer="serving.simulation:simulate_serve",
+        prepare="serving.simulation:prepare",
         takes=(
             Takes(""),
             Takes("deployment", many=True),
@@ -329,6 +333,7 @@ VERBS = (
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
         answer="training.simulation:simulate_train",
+        prepare="training.simulation:prepare",
         takes=(
             Takes(""),
             Takes("training", without=("tokens", "deadline")),
@@ -351,6 +356,7 @@ VERBS = (
         name="simulate fabric",
         about="jobs, background traffic and failures on a fabric, flow by flow",
         answer="fabric.simulation:simulate_fabric",
+        prepare="fabric.simulation:prepare",
         takes=(
             Takes("", only=("name", "seed")),
             Takes("fabric", without=("topologies",)),

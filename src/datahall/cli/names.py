@@ -49,7 +49,7 @@ def names(kind: Kind) -> Iterable[str]:
         case "model":
             return (model.name for model in load().models())
         case "fabric":
-            from datahall.fabric.design.topologies import TOPOLOGIES
+            from datahall.scenario.words import TOPOLOGIES
 
             return (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics()))
         case "engine":

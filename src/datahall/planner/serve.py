@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 
@@ -176,8 +177,18 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
         return self.chosen.demand
 
 
-def plan_serving(scenario: Scenario) -> ServingPlan:
-    """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
+class Question(NamedTuple):
+    """What is to be served, and the groups that are worth a look or say why they are not."""
+
+    model: Model
+    demand: Demand
+    headroom_fraction: float
+    chips: list[Chip]
+    looked: list[tuple[Deployment, Replica] | Refused]  # a group with what it is part of
+
+
+def question_of(scenario: Scenario) -> Question:
+    """What a scenario asks for, made and checked before anything is weighed."""
     model = scenario.model()
     deployment = scenario.one(Deployment)
     check_continuous(deployment)
@@ -187,31 +198,43 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
-    candidates: list[Candidate] = []
-    refused: list[Refused] = []
+    looked: list[tuple[Deployment, Replica] | Refused] = []
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
         try:
-            looked = list(groups(there, model, scenario.catalog, wiring))
+            looked += [(there, group) for group in groups(there, model, scenario.catalog, wiring)]
         except ScenarioError as error:
             if error.field != "chip":  # other than a chip that the fabric does not join
                 raise
-            refused.append(_unwired(part, precision, error, usual_chip(wiring.design, scenario.catalog)))
+            looked.append(_unwired(part, precision, error, usual_chip(wiring.design, scenario.catalog)))
+    return Question(model, demand, asked.headroom_fraction, chips, looked)
+
+
+def plan_serving(scenario: Scenario) -> ServingPlan:
+    """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
+    model, demand, headroom, chips, looked = question_of(scenario)
+    wiring = wiring_of(scenario)
+    candidates: list[Candidate] = []
+    refused: list[Refused] = []
+    for group in looked:
+        if isinstance(group, Refused):
+            refused.append(group)
             continue
-        for replica in looked:
-            try:
-                most, count = _on_its_fabric(
-                    replica, there, demand, asked.headroom_fraction, scenario.catalog, wiring
-                )
-            except (InfeasibleError, UnsupportedError, ScenarioError) as error:
-                refused.append(_refusal(replica, precision, error))
-                continue
-            candidates.append(
-                Candidate(
-                    held=most, precision=precision, num_replicas=count, demand=demand,
-                    headroom_fraction=asked.headroom_fraction,
-                )
-            )  # fmt: skip
+        there, replica = group
+        try:
+            most, count = _on_its_fabric(replica, there, demand, headroom, scenario.catalog, wiring)
+        except (InfeasibleError, UnsupportedError, ScenarioError) as error:
+            refused.append(_refusal(replica, there.precision, error))
+            continue
+        candidates.append(
+            Candidate(
+                held=most,
+                precision=there.precision,
+                num_replicas=count,
+                demand=demand,
+                headroom_fraction=headroom,
+            )
+        )
     if not candidates:
         raise _nothing(model, chips, refused)
     candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))

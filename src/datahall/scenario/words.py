@@ -31,6 +31,12 @@ MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "sh
 OFFLOADS = ("optimizer", "parameters", "activations")
 TIERS = ("host", "nvme")
 
+# networks that are made of parts of the catalogue; how each is laid: fabric/design/topologies.py
+TopologyName = Literal[
+    "tree", "fat-tree", "clos", "leaf-spine", "rail-optimised", "rail-only", "dragonfly", "dragonfly-plus", "hyperx",
+    "torus", "mesh", "tpu-pod", "full-mesh", "hgx", "nvl72",
+]  # fmt: skip
+TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
 Policy = Literal["deterministic", "ecmp", "spray"]
 TransportKind = Literal["infiniband", "roce", "lossy"]
 Collective = Literal[

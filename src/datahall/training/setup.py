@@ -1,7 +1,7 @@
 """A training run as somebody asks for it: the job, the machine, the layout and the framework, put together and checked.
 
-What is not said comes from the layout file, and what that does not say is the same for every verb: sequences of 8,192
-tokens, a global batch of 1,024 of them rounded up to what the layout divides, bf16.
+What is not said comes from the layout file, and what that does not say is the same for every verb: the usual of
+`scenario/sections/training.py`, the global batch rounded up to what the layout divides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from datahall.cluster.wiring import wiring_of
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.training import (
+    USUAL_BATCH,
+    USUAL_PRECISION,
+    USUAL_SEQ,
+    TrainingJob,
+    TrainingLayout,
+)
 from datahall.training.layout.asked import layout_of
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
@@ -27,8 +33,6 @@ from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job
 from datahall.workload.precision import Precision
 
-SEQ = 8192  # tokens of a sequence
-GLOBAL_BATCH = 1024  # sequences of a step
 MOST_MICRO = 100_000  # micro-batches of a step
 LARGEST_POWER = 20  # of two: more chips are not weighed
 
@@ -91,7 +95,9 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
     """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
     asked = scenario.one(TrainingJob)
     stated = stated_batch(file, layout) if layout is not None else 0
-    precision = Precision.named(asked.precision or (file.precision if file is not None else "") or "bf16")
+    precision = Precision.named(
+        asked.precision or (file.precision if file is not None else "") or USUAL_PRECISION
+    )
     with scenario.at(field="precision"):
         usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(precision.compute)
     model = scenario.model()
@@ -102,7 +108,7 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
         )  # fmt: skip
     return Job(
         model=model,
-        seq=asked.seq or (file.seq if file is not None else 0) or SEQ,
+        seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
         global_batch=asked.global_batch or stated or usual_batch(layout),
         precision=precision,
         imbalance=asked.imbalance_ratio,
@@ -117,15 +123,15 @@ def stated_batch(file: LayoutFile | None, layout: Layout) -> int:
 
 
 def usual_batch(layout: Layout | None = None) -> int:
-    """The global batch where nobody says one: 1,024 sequences, or the next number that the layout divides.
+    """The global batch where nobody says one: the usual, or the next number that the layout divides.
 
     >>> usual_batch(), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
     (1024, 1026, 1152)
     """
     if layout is None:
-        return GLOBAL_BATCH
+        return USUAL_BATCH
     unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
-    return -(-GLOBAL_BATCH // unit) * unit
+    return -(-USUAL_BATCH // unit) * unit
 
 
 def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:

@@ -10,8 +10,8 @@ from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
 from datahall.breakdown import Breakdown, quotient, simulated, total
-from datahall.fabric.flows.crosscheck import Crosscheck, check_levels, crosscheck, level_named
-from datahall.fabric.flows.outcome import Outcome, flow_scenario, simulate_flows
+from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
+from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Simulation
@@ -23,16 +23,21 @@ HOW = "flows share links max-min fairly, event by event"
 
 def simulate_fabric(scenario: Scenario) -> Traced:
     """Simulate a scenario; `check_with` does it at another level too and shows the difference."""
-    asked = scenario.one(Simulation)
-    levels = check_levels(asked.level, asked.check_with) if asked.check_with else None
-    outcome = simulate_flows(flow_scenario(scenario), level_named(asked.level))
+    flows, levels = _asked(scenario)
+    outcome = simulate_flows(flows, level_named(scenario.one(Simulation).level))
     other = crosscheck(outcome.scenario, *levels, known=outcome) if levels else None
     return Traced(_answer(scenario, outcome, other), partial(trace_of, outcome))
 
 
 def prepare(scenario: Scenario) -> None:
     """Make the fabric, the jobs and what fails, without simulating them."""
-    flow_scenario(scenario)
+    _asked(scenario)
+
+
+def _asked(scenario: Scenario) -> tuple[FlowScenario, tuple[Fidelity, Fidelity] | None]:
+    asked = scenario.one(Simulation)
+    levels = check_levels(asked.level, asked.check_with) if asked.check_with else None
+    return flow_scenario(scenario), levels
 
 
 def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> Answer:

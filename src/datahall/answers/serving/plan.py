@@ -17,14 +17,12 @@ from datahall.breakdown import Breakdown
 from datahall.planner.serve import (
     Candidate,
     ServingPlan,
-    check_continuous,
-    demand_of,
     plan_serving,
+    question_of,
 )
 from datahall.planner.serve_figure import chips_figure, latency_figures
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.units import fmt
 
@@ -68,8 +66,7 @@ def plan_serve(scenario: Scenario) -> Answer:
 
 def prepare(scenario: Scenario) -> None:
     """Make what is asked for, without looking for hardware."""
-    check_continuous(scenario.one(Deployment))
-    demand_of(scenario, scenario.model())
+    question_of(scenario)
 
 
 def _headline(best: Candidate) -> str:

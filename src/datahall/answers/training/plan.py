@@ -16,7 +16,7 @@ from datahall.answers.training.plan_table import (
 from datahall.answers.training.words import beside_simulation, routing_notes
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
-from datahall.planner.training.question import plan_training
+from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
 from datahall.training.layout.search import PARTS
@@ -47,6 +47,11 @@ def plan_train(scenario: Scenario) -> Answer:
         sources=(plan.search.framework.source, *plan.search.books.sources),
         next_commands=_next(scenario, plan),
     )
+
+
+def prepare(scenario: Scenario) -> None:
+    """Put job and machine together, without searching layouts."""
+    search_of(scenario)
 
 
 def _headline(plan: TrainingPlan) -> str:

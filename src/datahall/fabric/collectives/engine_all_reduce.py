@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
 from datahall.catalog import load
-from datahall.errors import ScenarioError, UnknownNameError
+from datahall.errors import ScenarioError
 from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.system import System
 
@@ -105,14 +105,11 @@ def constants_of(system: System, engine: str) -> tuple[CustomConstants, Basis] |
     own = sets.get(f"{system.chip}-{engine}")
     if own is not None:
         return own, "measured"
-    try:
-        chip = load().chip(system.chip)
-    except UnknownNameError:  # a chip that a scenario describes
-        return None
-    kind = chip.scale_up_link.partition("-")[0]
+    kind = system.scale_up_link.partition("-")[0]
     for one in sets.values():
-        kin = load().chip(one.chip)
-        if one.engine == engine and kin.family == chip.family and kin.scale_up_link.partition("-")[0] == kind:
+        kin = load().chip(one.chip)  # that the constants were fitted on
+        alike = kin.family == system.silicon and kin.scale_up_link.partition("-")[0] == kind
+        if one.engine == engine and alike:
             return _scaled(one, system.scale_up_bytes_per_s / kin.scale_up_bytes_per_s), "family-calibrated"
     return None
 

@@ -14,12 +14,13 @@ from datahall.fabric.collectives.constants import Across, Inside, Protocol, libr
 from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
+from datahall.scenario.sections.fabric import NCCL, USUAL_NCCL
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
-DEFAULT_VERSION = (2, 27)
+DEFAULT_VERSION = USUAL_NCCL
 STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
 
 
@@ -37,6 +38,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     chip: str
     family: str  # whose constants NCCL's tuner uses
+    silicon: str = ""  # the chip's own family, and the link that joins its domain: whose relative it is
+    scale_up_link: str = ""
     num_domain: int  # ranks that reach each other without the network
     scale_up_bytes_per_s: float  # of one chip
     nic_bytes_per_s: float = 0.0  # of one rank's share of the NICs; 0: no network
@@ -177,7 +180,7 @@ def version_of(text: str) -> tuple[int, int]:
     parts = text.lower().removeprefix("nccl").strip().split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts):
         raise ScenarioError(
-            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', '2.27')}"
+            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', NCCL)}"
         )
     return int(parts[0]), int(parts[1])
 
@@ -254,6 +257,8 @@ def system_of(
         name=f"{part.name} on {fabric}" if nic else part.name,
         chip=part.name,
         family=family_of(part),
+        silicon=part.family,
+        scale_up_link=part.scale_up_link,
         num_domain=num_domain or usual_domain(part, home),
         scale_up_bytes_per_s=part.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,

@@ -21,8 +21,9 @@ from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tpu_pod import Pod, slice_for, tpu_pod, tpu_slice
 from datahall.fabric.topology.tree import tree
+from datahall.scenario.sections.deployment import USUAL_CHIP as USUAL_CHIP
+from datahall.scenario.words import TOPOLOGIES, TopologyName
 
-USUAL_CHIP = "h100-sxm"  # where nobody says one
 USUAL_RADIX = 64
 USUAL_RAILS = 8
 
@@ -55,7 +56,7 @@ Lay = Callable[[Spec], Fabric]
 class Topology(NamedTuple):
     """One way to join chips."""
 
-    name: str
+    name: TopologyName | Literal["scale-up"]
     kind: Literal["switched", "direct", "domains"]
     lay: Lay
     uses: tuple[str, ...]  # inputs that say something of it
@@ -212,7 +213,6 @@ TABLE = (
         parts=False,
     ),
 )
-TOPOLOGIES = tuple(one.name for one in TABLE if one.parts)
 PLAIN = tuple(one.name for one in TABLE if one.alike)
 
 

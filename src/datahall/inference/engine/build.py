@@ -130,16 +130,18 @@ def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Sp
             f"{model.name} has no layer that drafts (multi-token prediction)", field="draft",
             hint=f"{option('draft', FREE)}, or the name of a smaller model",
         )  # fmt: skip
-    if deployment.draft not in (OWN_LAYER, FREE):
-        _check_draft(deployment.draft, catalog)
+    named = deployment.draft not in (OWN_LAYER, FREE)
     return Speculation(
-        num_draft=deployment.num_draft, acceptance=deployment.acceptance_fraction, draft=deployment.draft
+        num_draft=deployment.num_draft,
+        acceptance=deployment.acceptance_fraction,
+        draft=deployment.draft,
+        model=_draft_named(deployment.draft, catalog) if named else None,
     )
 
 
-def _check_draft(name: str, catalog: Catalog) -> None:
+def _draft_named(name: str, catalog: Catalog) -> Model:
     try:
-        catalog.model(name)
+        return catalog.model(name)
     except UnknownNameError as error:
         raise UnknownNameError(
             "draft", name, (FREE, OWN_LAYER, *(model.name for model in catalog.models())), field="draft",

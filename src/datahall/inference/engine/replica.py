@@ -25,7 +25,8 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     acceptance: float = (
         USUAL.acceptance_fraction
     )  # chance that a drafted token is kept, given all before it were
-    draft: str = "mtp"  # "mtp" (a layer of the model), "ngram" (free), or the name of a draft model
+    draft: str = "mtp"  # "mtp" (a layer of the model), "ngram" (free), or the name of `model`
+    model: Model | None = None  # that drafts, of the catalogue that was asked
 
 
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):

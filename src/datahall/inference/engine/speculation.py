@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.catalog import load
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica, Speculation
@@ -53,7 +52,8 @@ def draft_model(replica: Replica) -> Model | None:
     if speculation is None or speculation.num_draft == 0 or speculation.draft == FREE:
         return None
     if speculation.draft != OWN_LAYER:
-        return load().model(speculation.draft)
+        assert speculation.model is not None, f"{speculation.draft} comes with its model"
+        return speculation.model
     model = replica.model
     return msgspec.structs.replace(
         model, name=f"{model.name}-mtp", num_layers=1, layers=model.layers[-1:], facts={}

@@ -25,6 +25,13 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     num_blocks: int = 0  # of the cache of one data-parallel rank
     handoff: Handoff | None = None  # of a prefill pool; none: from the replica's network
 
+    def __post_init__(self) -> None:
+        batching = self.replica.engine.batching
+        if batching != "continuous" and self.role != "both":
+            raise ScenarioError(
+                f"{batching} batching cannot hand prompts over", field="engine", hint="continuous batching"
+            )
+
 
 class ReplicaOutage(msgspec.Struct, frozen=True, kw_only=True):
     """A replica that is gone for a while; its requests are sent elsewhere and computed again."""

@@ -7,7 +7,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError
 from datahall.events.trace import new_trace
 from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.disaggregation import handoff_of
@@ -97,10 +96,6 @@ def new_state(
 def fill_pool(row: np.void, pool: Pool) -> None:
     """One kind of replica; its data-parallel ranks share the work evenly."""
     replica, engine = pool.replica, pool.replica.engine
-    if engine.batching != "continuous" and pool.role != "both":
-        raise ScenarioError(
-            f"{engine.batching} batching cannot hand prompts over", hint="continuous batching"
-        )
     if pool.table is None or not pool.num_blocks:
         found: KvCapacity | None = kv_capacity(replica)
     else:

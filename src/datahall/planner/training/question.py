@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
+
 import msgspec
 
 from datahall.errors import ScenarioError, option
@@ -12,11 +15,19 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.space import WIDE
-from datahall.training.setup import framework_of, job_of, machine_of
+from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
 
 
 def plan_training(scenario: Scenario) -> TrainingPlan:
-    """The plan that a scenario asks for; what it may offload is weighed beside keeping all on the chips."""
+    """The plan that a scenario asks for."""
+    return search_of(scenario)()
+
+
+def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
+    """The search that a scenario asks for, made and checked and not begun.
+
+    What it may offload is weighed beside keeping all on the chips.
+    """
     asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
     if (num_chips is None) == (asked.deadline_s is None):
         raise ScenarioError(
@@ -25,15 +36,24 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
     assert asked.num_tokens is not None
-    job, machine = job_of(scenario), machine_of(scenario)
+    job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
     framework, books = framework_of(scenario)
     offload = scenario.one(TrainingLayout).offload
     options = msgspec.structs.replace(WIDE, offload=((), offload)) if offload else WIDE
     if num_chips is not None:
-        return plan_on_chips(
-            job, machine, num_chips, asked.num_tokens, framework, books=books, options=options
+        machine(num_chips)  # refuses what cannot be wired; the search begins with it
+        return partial(
+            plan_on_chips, job, machine, num_chips, asked.num_tokens, framework, books=books, options=options
         )
     assert asked.deadline_s is not None
-    return plan_by_deadline(
-        job, machine, asked.deadline_s, asked.num_tokens, framework, books=books, options=options
+    of_any_size(machine)
+    return partial(
+        plan_by_deadline,
+        job,
+        machine,
+        asked.deadline_s,
+        asked.num_tokens,
+        framework,
+        books=books,
+        options=options,
     )

@@ -17,4 +17,6 @@ class Candidates(Section, frozen=True, kw_only=True):
         "bf16",
         "fp8",
     )
-    headroom_fraction: Annotated[float, Share("Of what a replica holds, left free.", below=True)] = 0.1
+    headroom_fraction: Annotated[
+        float, Share("Share of what a replica holds that is left free.", below=True)
+    ] = 0.1

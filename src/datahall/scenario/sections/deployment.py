@@ -14,6 +14,7 @@ ENGINE, SPECULATION, ADAPTERS = (
     "speculation",
     "adapters",
 )  # groups of inputs that verbs take together
+USUAL_CHIP = "h100-sxm"  # where nobody says one
 POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
@@ -78,11 +79,12 @@ def split_roles(text: str) -> list[tuple[Role, int, str]]:
 class Deployment(Section, frozen=True, kw_only=True):
     """One pool of equal replicas; several pools make a fleet."""
 
-    chip: Annotated[str, Name("Chip that it runs on.", of="chip")] = "h100-sxm"
+    chip: Annotated[str, Name("Chip that it runs on.", of="chip")] = USUAL_CHIP
     tp: Annotated[
         int | None,
         Count(
-            "Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).",
+            "Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a roofline "
+            "shows one).",
             most=MOST_CHIPS,
         ),
     ] = None
@@ -158,7 +160,7 @@ class Deployment(Section, frozen=True, kw_only=True):
     host_link_bytes_per_s: Annotated[
         float | None,
         Quantity(
-            "Between a chip and its host, one way (default: the chip's link).",
+            "Rate between a chip and its host, one way (default: the chip's link).",
             above=True,
             needs=("host_cache",),
             rare=True,
@@ -170,7 +172,7 @@ class Deployment(Section, frozen=True, kw_only=True):
     drive_rate_bytes_per_s: Annotated[
         float | None,
         Quantity(
-            "Of a chip's share of the drives (default: as servers are sold).",
+            "Rate of a chip's share of the drives (default: as servers are sold).",
             above=True,
             needs=("drive_cache",),
         ),
@@ -235,7 +237,10 @@ class Deployment(Section, frozen=True, kw_only=True):
         bool | None, Flag("A prompt waits until blocks for all of it are free.", rare=True, group=ENGINE)
     ] = None
     whole_output_blocks: Annotated[
-        bool | None, Flag("… and for all that it may generate.", rare=True, group=ENGINE)
+        bool | None,
+        Flag(
+            "A prompt waits until blocks for all that it may generate are free too.", rare=True, group=ENGINE
+        ),
     ] = None
     prefix_caching: Annotated[
         bool | None, Flag("Blocks of shared prefixes are kept.", rare=True, group=ENGINE)
@@ -250,7 +255,7 @@ class Deployment(Section, frozen=True, kw_only=True):
     memory_fraction: Annotated[
         float | None,
         Share(
-            "Of the chip's memory that the engine takes.",
+            "Share of the chip's memory that the engine takes.",
             name="memory_fraction",
             above=True,
             rare=True,
@@ -264,7 +269,7 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None, Quantity("Host time of a step that the chip waits for.", rare=True, group=ENGINE)
     ] = None
     host_sequence_s: Annotated[
-        float | None, Quantity("… and more of it for each sequence.", rare=True, group=ENGINE)
+        float | None, Quantity("Host time that each sequence adds to a step.", rare=True, group=ENGINE)
     ] = None
     wait_s: Annotated[
         float | None,

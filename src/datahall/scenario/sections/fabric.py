@@ -4,8 +4,11 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
-from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS, USUAL_CHIP, precision_kind
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
+
+USUAL_NCCL = (2, 27)  # the version where nobody says one
+NCCL = ".".join(map(str, USUAL_NCCL))
 
 
 class FabricDesign(Section, frozen=True, kw_only=True):
@@ -32,7 +35,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         ),
     ] = ()
     chips: Annotated[int | None, Count("Chips to join.", most=MOST_CHIPS, example="1024")] = None
-    chip: Annotated[str, Name("Chip (default: h100-sxm, or the topology's usual one).", of="chip")] = ""
+    chip: Annotated[str, Name(f"Chip (default: {USUAL_CHIP}, or the topology's usual one).", of="chip")] = ""
     domain: Annotated[
         int | None,
         Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS, group="wiring"),
@@ -203,7 +206,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         str | None,
         Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),
     ] = None
-    version: Annotated[str, Text("Version of NCCL (default 2.27).", metavar="X.Y", example="2.27")] = ""
+    version: Annotated[str, Text(f"Version of NCCL (default {NCCL}).", metavar="X.Y", example=NCCL)] = ""
     level: Annotated[
         str | None, Choice("Constants to use: datasheet, family or measured.", options=LEVELS)
     ] = None

@@ -63,7 +63,7 @@ class AnswerCache(Section, frozen=True, kw_only=True):
 
     questions: Annotated[int, Count("Different questions that come again.")] = 10_000
     zipf: Annotated[float, Quantity("Zipf exponent of their popularity.", unit="ratio", most=10.0)] = 0.9
-    unique_fraction: Annotated[float, Share("Of requests that nobody ever asks again.")] = 0.5
+    unique_fraction: Annotated[float, Share("Share of requests that nobody ever asks again.")] = 0.5
     rate_per_s: Annotated[
         float | None, Rate("Requests per second, where the traffic does not tell.", most=1e12)
     ] = None
@@ -75,7 +75,7 @@ class AnswerCache(Section, frozen=True, kw_only=True):
     shared_ttl_s: Annotated[float, Quantity("How long it keeps one.", needs=("shared",))] = 3600.0
     shared_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("shared",))] = 1e-3
     semantic_fraction: Annotated[
-        float, Share("Of requests that get this far, answered by meaning.", below=True)
+        float, Share("Share of requests that get this far and are answered by meaning.", below=True)
     ] = 0.0
     semantic_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("semantic",))] = 30e-3
 

@@ -21,7 +21,7 @@ from datahall.scenario.kinds import (
     Text,
 )
 from datahall.scenario.sections.lengths import LengthsKind
-from datahall.workload.traffic.shapes import Lengths
+from datahall.workload.traffic.shapes import PEAK_S, Lengths
 
 DEFAULT_REQUESTS = 10_000
 REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
@@ -108,7 +108,9 @@ class Traffic(Section, frozen=True, kw_only=True):
     burstiness_ratio: Annotated[
         float | None,
         Quantity(
-            "The same of the gaps between requests; 1: Poisson, 0: equal gaps.", needs=("rate",), most=100.0
+            "Standard deviation of the gaps between requests over their mean; 1: Poisson, 0: equal gaps.",
+            needs=("rate",),
+            most=100.0,
         ),
     ] = None
     turns: Annotated[
@@ -190,15 +192,24 @@ class Traffic(Section, frozen=True, kw_only=True):
     swing_fraction: Annotated[
         float, Share("Sinusoid of the rate over a day.", needs=("rate",), rare=True)
     ] = 0.0
-    peak_s: Annotated[float, Quantity("When it is highest.", needs=("swing",), rare=True)] = 14 * 3600.0
+    peak_s: Annotated[
+        float, Quantity("When of the day the rate is highest, where it swings.", needs=("swing",), rare=True)
+    ] = PEAK_S
     busy_s: Annotated[float, Quantity("Mean length of a busy time.", needs=("rate",), rare=True)] = 0.0
     lull_s: Annotated[float, Quantity("Mean length of a quiet time.", needs=("rate",), rare=True)] = 0.0
     lull_rate_ratio: Annotated[
         float, Quantity("Rate of a quiet time over that of a busy one.", needs=("lull",), rare=True)
     ] = 0.0
-    requests: Annotated[int | None, Count("Requests to simulate (default 10000).", most=10**12)] = None
+    requests: Annotated[
+        int | None,
+        Count(
+            f"Requests to simulate (default: {DEFAULT_REQUESTS}, and at least {REQUESTS_PER_USER} a user).",
+            most=10**12,
+        ),
+    ] = None
     duration_s: Annotated[
-        float | None, Quantity("Or for how long; with both, what ends first.", above=True)
+        float | None,
+        Quantity("For how long requests come; beside their number, what ends first.", above=True),
     ] = None
     speed_ratio: Annotated[
         float, Quantity("2 replays a trace twice as fast.", above=True, needs=RECORDED, most=1e9)

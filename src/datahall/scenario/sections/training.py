@@ -1,6 +1,5 @@
 """A training run: what is trained on what, how it is spread over the chips, and who of them is slow."""
 
-from math import inf
 from typing import Annotated
 
 from datahall.errors import ScenarioError
@@ -30,6 +29,10 @@ from datahall.scenario.words import (
     TIERS,
 )
 
+USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
+USUAL_BATCH = 1024  # sequences of a step
+USUAL_PRECISION = "bf16"
+USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1
 OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
 
 
@@ -45,19 +48,23 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     ] = None
     seq: Annotated[
         int | None,
-        Count("Tokens of a sequence (default: the layout file's, else 8192).", unit="tokens", most=2**30),
+        Count(
+            f"Tokens of a sequence (default: the layout file's, else {USUAL_SEQ}).", unit="tokens", most=2**30
+        ),
     ] = None
     global_batch: Annotated[
         int | None,
         Count(
-            "Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to what the "
+            f"Sequences of a step, all replicas together (default: the layout file's, else {USUAL_BATCH}, rounded up to what the "
             "layout divides).",
             most=2**30,
         ),
     ] = None
     precision: Annotated[
         str | None,
-        precision_kind("Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16)."),
+        precision_kind(
+            f"Number format: bf16, fp8, mxfp8, … (default: the layout file's, else {USUAL_PRECISION})."
+        ),
     ] = None
     framework: Annotated[
         str,
@@ -119,10 +126,12 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     dp: Annotated[int | None, Count("Replicas (default: the chips left over).", most=MOST_CHIPS)] = None
     zero: Annotated[
         int | None,
-        Count("What replicas share of their state: 0 to 3 (default 1; FSDP is 3).", least=0, most=3),
+        Count(
+            f"What replicas share of their state: 0 to 3 (default {USUAL_ZERO}; FSDP is 3).", least=0, most=3
+        ),
     ] = None
     micro_batch: Annotated[
-        int | None, Count("Sequences at once on a replica (default 1).", most=MOST_CHIPS)
+        int | None, Count(f"Sequences at once on a replica (default {USUAL_MICRO_BATCH}).", most=MOST_CHIPS)
     ] = None
     recompute: Annotated[
         str | None, Choice("What backward computes again: none, selective or full.", options=RECOMPUTES)
@@ -199,22 +208,3 @@ class Stragglers(Section, frozen=True, kw_only=True):
     def any(self) -> bool:
         """Whether somebody is slow."""
         return self.slow_hosts_fraction > 0 or self.jitter_fraction > 0
-
-    def check(self) -> None:
-        """Refuse shares that are none, where they were not read but made."""
-        if not 0.0 <= self.slow_hosts_fraction <= 1.0:
-            raise ScenarioError(
-                f"{self.slow_hosts_fraction:g} of the hosts cannot be slow",
-                field="slow_hosts",
-                hint='a share of them, e.g. "0.5 %"',
-            )
-        if not 0.0 <= self.slow_by_fraction < inf:
-            raise ScenarioError(
-                f"a host cannot be slow by {self.slow_by_fraction:g}", field="slow_by", hint='e.g. "10 %"'
-            )
-        if not 0.0 <= self.jitter_fraction <= 0.5:
-            raise ScenarioError(
-                f"jitter of {self.jitter_fraction:g} is not a small deviation",
-                field="jitter",
-                hint="a standard deviation over the mean of at most 50 %",
-            )

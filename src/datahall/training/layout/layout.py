@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
 from datahall.cluster.distinct import unique_rows as unique_rows
+from datahall.scenario.sections.training import USUAL_MICRO_BATCH, USUAL_ZERO
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import (
     module_bits,
@@ -34,8 +35,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     cp: int = 1
     ep: int = 1
     dp: int = 1
-    zero: int = 1  # 0 none, 1 optimizer, 2 and gradients, 3 and parameters (FSDP)
-    micro_batch: int = 1
+    zero: int = USUAL_ZERO  # 0 none, 1 optimizer, 2 and gradients, 3 and parameters (FSDP)
+    micro_batch: int = USUAL_MICRO_BATCH
     recompute: Recompute = "none"
     sequence_parallel: bool = True
     etp: int = 0  # chips that share one expert; 0: tp/ep of them, from ep = tp on one

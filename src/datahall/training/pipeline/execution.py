@@ -281,6 +281,16 @@ def _clean(rest_s: float, whole_s: float) -> float:
     return rest_s if abs(rest_s) > 1e-12 * whole_s else 0.0
 
 
+def check_chunks(order: str, layout: Layout) -> None:
+    """Refuse to simulate interleaved stages that have one chunk each."""
+    if order == "interleaved" and layout.vpp == 1 and layout.pp > 1:
+        raise ScenarioError(
+            "interleaved stages need at least two chunks each",
+            field="vpp",
+            hint=f"{option('vpp', 2)} or more",
+        )
+
+
 def simulate_step(
     job: Job,
     cluster: Cluster,
@@ -297,14 +307,8 @@ def simulate_step(
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
     layout.check(job.model, cluster.num_chips, job.global_batch)
-    stragglers.check()
     name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
-    if name == "interleaved" and layout.vpp == 1 and layout.pp > 1:
-        raise ScenarioError(
-            "interleaved stages need at least two chunks each",
-            field="vpp",
-            hint=f"{option('vpp', 2)} or more",
-        )
+    check_chunks(name, layout)
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)

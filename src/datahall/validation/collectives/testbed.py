@@ -88,6 +88,8 @@ def read_testbed(
         name=f"{chip.name} {fabric}" if outside else chip.name,
         chip=chip.name,
         family=family_of(chip),
+        silicon=chip.family,
+        scale_up_link=chip.scale_up_link,
         num_domain=num_domain,
         scale_up_bytes_per_s=chip.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,

@@ -18,6 +18,7 @@ from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.units import DAY_S
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats
+from datahall.workload.traffic.shapes import PEAK_S
 
 Gaps = Literal["poisson", "gamma", "constant", "at-once"]
 NUM_DAY_STEPS = (
@@ -35,7 +36,7 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
     swing_fraction: float = (
         0.0  # sinusoid over a day: rate × (1 + swing × sin), highest `peak_s` after the start
     )
-    peak_s: float = 14 * 3600.0
+    peak_s: float = PEAK_S
     on_s: float = 0.0  # Markov-modulated: mean length of a busy time, exponential …
     off_s: float = 0.0  # … and of a quiet one; 0: not modulated
     quiet_ratio: float = 0.0  # rate of a quiet time over that of a busy one; 0: on–off

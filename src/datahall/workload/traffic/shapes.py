@@ -1,8 +1,10 @@
-"""Shapes of the distribution of lengths, in tokens."""
+"""Shapes of the distribution of lengths, in tokens, and of a day."""
 
 from __future__ import annotations
 
 import msgspec
+
+PEAK_S = 14 * 3600.0  # of a day whose rate swings: two in the afternoon
 
 
 class Fixed(msgspec.Struct, frozen=True, tag_field="shape", tag="fixed"):

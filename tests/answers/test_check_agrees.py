@@ -1,0 +1,101 @@
+"""`check` refuses a file where asking what it asks refuses it, whatever the verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datahall import check
+from datahall.answers.ask import ask
+from datahall.answers.verbs import BY_NAME, VERBS
+from datahall.catalog import Catalog, document
+from datahall.errors import DatahallError
+
+MODEL = 'model = "llama-3.1-8b"\n'
+JOB = '[training]\ntokens = "1T"\n'
+ON_NOTHING = '[fabric]\ntopology = "fat-treee"\nchips = 64\n'
+# of each verb: what its inputs, each right alone, do not go together to
+WRONG = {
+    "plan serve": (
+        f'{MODEL}[traffic]\nrate = 5\n[fabric]\ntopology = "fat-treee"\n',
+        f'{MODEL}[traffic]\nrate = 5\n[deployment]\ntp = 3\n[candidates]\nchips = ["h200"]\n',
+        f'{MODEL}[traffic]\nrate = 5\n[deployment]\ndraft = "gpt-9"\n',
+    ),
+    "plan train": (
+        f'{MODEL}{JOB}deadline = "30d"\n[fabric]\nchips = 512\n',
+        f"{MODEL}{JOB}{ON_NOTHING}",
+        f'{MODEL}{JOB}precision = "fp8"\n[fabric]\nchips = 64\nchip = "a100-sxm-80gb"\n',
+    ),
+    "show chip": ('[claim]\nchip = "h100-sxm"\nclaim = ["peak.fp9=3 TFLOP/s"]\n',),
+    "show model": (f'{MODEL}[candidates]\nchips = ["h9000"]\n',),
+    "show fit": (f'{MODEL}[deployment]\nchip = "h200"\ntp = 3\n',),
+    "show roofline": (f'{MODEL}[deployment]\nchip = "h200"\ntp = 3\n',),
+    "show hierarchy": (
+        '[deployment]\nchip = "h100-sxm"\n[working_set]\nworking_set = "2 GB"\noffload = "nvm"\n',
+    ),
+    "show fabric": ('[fabric]\ntopologies = ["fat-treee"]\nchips = 64\n',),
+    "show memory": (
+        f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
+        f"{MODEL}{ON_NOTHING}",
+    ),
+    "show collective": (f'[collective]\ncollective = "all-reduce"\nsize = "1 MB"\n{ON_NOTHING}',),
+    "show techniques": (f'{MODEL}[deployment]\nchip = "h200"\ntp = 3\n[traffic]\nrate = 5\n',),
+    "simulate serve": (
+        f"{MODEL}[deployment]\ntp = 3\n[traffic]\nrate = 5\n",
+        f'{MODEL}[traffic]\nrate = 5\n[fabric]\ntopology = "fat-treee"\n',
+        f'{MODEL}[traffic]\nrate = 5\n[deployment]\nengine = "static"\ndisaggregated = "prefill=1xh200,decode=1"\n',
+    ),
+    "simulate train": (
+        f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
+        f'{MODEL}[fabric]\nchips = 16\n[layout]\npp = 4\nschedule = "interleaved"\n',
+        f"{MODEL}{ON_NOTHING}",
+    ),
+    "simulate fabric": (
+        f'{ON_NOTHING}[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
+        '[fabric]\ntopology = "fat-tree"\nchips = 64\n[simulation]\nlevel = "full"\ncheck_with = "full"\n'
+        '[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
+    ),
+    "catalog chips": ('[chips]\nsort = "colour"\n',),
+    "catalog models": ('[models]\nsort = "colour"\n',),
+    "catalog links": ('model = "llama-3.1-8b"\n',),
+    "catalog servers": ('model = "llama-3.1-8b"\n',),
+    "catalog prices": ('[offers]\nchip = "h9000"\n',),
+    "catalog api-prices": ('[search]\nas_of = "soon"\n',),
+    "catalog search": ("[search]\ntext = []\n",),
+}
+RIGHT = {
+    "plan serve": f"{MODEL}[traffic]\nrate = 5\n",
+    "plan train": f"{MODEL}{JOB}[fabric]\nchips = 64\n",
+    "show memory": f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 2\n",
+    "show collective": '[collective]\ncollective = "all-reduce"\nsize = "1 MB"\n[fabric]\nchips = 64\n',
+    "catalog links": "",
+}
+
+
+def written(folder: Path, verb: str, text: str) -> Path:
+    path = folder / "question.toml"
+    path.write_text(f'version = 1\nask = "{verb}"\n{text}', encoding="utf-8")
+    return path
+
+
+def test_there_is_a_wrong_file_for_every_verb_that_a_file_may_ask() -> None:
+    assert set(WRONG) == {verb.name for verb in VERBS if verb.by_file}
+
+
+@pytest.mark.parametrize(("verb", "text"), [(verb, text) for verb, texts in WRONG.items() for text in texts])
+def test_what_asking_refuses_is_not_right(tmp_path: Path, shelf: Catalog, verb: str, text: str) -> None:
+    path = written(tmp_path, verb, text)
+    with pytest.raises(DatahallError):
+        ask(verb, document=document.read(path), catalog=shelf)
+    answer = check(str(path), catalog=shelf)
+    assert answer.verdict == "no"
+    (problems,) = answer.tables
+    assert all(str(row[0]).startswith(str(path)) for row in problems.rows)
+
+
+@pytest.mark.parametrize("verb", RIGHT)
+def test_a_file_that_can_be_asked_is_right(tmp_path: Path, shelf: Catalog, verb: str) -> None:
+    answer = check(str(written(tmp_path, verb, RIGHT[verb])), catalog=shelf)
+    assert answer.verdict == "yes", answer.tables
+    assert BY_NAME[verb].name in answer.headline
