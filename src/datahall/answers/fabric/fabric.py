@@ -56,7 +56,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
     chips = made.counts.num_hosts
     same = msgspec.structs.replace(scenario.one(FabricDesign), chips=chips)
     others = possible(same, (one for one in BESIDE if one != made.topology), scenario.catalog)
-    tables = (made_of(cost, chips), reach(made), survives(failures, cubes))
+    tables = (made_of(cost), reach(made), survives(failures, cubes))
     return Answer(
         kind="fabric",
         headline=_headline(made, cost),

@@ -50,6 +50,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     crossovers: tuple[Crossover, ...]
 
     @property
+    def latency_fraction(self) -> float:
+        """The part of the time that steps take whatever the size."""
+        return self.latency_s / self.time_s
+
+    @property
+    def moving_fraction(self) -> float:
+        """The part of the time that moves bytes."""
+        return 1.0 - self.latency_fraction
+
+    @property
     def algbw_bytes_per_s(self) -> float:
         return self.size_bytes / self.time_s
 
