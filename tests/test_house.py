@@ -38,7 +38,8 @@ FRONT_DOORS = {"__init__", "__main__"}
 # A notebook asks an answer for its own HTML, which only `report` can draw; imported when asked.
 UPWARD = {("answer", "report")}
 BANNED = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "core", "misc"}
-LONGEST = 500
+LONGEST = 400
+LONGER = {"answers/verbs.py": 500}  # one table: a verb is read beside the others
 
 MOST_MODULES = 15  # of one folder, beside its __init__
 
@@ -99,7 +100,8 @@ def test_the_import_walk_sees_imports_at_any_depth(tmp_path: Path) -> None:
 def test_a_file_is_one_idea_with_a_name_of_its_own(path: Path) -> None:
     names = {part.removesuffix(".py") for part in path.relative_to(HOUSE).parts}
     assert not names & BANNED
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+    longest = LONGER.get(str(path.relative_to(HOUSE)), LONGEST)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= longest
 
 
 @each_module
@@ -299,7 +301,8 @@ def test_answers_word_what_rooms_have_computed(path: Path) -> None:
     ("text", "is_computed"),
     [
         ("a / b", True), ("1 - a / b", True), ("a * 2", True), ("a -= b", True), ("f(a ** b)", True), ("a - b", True),
-        ("sum(a)", True), ("100 * share", False), ("len(rows) - 1", False), ("'a' + b", False), ("words += more", False),
+        ("sum(a)", True),
+        ("100 * share", False), ("len(rows) - 1", False), ("'a' + b", False), ("words += more", False),
     ],
 )  # fmt: skip
 def test_arithmetic_is_known_when_seen(text: str, is_computed: bool) -> None:

@@ -14,14 +14,10 @@ from datahall.answers.serving.plan_tables import (
 )
 from datahall.answers.serving.words import BINDS, counted, described, implied, percent, shown_share
 from datahall.breakdown import Breakdown
-from datahall.planner.serve import (
-    Candidate,
-    ServingPlan,
-    check_continuous,
-    demand_of,
-    plan_serving,
-)
-from datahall.planner.serve_figure import chips_figure, latency_figures
+from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.demand import check_continuous, demand_of
+from datahall.planner.serving.figure import chips_figure
+from datahall.planner.serving.plan import ServingPlan, plan_serving
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -72,9 +68,8 @@ def prepare(scenario: Scenario) -> None:
     demand_of(scenario, scenario.model())
 
 
-def _headline(best: Candidate) -> str:
+def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
-    assert run is not None
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
@@ -91,7 +86,7 @@ def _headline(best: Candidate) -> str:
             f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
             f"requests keep both limits, where {shown_share(promise.percentile)} should."
         )
-    each = latency_figures(best).get("TPOT")
+    each = best.latencies.get("TPOT")
     following = f" and a TPOT of at most {fmt(each.value, 's', 3)}" if each is not None else ""
     return (
         f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
@@ -99,10 +94,10 @@ def _headline(best: Candidate) -> str:
     )
 
 
-def _binding(best: Candidate) -> str:
+def _binding(best: Proposal) -> str:
     most = best.held
     spent = ", ".join(
-        f"{name} {percent(share)}" for name, share in best.resource_shares().items() if share >= 0.05
+        f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
     return (
         f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
@@ -111,10 +106,8 @@ def _binding(best: Candidate) -> str:
     )
 
 
-def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
+def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
     run, most = best.run, best.held
-    assert run is not None
-    latencies = latency_figures(best)
     return {
         "chip": best.replica.chip.name,
         "num_chips": best.num_chips,
@@ -126,8 +119,8 @@ def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
         "dp": best.replica.dp,
         "ep": best.replica.ep,
         "precision": best.precision,
-        **_banded("ttft", latencies.get("TTFT")),
-        **_banded("tpot", latencies.get("TPOT")),
+        **_banded("ttft", best.latencies.get("TTFT")),
+        **_banded("tpot", best.latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
         "replica_requests_per_s": most.rate_per_s,
@@ -173,7 +166,7 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     return (*lines, *context_notes(best.replica.model, best.replica.max_context))
 
 
-def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
+def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The same service simulated, its techniques, and our error."""
     replica, demand = best.replica, best.demand
     degrees: dict[str, Plain | None] = {

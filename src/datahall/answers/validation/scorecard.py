@@ -84,8 +84,10 @@ def _headline(card: Scorecard) -> str:
 
 
 def _coverage(card: Scorecard) -> str:
-    counted = f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, "
+    counted = (
+        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, "
         f"{card.num_unsupported:,} that cannot be expressed."
+    )
     if not card.scored:
         return counted
     inside = f"{card.overall.band_coverage:.0f} % lie inside their P10–P90 band"

@@ -10,7 +10,14 @@ import numpy as np
 from datahall.breakdown import Basis
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl, tuner
-from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
+from datahall.fabric.collectives.algorithms.bus import (
+    COLLECTIVES,
+    Collective,
+    Floats,
+    Number,
+    algorithm_bandwidth,
+    bus_bandwidth,
+)
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
 
@@ -61,7 +68,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def algbw_bytes_per_s(self) -> float:
-        return self.size_bytes / self.time_s
+        return float(algorithm_bandwidth(self.size_bytes, self.time_s))
 
     @property
     def busbw_bytes_per_s(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from datahall.fabric.collectives.algorithms.bus import bus_bandwidth
+from datahall.fabric.collectives.algorithms.bus import algorithm_bandwidth, bus_bandwidth
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.nccl import num_steps
 from datahall.fabric.collectives.system import System
@@ -26,22 +26,24 @@ class Way(NamedTuple):
 def ways(system: System, choice: Choice) -> tuple[Way, ...]:
     """NCCL's candidates, fastest first, then those of textbooks."""
     kind, ranks = choice.collective, choice.num_ranks
+
+    def way(name: str, algorithm: str, time_s: float, estimate_s: float | None, steps: float | None) -> Way:
+        algbw: float | None = None
+        busbw: float | None = None
+        if kind != "barrier":
+            algbw = float(algorithm_bandwidth(choice.size_bytes, time_s))
+            busbw = float(bus_bandwidth(kind, choice.size_bytes, time_s, float(ranks)))
+        return Way(name, algorithm, time_s, estimate_s, algbw, busbw, steps)
+
     own = [
-        Way(
+        way(
             spoken((one.algorithm, one.protocol)), one.algorithm, one.time_s, one.estimate_s,
-            *_rates(choice, one.time_s), num_steps(system, kind, one.algorithm, ranks),
+            num_steps(system, kind, one.algorithm, ranks),
         )
         for one in choice.candidates
     ]  # fmt: skip
     textbooks = [
-        Way(one.name, one.name, one.time_s, None, *_rates(choice, one.time_s), None)
+        way(one.name, one.name, one.time_s, None, None)
         for one in textbook_times(system, kind, choice.size_bytes, ranks)
     ]
     return (*own, *textbooks)
-
-
-def _rates(choice: Choice, time_s: float) -> tuple[float, float] | tuple[None, None]:
-    if choice.collective == "barrier":
-        return None, None
-    bus = bus_bandwidth(choice.collective, choice.size_bytes, time_s, float(choice.num_ranks))
-    return choice.size_bytes / time_s, float(bus)
