@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -378,6 +379,47 @@ def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -
 @each([path for path in MODULES if path != HOUSE / "breakdown.py"])
 def test_figures_are_made_by_their_constructors(path: Path) -> None:
     assert not [line for line, name in called(path) if name == "Breakdown"]
+
+
+# what nothing spells, and why it is there all the same
+UNSPELLED = {
+    "__dir__": "Python asks for it",
+    "ring_broadcast_time": "the chain of a textbook, beside its tree",
+    **{
+        f"read_{kind}": "found by its kind"
+        for kind in ("cable", "chip", "known_fabric", "link", "model", "offer", "reroute", "server", "switch")
+    },
+}
+
+
+def spelled() -> Counter[str]:
+    """How often the house, its benchmarks and its documents spell each word; docstrings do not count."""
+    root = Path(__file__).parents[1]
+    words: Counter[str] = Counter()
+    for page in (root / "docs").rglob("*.md"):
+        words.update(re.findall(r"\w+", page.read_text(encoding="utf-8")))
+    for path in (
+        *MODULES,
+        *(file for room in ("docs", "benchmarks", "calibration") for file in (root / room).rglob("*.py")),
+    ):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+                node.body[0] = ast.Pass()
+        words.update(re.findall(r"\w+", ast.unparse(tree)))
+    return words
+
+
+def test_what_only_tests_call_is_not_kept() -> None:
+    """Functions and classes of modules are spelled once where they are made, and again where they are used."""
+    words = spelled()
+    alone = {
+        node.name: str(path.relative_to(HOUSE))
+        for path in MODULES
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and words[node.name] < 2
+    }
+    assert alone.keys() == UNSPELLED.keys(), "delete it with its tests"
 
 
 def vocabularies() -> dict[tuple[str, ...], str]:

@@ -92,12 +92,11 @@ def collective_times(
 
 
 def choose_collective(
-    system: System, collective: Collective, size_bytes: float, num_ranks: int, *, only: Iterable[str] = (),
-    without: Iterable[str] = (),
-) -> Choice:  # fmt: skip
+    system: System, collective: Collective, size_bytes: float, num_ranks: int, *, only: Iterable[str] = ()
+) -> Choice:
     """Return the answer for one size with every alternative and the sizes at which the choice changes."""
-    only, without = tuple(only), tuple(without)
-    time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only, without=without)
+    only = tuple(only)
+    time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only)
     size = np.array([float(size_bytes)])
     least = least_s(system, collective, size, num_ranks)
     own = nccl.times(system, collective, size, num_ranks)
@@ -122,7 +121,7 @@ def choose_collective(
                 key=lambda one: one.time_s,
             )
         ),
-        crossovers=crossovers(system, collective, num_ranks, only=only, without=without),
+        crossovers=crossovers(system, collective, num_ranks, only=only),
     )
 
 
@@ -132,12 +131,11 @@ def crossovers(
     num_ranks: int,
     *,
     only: Iterable[str] = (),
-    without: Iterable[str] = (),
 ) -> tuple[Crossover, ...]:
     """Return the sizes from 1 KB to 64 GB at which another algorithm or protocol takes over."""
     doublings = int(np.log2(LARGEST_BYTES / SMALLEST_BYTES))
     sizes = SMALLEST_BYTES * 2.0 ** (np.arange(doublings * POINTS_PER_DOUBLING + 1) / POINTS_PER_DOUBLING)
-    _, pairs = collective_times(system, collective, sizes, num_ranks, only=only, without=without)
+    _, pairs = collective_times(system, collective, sizes, num_ranks, only=only)
     return tuple(
         Crossover(float(sizes[index]), spoken(pairs[index - 1]), spoken(pairs[index]))
         for index in range(1, len(pairs))

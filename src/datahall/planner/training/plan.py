@@ -10,11 +10,10 @@ from math import ceil
 from datahall.cluster.cluster import Cluster
 from datahall.planner.plan import Plan
 from datahall.planner.training.candidate import Candidate
-from datahall.planner.training.trade import MachineChange, OnChips
+from datahall.planner.training.trade import MachineChange, OnChips, chip_hours
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss, Search
 from datahall.training.step.step import Job, step_band
-from datahall.units import HOUR_S
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 
@@ -104,7 +103,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     def chip_hours_of(self, candidate: Candidate) -> float:
         """Hours of all chips of a candidate together."""
-        return self.duration_of(candidate) / HOUR_S * candidate.num_chips
+        return chip_hours(self.duration_of(candidate), candidate.num_chips)
 
     @property
     def band(self) -> tuple[float, float]:
