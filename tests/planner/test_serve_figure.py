@@ -114,6 +114,16 @@ def test_latencies_have_bands_of_their_own() -> None:
         assert (figure.band.low / figure.value, figure.band.high / figure.value) == pytest.approx(band)
 
 
+def test_what_an_answer_shows_is_found_with_the_plan() -> None:
+    found = plan(rate=20, chips="h100-sxm,l40s")
+    assert len(found.best) == 2
+    for best in found.best:
+        assert best.latencies == latency_figures(best)
+        assert sum(best.resource_shares.values()) == pytest.approx(1.0)
+        assert list(best.resource_shares.values()) == sorted(best.resource_shares.values(), reverse=True)
+        assert best.step in [node for _, node in chips_figure(best).walk()]
+
+
 def test_answers_of_one_token_have_no_time_per_token() -> None:
     assert set(latency_figures(plan(rate=20, osl=1).chosen)) == {"TTFT"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.answers.serving.plan_tables import (
     chip_table,
@@ -12,7 +13,7 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, implied, percent, shown_share
+from datahall.answers.serving.words import BINDS, banded, described, implied, percent, shown_share
 from datahall.breakdown import Breakdown
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.demand import check_continuous, demand_of
@@ -77,7 +78,7 @@ def _headline(best: Proposal) -> str:
     more = best.more_load_fraction
     load = f"at {percent(more)} more load" if more else "at that load"
     what = (
-        f"{counted(best.num_chips, best.replica.chip.name, times=True)}: {counted(best.num_replicas, 'replica')} of "
+        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
         f"{described(best.replica, best.precision)}"
     )
     title = model.title or model.name
@@ -119,8 +120,8 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "dp": best.replica.dp,
         "ep": best.replica.ep,
         "precision": best.precision,
-        **_banded("ttft", best.latencies.get("TTFT")),
-        **_banded("tpot", best.latencies.get("TPOT")),
+        **banded("ttft", best.latencies.get("TTFT")),
+        **banded("tpot", best.latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
         "replica_requests_per_s": most.rate_per_s,
@@ -128,16 +129,6 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": most.ends,
         "level": most.price.level,
-    }
-
-
-def _banded(key: str, figure: Breakdown | None) -> dict[str, Cell]:
-    """A time and the ends of its band."""
-    band = figure.band if figure is not None else None
-    return {
-        f"{key}_s": figure.value if figure is not None else None,
-        f"{key}_low_s": band.low if band is not None else None,
-        f"{key}_high_s": band.high if band is not None else None,
     }
 
 
