@@ -19,8 +19,10 @@ _HOMES = {
     "Breakdown": "breakdown",
     "Catalog": "catalog",
     "DatahallError": "errors",
+    "answer_schema": "report.wire:json_schema",
     "ask": "answers.ask:ask_document",
     "load_catalog": "catalog:load",
+    "schema": "answers.schema",
 }
 
 __all__ = [*_HOMES, "__version__", *BY_FUNCTION]  # the table of verbs says which

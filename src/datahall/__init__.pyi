@@ -7,16 +7,19 @@ from typing import Any, TypeAlias
 
 from datahall.answer import Answer as Answer
 from datahall.answers.ask import ask_document
+from datahall.answers.schema import schema as schema
 from datahall.breakdown import Breakdown as Breakdown
 from datahall.catalog import Catalog as Catalog
 from datahall.catalog import load
 from datahall.errors import DatahallError as DatahallError
+from datahall.report.wire import json_schema
 
 Tables: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 
 __version__: str
 __all__: list[str]
 _HOMES: dict[str, str]
+answer_schema = json_schema
 ask = ask_document
 load_catalog = load
 

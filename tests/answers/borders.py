@@ -15,7 +15,9 @@ from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
 from datahall.cli.main import run
+from datahall.scenario.kinds import Plain
 from datahall.scenario.read import read_names
+from datahall.scenario.scenario import Scenario
 
 
 def asked_everywhere(verb: str, given: dict[str, str], shelf: Catalog) -> Answer:
@@ -55,3 +57,12 @@ def runs(command: str) -> bool:
     words = shlex.split(command)
     assert words[0] == "datahall"
     return run([*words[1:], "--quiet", "--format", "json"]) in (0, 1)
+
+
+def said_by_name(scenario: Scenario) -> dict[str, Plain]:
+    """What was given of the first section of each kind, under the names of flags and keywords."""
+    return {
+        field.name: scenario.said[field.section][0][field.key]
+        for field in scenario.form.fields.values()
+        if scenario.said.get(field.section) and field.key in scenario.said[field.section][0]
+    }

@@ -12,7 +12,6 @@ import datahall
 from datahall.answers.ask import form_of
 from datahall.answers.functions import documentation, signature, stub
 from datahall.answers.reference import allowed, reference
-from datahall.answers.schema import schema
 from datahall.answers.verbs import VERBS, Verb
 from datahall.scenario.field import CONCEPTS, fields
 from datahall.scenario.kinds import Kind
@@ -110,7 +109,7 @@ def matches(value: object, rule: dict[str, object]) -> bool:
 
 @each_verb
 def test_every_verb_has_a_schema_of_its_sections(verb: Verb) -> None:
-    made = schema(verb.name)
+    made = datahall.schema(verb.name)
     json.dumps(made)
     properties = made["properties"]
     assert isinstance(properties, dict)
@@ -137,14 +136,14 @@ def test_every_verb_has_a_schema_of_its_sections(verb: Verb) -> None:
 def test_what_was_asked_fits_the_schema(verb: str, asked: dict[str, object]) -> None:
     function = getattr(datahall, verb.replace(" ", "_"))
     question = function(**asked).question
-    assert matches(json.loads(json.dumps(question)), schema(verb))
-    assert not matches({**question, "version": 2}, schema(verb))
-    assert not matches({**question, "nonsense": 1}, schema(verb))
+    assert matches(json.loads(json.dumps(question)), datahall.schema(verb))
+    assert not matches({**question, "version": 2}, datahall.schema(verb))
+    assert not matches({**question, "nonsense": 1}, datahall.schema(verb))
 
 
 @each_verb
 def test_a_schema_requires_what_the_verb_requires_and_nothing_else(verb: Verb) -> None:
-    made, form = schema(verb.name), form_of(verb.name)
+    made, form = datahall.schema(verb.name), form_of(verb.name)
     homes = {name: (form.fields[name].section, form.fields[name].key) for name in verb.required}
     head = {key for section, key in homes.values() if not section}
     assert made["required"] == ["version", *made["required"][1:]]  # type: ignore[index]
@@ -157,7 +156,7 @@ def test_a_schema_requires_what_the_verb_requires_and_nothing_else(verb: Verb) -
 
 def test_a_question_without_what_is_required_fits_no_schema() -> None:
     question = datahall.show_roofline("h200", model="llama-3.1-8b").question
-    rule = schema("show roofline")
+    rule = datahall.schema("show roofline")
     assert matches(question, rule)
     assert not matches({key: value for key, value in question.items() if key != "model"}, rule)
     assert not matches({**question, "deployment": {}}, rule)

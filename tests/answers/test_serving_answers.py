@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.answers.borders import said_by_name
 
 import datahall as dh
 from datahall.answer import Answer
@@ -18,7 +19,7 @@ from datahall.catalog import Catalog
 from datahall.cli.command import Question
 from datahall.cli.main import run
 from datahall.scenario.read import read_names
-from datahall.scenario.scenario import Scenario, said_by_name
+from datahall.scenario.scenario import Scenario
 
 PLAN = [
     {"model": "llama-3.1-8b", "users": 500, "chips": "h100-sxm,l40s"},

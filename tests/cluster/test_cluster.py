@@ -16,7 +16,7 @@ from datahall.cluster.groups import group_times, machine_times
 from datahall.cluster.host import Host
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives import nccl
-from datahall.fabric.collectives.choice import collective_times
+from datahall.fabric.collectives.choice import collective_times, spoken
 from datahall.fabric.collectives.crossing import crossing_s, leaving_bytes_per_s
 from datahall.fabric.collectives.system import system_of
 from datahall.scenario.sections.fabric import FabricDesign
@@ -152,6 +152,29 @@ def test_on_a_torus_the_chain_is_the_formula(kind: Collective, on: str) -> None:
         assert found.figure.value == pytest.approx(found.choice.time_s, rel=1e-9)
         assert not false_nodes(found.figure)
         assert found.choice.time_s == machine_times(made.system, kind, np.array([size]), 128)[0]
+
+
+def test_a_collective_is_timed_with_what_stands_beside_it() -> None:
+    made = cluster_from(FabricDesign(chip="h100-sxm", chips=64), CATALOG)
+    found = time_collective(made, "all-reduce", 1e8)
+    choice = found.choice
+    (chosen,) = [way for way in found.ways if way.name == spoken((choice.algorithm, choice.protocol))]
+    assert (chosen.time_s, chosen.num_steps) == (choice.time_s, found.num_steps)
+    assert (chosen.algbw_bytes_per_s, chosen.busbw_bytes_per_s) == (
+        choice.algbw_bytes_per_s,
+        choice.busbw_bytes_per_s,
+    )
+    assert {curve.name for curve in found.curves[1:]} == {one.algorithm for one in choice.candidates}
+    as_run, *alone = (np.array(curve.time_s) for curve in found.curves)
+    assert (as_run >= np.min(alone, axis=0)).all()
+    assert choice.latency_fraction + choice.moving_fraction == 1.0
+    assert all(way.algbw_bytes_per_s is None for way in time_collective(made, "barrier", 0.0).ways)
+
+
+def test_on_a_torus_the_same_array_is_timed_with_every_collective() -> None:
+    made = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    for kind, time_s in time_collective(made, "all-gather", 1e9).same_array.items():
+        assert time_collective(made, kind, 1e9).choice.time_s == time_s
 
 
 @pytest.mark.parametrize("chip", ["h100-sxm", "b200-sxm", "gb200", "mi300x", "l40s"])

@@ -21,20 +21,17 @@ from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
 
 
-def test_a_leaf_takes_its_chips_and_stops_their_jobs() -> None:
+def test_a_leaf_takes_its_chips() -> None:
     fabric = fat_tree(16, WIRE)
-    blast = blast_radius(fabric, Failure(switches=(0,)), np.arange(16) // 4)
+    blast = blast_radius(fabric, Failure(switches=(0,)))
     assert blast.cut_off.tolist() == [0, 1]
-    assert blast.stopped_jobs == (0,)
-    assert blast.jobs == (0,)  # the other leaf of the pod keeps all its way out
 
 
 def test_an_aggregation_switch_halves_its_pod_and_stops_nobody() -> None:
     fabric = fat_tree(16, WIRE)
-    blast = blast_radius(fabric, Failure(switches=(8,)), np.arange(16) // 8)
+    blast = blast_radius(fabric, Failure(switches=(8,)))
     assert (blast.cut_off.size, blast.slowed.tolist()) == (0, [0, 1, 2, 3])
     assert blast.worst_left_fraction == pytest.approx(0.5)
-    assert (blast.jobs, blast.stopped_jobs) == ((0,), ())
     assert blast.bisection_left_fraction == pytest.approx(7 / 8)
 
 
@@ -105,11 +102,6 @@ def test_parts_that_are_not_there_are_an_error(failure: Failure, message: str) -
         failed(fat_tree(16, WIRE), failure)
 
 
-def test_jobs_are_given_for_every_endpoint() -> None:
-    with pytest.raises(ScenarioError, match="3 endpoints of 16"):
-        blast_radius(fat_tree(16, WIRE), Failure(chips=(0,)), [0, 0, 1])
-
-
 def test_an_endpoint_gets_the_narrowest_of_the_levels_above_it() -> None:
     """Leaves of six chips with two cables up: a third of a port each; a dead cable halves its leaf."""
     fabric = clos(36, Wire(12.0), radix=8, tiers=2, oversubscription=(3,))
@@ -122,12 +114,10 @@ def test_an_endpoint_gets_the_narrowest_of_the_levels_above_it() -> None:
     assert np.delete(shares(broken), below).tolist() == [4.0] * 30
     slow = failed(fabric, Failure(nics=(0,), left_fraction=0.25))
     assert shares(slow)[0] == 3.0
-    found = blast_radius(fabric, Failure(links=(trunk,)), np.arange(36) // 4)
+    found = blast_radius(fabric, Failure(links=(trunk,)))
     assert (found.cut_off.size, sorted(found.slowed.tolist())) == (0, sorted(below.tolist()))
     assert found.worst_left_fraction == pytest.approx(0.5)
     assert found.bisection_left_fraction == pytest.approx(11 / 12)
-    assert found.stopped_jobs == ()
-    assert found.jobs == tuple(sorted({chip // 4 for chip in below.tolist()}))
     tall = clos(72, Wire(12.0), radix=8, tiers=3, oversubscription=(1, 3))
     assert shares(tall)[0] == pytest.approx(12.0 * tall.shape.num_cables(3) / 72, rel=0.4)
 
@@ -171,10 +161,9 @@ def test_what_is_out_takes_its_links_both_ways_and_no_others() -> None:
 
 def test_idle_endpoints_are_no_job_and_the_dead_are_cut_off() -> None:
     fabric = with_scale_up(fat_tree(16, WIRE), 4, FAST)
-    found = blast_radius(fabric, Failure(chips=(0,)), [-1] * 4 + [1] * 12)
+    found = blast_radius(fabric, Failure(chips=(0,)))
     assert found.cut_off.tolist() == [0]
     assert found.slowed.tolist() == [1, 2, 3]
-    assert (found.jobs, found.stopped_jobs) == ((), ())
     assert found.share_left[:5] == pytest.approx([0.0, 0.75, 0.75, 0.75, 1.0])
     assert blast_radius(fabric, Failure(chips=tuple(range(16)))).worst_left_fraction == 0.0
     ring = torus((4, 4), WIRE)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
-from math import exp, factorial
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -31,13 +30,6 @@ from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes, closed_form_s
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Net, Routing, latency_s, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
-from datahall.fabric.routing.collisions import (
-    expected_most_loaded,
-    no_collision_probability,
-    permutation_mean_fraction,
-    permutation_slowest_fraction,
-    used_fraction,
-)
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
@@ -216,27 +208,6 @@ def test_in_a_permutation_everyone_sends_and_receives_once_at_most() -> None:
     source, target = permutation(50, np.random.default_rng(3))
     assert (source != target).all()
     assert np.unique(source).size == np.unique(target).size == source.size >= 45
-
-
-@pytest.mark.parametrize(("flows", "paths"), [(1, 3), (2, 3), (3, 3), (4, 6), (2, 1)])
-def test_closed_forms_of_collisions_equal_a_count_of_all_cases(flows: int, paths: int) -> None:
-    cases = list(product(range(paths), repeat=flows))
-    alone = sum(len(set(case)) == flows for case in cases) / len(cases)
-    assert no_collision_probability(flows, paths) == pytest.approx(alone)
-    assert used_fraction(flows, paths) == pytest.approx(np.mean([len(set(case)) for case in cases]) / paths)
-    most = np.mean([max(map(case.count, case)) for case in cases])
-    assert expected_most_loaded(flows, paths) == pytest.approx(most)
-
-
-@pytest.mark.parametrize("links", [1, 7, 1000])
-def test_the_slowest_flow_shares_the_fullest_of_all_links(links: int) -> None:
-    """E[max] of so many Poisson(1) numbers, by the probabilities of each maximum."""
-    below = np.cumsum([exp(-1) / factorial(count) for count in range(60)])
-    most = np.diff(np.append(0.0, np.minimum(below, 1.0) ** links))
-    assert permutation_slowest_fraction(links) == pytest.approx(1 / (most @ np.arange(60)))
-    assert permutation_mean_fraction(1, 0) == 1.0
-    assert permutation_mean_fraction(1, 1) == pytest.approx(1 / 1.92)
-    assert permutation_mean_fraction(3) == pytest.approx(3 / 4.5)
 
 
 def test_start_up_is_at_most_one_and_a_half_round_trips() -> None:

@@ -8,7 +8,10 @@ import pytest
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.inference.closed_form.capacity import held, num_replicas
-from datahall.planner.serve import MOST_SIMULATED, STEP_ADDED, Candidate, confirm, demand_of, groups
+from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.confirm import MOST_SIMULATED, STEP_ADDED, confirm
+from datahall.planner.serving.demand import demand_of
+from datahall.planner.serving.groups import groups
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.deployment import Deployment

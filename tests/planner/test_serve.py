@@ -8,7 +8,10 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.planner.serve import FEWEST_CHIPS, ServingPlan, _at_rate, demand_of, groups, plan_serving
+from datahall.planner.serving.confirm import _at_rate
+from datahall.planner.serving.demand import demand_of
+from datahall.planner.serving.groups import groups
+from datahall.planner.serving.plan import FEWEST_CHIPS, ServingPlan, plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario

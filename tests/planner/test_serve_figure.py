@@ -11,8 +11,10 @@ from datahall.cluster.cluster import cluster_from
 from datahall.errors import InfeasibleError
 from datahall.inference.engine.build import SMALLEST_FABRIC
 from datahall.inference.engine.replica import replica_system
-from datahall.planner.serve import Candidate, Refused, ServingPlan, plan_serving
-from datahall.planner.serve_figure import chips_figure, latency_figures
+from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.figure import chips_figure, latency_figures
+from datahall.planner.serving.plan import ServingPlan, plan_serving
+from datahall.planner.serving.refusal import Refused
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.fabric import FabricDesign
@@ -116,6 +118,16 @@ def test_latencies_have_bands_of_their_own() -> None:
         assert (figure.band.low / figure.value, figure.band.high / figure.value) == pytest.approx(band)
 
 
+def test_what_an_answer_shows_is_found_with_the_plan() -> None:
+    found = plan(rate=20, chips="h100-sxm,l40s")
+    assert len(found.best) == 2
+    for best in found.best:
+        assert best.latencies == latency_figures(best)
+        assert sum(best.resource_shares.values()) == pytest.approx(1.0)
+        assert list(best.resource_shares.values()) == sorted(best.resource_shares.values(), reverse=True)
+        assert best.step in [node for _, node in chips_figure(best).walk()]
+
+
 def test_answers_of_one_token_have_no_time_per_token() -> None:
     assert set(latency_figures(plan(rate=20, osl=1).chosen)) == {"TTFT"}
 
@@ -127,7 +139,7 @@ def test_what_a_way_gets_and_yields_is_divided_over_its_chips() -> None:
     assert best.more_load_fraction == pytest.approx(0.25)
     assert best.demand.reading_tokens_per_s * best.demand.promise.tpot_s == pytest.approx(1)
     assert best.held.chip_rate_per_s * 4 == pytest.approx(best.held.rate_per_s)
-    curve = best.load_curve()
+    curve = best.load_curve
     rates, times_s = zip(*curve, strict=True)
     assert list(rates) == sorted(rates)
     assert list(times_s) == sorted(times_s)
@@ -143,7 +155,7 @@ def test_ranks_of_a_replica_are_counted_together() -> None:
     way = next(way for way in every_way(found) if way.replica.dp == 16)
     assert way.held.num_decoding == pytest.approx(16 * way.held.state.decoding)
     assert way.held.cache_tokens == 16 * way.held.capacity.tokens
-    most = max(rate for rate, _ in way.load_curve())
+    most = max(rate for rate, _ in way.held.chip_curve(2.5 * found.demand.promise.tpot_s))
     assert most * 16 <= way.held.most_per_s * (1 + 1e-9)
     assert most > way.held.chip_rate_per_s / 2
 

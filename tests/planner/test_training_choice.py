@@ -151,16 +151,16 @@ def test_a_step_that_is_only_begun_is_a_whole_step() -> None:
 
 def test_halves_and_doubles_of_the_chips_are_weighed() -> None:
     plan = closed()
-    weighed = chips_against_time(plan.search, MACHINE, plan.chosen, plan.num_steps, halvings=1, doublings=1)
-    assert [one.candidate.num_chips for one in weighed] == [8, 16, 32]
-    assert [one.chosen for one in weighed] == [False, True, False]
-    assert weighed[1].candidate is plan.chosen
+    weighed = chips_against_time(plan.search, MACHINE, plan.chosen, plan.num_steps)
+    assert [one.candidate.num_chips for one in weighed] == [4, 8, 16, 32]
+    assert [one.chosen for one in weighed] == [False, False, True, False]
+    assert weighed[2].candidate is plan.chosen
     for one in weighed:
         assert one.duration_s == 1908 * one.candidate.closed_step_s  # the same 1e9 tokens on each
         assert one.chip_hours == pytest.approx(one.duration_s / 3600 * one.candidate.num_chips)
-    few = closed(2, Options())  # half a chip is none, and one does not hold the model
-    fewer = chips_against_time(few.search, MACHINE, few.chosen, few.num_steps, halvings=2, doublings=0)
-    assert [one.candidate.num_chips for one in fewer] == [2]
+    few = closed(2, Options())  # half a chip is none, and one does not hold the model; four do
+    fewer = chips_against_time(few.search, MACHINE, few.chosen, few.num_steps)
+    assert [one.candidate.num_chips for one in fewer] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ import json
 import msgspec
 import pytest
 
+import datahall
 from datahall.answer import Answer
 from datahall.errors import DocumentError
-from datahall.report.wire import SCHEMA, VERSION, decode, encode, json_schema
+from datahall.report.wire import SCHEMA, VERSION, decode, encode
 
 KEYS = [
     "schema",
@@ -38,7 +39,7 @@ def test_keys_of_version_1_do_not_change(answer: Answer) -> None:
     assert list(written) == KEYS
     assert (written["schema"], written["version"]) == (SCHEMA, VERSION) == ("datahall/answer", 1)
     assert list(written["tables"][0]) == ["title", "columns", "rows", "marked", "note"]
-    assert set(json_schema()["$defs"]["_Wire"]["properties"]) == set(KEYS)  # type: ignore[index]
+    assert set(datahall.answer_schema()["$defs"]["_Wire"]["properties"]) == set(KEYS)  # type: ignore[index]
 
 
 def test_every_figure_says_how_it_follows_and_what_it_is(answer: Answer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.answers.borders import said_by_name
 
 from datahall.answers.ask import ask, form_of, question_of
 from datahall.answers.reply import answer_of
@@ -14,7 +15,7 @@ from datahall.catalog.document import Document, parse
 from datahall.errors import DatahallError, DocumentError, ScenarioError, UnknownNameError
 from datahall.scenario.kinds import Raw, inline_table
 from datahall.scenario.read import read_document, read_names
-from datahall.scenario.scenario import Scenario, said_by_name
+from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.fleet import AnswerCache, Region, Router

@@ -11,7 +11,7 @@ from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import fullest, stage_memories
-from datahall.training.memory.tensors import stage_tensors
+from datahall.training.memory.tensors import ranked, stage_tensors
 from datahall.training.pipeline.account import (
     exchange_account,
     idle_fractions,
@@ -156,5 +156,11 @@ def test_what_takes_a_stages_memory_adds_up() -> None:
 @each
 def test_the_tensors_in_flight_are_the_activations(layout: Layout) -> None:
     for stage in stage_memories(JOB, SHELF.chip("h100-sxm"), layout, BOOKKEEPING):
-        held = sum(one.held_bytes for one in stage_tensors(JOB, layout, stage, BOOKKEEPING))
+        tensors = stage_tensors(JOB, layout, stage, BOOKKEEPING)
+        held = sum(one.held_bytes for one in tensors)
+        few = ranked(tensors, 3)
+        assert few.smaller_held_bytes == pytest.approx(held - sum(one.held_bytes for one in few.largest))
+        assert min(one.size_bytes for one in few.largest) >= max(
+            (one.size_bytes for one in few.smaller), default=0.0
+        )
         assert held == pytest.approx(stage.taken("activation_bytes"))

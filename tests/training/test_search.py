@@ -25,6 +25,7 @@ from datahall.training.layout.space import Options, layout_space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework
+from datahall.training.step.parts import PARTS
 from datahall.training.step.step import Job, step_times
 
 SHELF = Catalog(user=False)
@@ -109,7 +110,9 @@ def test_the_best_few_cut_the_model_differently(found: Search) -> None:
 
 
 def test_parts_add_up_to_the_step(found: Search) -> None:
-    total = np.sum(list(step_parts(found.times).values()), axis=0)
+    parts = step_parts(found.times)
+    assert parts.keys() <= PARTS.keys()
+    total = np.sum(list(parts.values()), axis=0)
     assert total == pytest.approx(found.times.step_s, rel=0.02)
 
 

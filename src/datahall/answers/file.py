@@ -62,12 +62,12 @@ def _one_of(verbs: Iterable[Verb]) -> str:
 def _taken(content: Mapping[str, Value], verb: Verb) -> int:
     """How many of the inputs that a file gives a verb takes."""
     form = form_of(verb.name)
-    count = sum(key in form.of("") for key in content)
+    taken = [key for key in content if key in form.of("")]
     for key, value in content.items():
         known = form.of(key) if key and key in form.sections else {}
         rows = value if isinstance(value, list) else [value]
-        count += sum(name in known for row in rows if isinstance(row, dict) for name in row)
-    return count
+        taken += [name for row in rows if isinstance(row, dict) for name in row if name in known]
+    return len(taken)
 
 
 def checked(document: Document, catalog: Catalog) -> Scenario:

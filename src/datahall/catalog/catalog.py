@@ -7,7 +7,6 @@ folder (`$XDG_DATA_HOME/datahall/catalog`), the folders in `DATAHALL_CATALOG`, a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from importlib import import_module
@@ -15,15 +14,15 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from datahall.breakdown import Source
 from datahall.catalog import index
 from datahall.catalog.document import Document, Table
 from datahall.catalog.fact import Entry
+from datahall.catalog.folders import named_folders, user_folder
 from datahall.catalog.index import Index, Named, Reader, folded, unknown
 from datahall.catalog.names import names_in
-from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
+from datahall.catalog.search import Hit, search
+from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.cable import Cable
@@ -57,20 +56,6 @@ _REFERENCES = {
 }
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """One entry that a search found."""
-
-    kind: str
-    name: str
-    title: str
-
-
-def user_folder() -> Path:
-    """Return the folder of the user's own entries, which need not exist."""
-    data_home = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(data_home) if data_home else Path.home() / ".local" / "share") / "datahall" / "catalog"
-
-
 class Catalog:
     """Chips, links, servers, models, offers and what networks are made of, by name."""
 
@@ -78,7 +63,7 @@ class Catalog:
         self, extra: Iterable[Path | str] = (), *, shipped: Path = SHIPPED, user: bool = True
     ) -> None:
         self._shipped = shipped
-        self.layers = (*((user_folder(),) if user else ()), *_named_folders(extra, user))
+        self.layers = (*((user_folder(),) if user else ()), *named_folders(extra, user))
 
     def chip(self, name: str) -> Chip:
         """Return a chip by name or alias."""
@@ -178,21 +163,7 @@ class Catalog:
 
     def search(self, text: str) -> tuple[Hit, ...]:
         """Return entries of every kind in which all words of `text` occur, those named so first."""
-        words = text.lower().split()
-        if not words:
-            return ()
-        hits: list[tuple[bool, Hit]] = []
-        for kind, entries in self._all_indexes():
-            for entry in entries:
-                named = " ".join((entry.name, *entry.aliases, entry.title)).lower()
-                described = " ".join(
-                    (named, getattr(entry, "vendor", ""), getattr(entry, "family", ""), entry.note)
-                )
-                if all(word in described.lower() for word in words):
-                    hits.append(
-                        (not all(word in named for word in words), Hit(kind, entry.name, entry.title))
-                    )
-        return tuple(hit for _, hit in sorted(hits, key=lambda pair: pair[0]))
+        return search(self._all_indexes(), text)
 
     def add(self, path: Path | str, *, replace: bool = False) -> tuple[str, ...]:
         """Check a TOML file and copy it into the user's folder; return the names it adds as "kind name"."""
@@ -392,21 +363,6 @@ class Catalog:
                 entry.problem(
                     f'"{name}" is not a {target}', key, hint=f'did you mean "{close[0]}"?' if close else ""
                 )
-
-
-def _named_folders(extra: Iterable[Path | str], user: bool) -> Iterator[Path]:
-    """Folders that somebody named; one that is not there is an error."""
-    named = os.environ.get("DATAHALL_CATALOG", "") if user else ""
-    for place, where in [
-        *((folder, "DATAHALL_CATALOG") for folder in named.split(os.pathsep) if folder),
-        *((folder, "Catalog(extra=…)") for folder in extra),
-    ]:
-        folder = Path(place)
-        if not folder.is_dir():
-            raise CatalogError(
-                f"{folder} is not a folder", where=where, hint="name a folder with TOML files in it"
-            )
-        yield folder
 
 
 def _reader(kind: str) -> Reader[Named]:

@@ -31,7 +31,9 @@ from datahall.fabric.collectives.choice import (
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
+from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
+from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
@@ -48,6 +50,14 @@ class Bound(NamedTuple):
     cut: Cut | None = None
 
 
+class Curve(NamedTuple):
+    """Times [s] over sizes [B]."""
+
+    name: str
+    size_bytes: tuple[float, ...]
+    time_s: tuple[float, ...]
+
+
 class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     """One collective on one machine."""
 
@@ -56,20 +66,16 @@ class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     bound: Bound
     num_steps: float
     ratios: tuple[float, float]  # measured over predicted at P10 and P90
+    curves: tuple[Curve, ...]  # as it runs, and with each algorithm alone
+    ways: tuple[Way, ...] = ()  # on switches: all of NCCL's and of textbooks
+    phases: tuple[Steps, ...] = ()  # of an all-reduce on switches
+    same_array: dict[Collective, float] = {}  # on a torus: the time [s] of each collective
 
     @property
     def band(self) -> Band:
         """The range in which eight of ten runs are expected; never below what the narrowest place lets through."""
         assert self.figure.band is not None
         return self.figure.band
-
-
-class Curve(NamedTuple):
-    """Times [s] over sizes [B]."""
-
-    name: str
-    size_bytes: tuple[float, ...]
-    time_s: tuple[float, ...]
 
 
 def time_collective(
@@ -94,6 +100,9 @@ def time_collective(
         bound=_bound(cluster, found, told),
         num_steps=nccl.num_steps(system, collective, found.algorithm, ranks),
         ratios=band,
+        curves=_curves(cluster, found),
+        ways=ways(system, found),
+        phases=all_reduce_steps(ranks, found.size_bytes) if collective == "all-reduce" else (),
     )
 
 
@@ -142,6 +151,8 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         bound=_bound(cluster, found, told, links=True),
         num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
         ratios=band,
+        curves=_curves(cluster, found),
+        same_array=_same_array(cluster, size.value),
     )
 
 
@@ -190,7 +201,7 @@ def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) 
     return Bound("NIC" if told.across_s > told.inside_s else "scale-up")
 
 
-def curves(cluster: Cluster, found: Choice) -> tuple[Curve, ...]:
+def _curves(cluster: Cluster, found: Choice) -> tuple[Curve, ...]:
     """Times over sizes: as it runs, and with each algorithm alone."""
     sizes = np.geomspace(SMALLEST_BYTES, LARGEST_BYTES, POINTS)
     columns = tuple(sizes.tolist())
@@ -204,7 +215,7 @@ def curves(cluster: Cluster, found: Choice) -> tuple[Curve, ...]:
     return tuple(drawn)
 
 
-def same_array(cluster: Cluster, size_bytes: float) -> dict[Collective, float]:
+def _same_array(cluster: Cluster, size_bytes: float) -> dict[Collective, float]:
     """Times [s] of every collective of a torus for an array of one size."""
     return {
         kind: float(machine_times(cluster.system, kind, np.array([size_bytes]), cluster.num_chips)[0])

@@ -184,12 +184,3 @@ def model_of(name: str, catalog: Catalog) -> Model:
 
         return read_config(Path(name))
     return catalog.model(name)
-
-
-def said_by_name(scenario: Scenario) -> dict[str, Plain]:
-    """What was given of the first section of each kind, under the names of flags and keywords."""
-    return {
-        field.name: scenario.said[field.section][0][field.key]
-        for field in scenario.form.fields.values()
-        if scenario.said.get(field.section) and field.key in scenario.said[field.section][0]
-    }

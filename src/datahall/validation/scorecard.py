@@ -109,6 +109,11 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     worst: tuple[Worst, ...]
     noise: dict[str, Noise] = {}  # of repeated measurements, by metric
 
+    @property
+    def num_unsupported(self) -> int:
+        """Rows that cannot be expressed."""
+        return sum(reason.rows for reason in self.unsupported)
+
 
 RIGHT_COVERAGE_PERCENT = 80.0  # of rows that lie in a P10–P90 band, where the band is right
 EMPTY = Score(0, math.nan, math.nan, math.nan, math.nan, math.nan)

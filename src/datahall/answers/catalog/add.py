@@ -6,7 +6,7 @@ from pathlib import Path
 
 from datahall.answer import Answer
 from datahall.answers.follow import follow
-from datahall.catalog.catalog import user_folder
+from datahall.catalog.folders import user_folder
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Files
 

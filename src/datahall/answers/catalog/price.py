@@ -31,7 +31,10 @@ def catalog_prices(scenario: Scenario) -> Answer:
         inputs={"as_of": day.isoformat()},
         headline=_headline(offers, kind, asked.chip, day),
         verdict="yes" if offers else "no",
-        results={"num_prices": len(offers), "num_stale": sum(offer.stale(day) for offer in offers)},
+        results={
+            "num_prices": len(offers),
+            "num_stale": len([offer for offer in offers if offer.stale(day)]),
+        },
         tables=(table,) if offers else (),
         notes=(
             f"per chip and hour in US dollars; “stale” is older than {STALE_DAYS} days",

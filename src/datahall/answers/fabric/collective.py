@@ -12,7 +12,6 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     NCCL_NAMES,
     CollectiveTime,
-    curves,
     refuse_on_torus,
     time_collective,
 )
@@ -52,13 +51,9 @@ def _answer(
 ) -> Answer:
     choice = found.choice
     tables = (
-        (every_collective(cluster, choice),)
+        (every_collective(found),)
         if cluster.system.torus
-        else (
-            algorithms(choice, cluster.system, every=every),
-            *phases(choice, cluster.system),
-            *crossings(choice),
-        )
+        else (algorithms(found, every=every), *phases(found, cluster.system), *crossings(choice))
     )
     results: dict[str, Cell] = {
         "time_s": choice.time_s, "algbw_bytes_per_s": choice.algbw_bytes_per_s,
@@ -75,7 +70,7 @@ def _answer(
         results=results,
         tables=tables,
         figure=found.figure,
-        charts=(_chart(cluster, choice),) if choice.collective != "barrier" else (),
+        charts=(_chart(found),) if choice.collective != "barrier" else (),
         notes=_notes(found, cluster),
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
@@ -87,7 +82,9 @@ def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None) -> 
     what = f"{found.num_ranks:,} × {cluster.chip.title}{_on(cluster)}"
     time = f"{fmt(found.time_s, 's', 3)} ({fmt(band.low, 's', 3)} – {fmt(band.high, 's', 3)})"
     if moe:
-        return f"Each device sends {moe.sent_bytes:,.0f} bytes to the other {moe.num_experts - 1}: {time} on {what}."
+        return (
+            f"Each device sends {moe.sent_bytes:,.0f} bytes to the other {moe.num_others}: {time} on {what}."
+        )
     if found.collective == "barrier":
         return f"A barrier of {what} takes {time}."
     return (
@@ -114,29 +111,30 @@ def _binding(found: CollectiveTime) -> str:
             f"The way out of a {cut.name} binds: at least {fmt(leaving.value, 'bytes', 3)} must leave its "
             f"{cut.num_below:,} chips, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
         )
-    waits = choice.latency_s / choice.time_s
+    waits = fmt(choice.latency_fraction, "fraction", 2)
     if found.bound.kind == "latency":
         return (
-            f"Latency binds: {found.num_steps:,.0f} steps are {fmt(waits, 'fraction', 2)} of the time, so a faster "
+            f"Latency binds: {found.num_steps:,.0f} steps are {waits} of the time, so a faster "
             "wire would not help."
         )
     if found.bound.kind == "links":
         return "The bisection binds." if choice.collective == "all-to-all" else "The links of all axes bind."
     link = {"NIC": "the NICs", "scale-up": "the scale-up links"}[found.bound.kind]
-    moves, steps = fmt(1 - waits, "fraction", 2), fmt(waits, "fraction", 2)
-    return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {steps} is {found.num_steps:,.0f} steps."
+    moves = fmt(choice.moving_fraction, "fraction", 2)
+    return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {waits} is {found.num_steps:,.0f} steps."
 
 
-def _chart(cluster: Cluster, found: Choice) -> LineChart:
+def _chart(found: CollectiveTime) -> LineChart:
+    choice = found.choice
     return LineChart(
-        title=f"{found.collective} of {found.num_ranks:,} ranks",
+        title=f"{choice.collective} of {choice.num_ranks:,} ranks",
         x=Axis("size", "bytes", log=True),
         y=Axis("time", "s", log=True),
         series=tuple(
             Series(curve.name, curve.size_bytes, curve.time_s, dashed=index > 0)
-            for index, curve in enumerate(curves(cluster, found))
+            for index, curve in enumerate(found.curves)
         ),
-        marks=tuple(Mark(one.after, one.size_bytes) for one in found.crossovers),
+        marks=tuple(Mark(one.after, one.size_bytes) for one in choice.crossovers),
     )
 
 

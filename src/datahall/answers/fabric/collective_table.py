@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
-from datahall.cluster.cluster import Cluster
-from datahall.cluster.collective import same_array
-from datahall.fabric.collectives.algorithms.bus import bus_bandwidth
+from datahall.cluster.collective import CollectiveTime
 from datahall.fabric.collectives.choice import Choice, spoken
-from datahall.fabric.collectives.nccl import num_steps
 from datahall.fabric.collectives.system import System
-from datahall.fabric.collectives.textbook import all_reduce_steps, textbook_times
 
 
-def algorithms(found: Choice, system: System, *, every: bool) -> Table:
+def algorithms(found: CollectiveTime, *, every: bool) -> Table:
     """What NCCL has for it, and with `every` each protocol and what textbooks add."""
-    chosen = (found.algorithm, found.protocol)
+    choice = found.choice
+    chosen = spoken((choice.algorithm, choice.protocol))
     rows: list[tuple[Cell, ...]] = []
     marked = None
-    seen: set[str] = set()
-    for one in found.candidates:
-        pair = (one.algorithm, one.protocol)
-        if not every and pair != chosen and (one.algorithm in seen or one.algorithm == found.algorithm):
+    seen = {choice.algorithm}
+    for way in found.ways:
+        own = way.estimate_s is not None
+        if not every and way.name != chosen and (not own or way.algorithm in seen):
             continue
-        seen.add(one.algorithm)
-        if pair == chosen:
+        seen.add(way.algorithm)
+        if own and way.name == chosen:
             marked = len(rows)
-        rows.append((spoken(pair), one.time_s, one.estimate_s, *_rates(found, one.time_s),
-                     num_steps(system, found.collective, one.algorithm, found.num_ranks)))  # fmt: skip
-    if every:
-        rows += [
-            (f"{one.name} (textbook)", one.time_s, None, *_rates(found, one.time_s), None)
-            for one in textbook_times(system, found.collective, found.size_bytes, found.num_ranks)
-        ]
+        rows.append((way.name if own else f"{way.name} (textbook)", way.time_s, way.estimate_s,
+                     way.algbw_bytes_per_s, way.busbw_bytes_per_s, way.num_steps))  # fmt: skip
     return Table(
         title="algorithms",
         columns=(
@@ -43,16 +35,9 @@ def algorithms(found: Choice, system: System, *, every: bool) -> Table:
     )  # fmt: skip
 
 
-def _rates(found: Choice, time_s: float) -> tuple[Cell, Cell]:
-    if found.collective == "barrier":
-        return None, None
-    bus = float(bus_bandwidth(found.collective, found.size_bytes, time_s, float(found.num_ranks)))
-    return found.size_bytes / time_s, bus
-
-
-def phases(found: Choice, system: System) -> tuple[Table, ...]:
+def phases(found: CollectiveTime, system: System) -> tuple[Table, ...]:
     """O(n) against O(log n): both phases counted, and the bytes that decide for large arrays."""
-    if found.collective != "all-reduce":
+    if not found.phases:
         return ()
     why = {
         "ring": "fewest bytes: wins for large arrays",
@@ -60,15 +45,15 @@ def phases(found: Choice, system: System) -> tuple[Table, ...]:
         "plain tree": "whole arrays at each level",
     }
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.name, one.one_phase, one.both, one.num_bytes, why[one.name])
-        for one in all_reduce_steps(found.num_ranks, found.size_bytes)
+        (one.name, one.one_phase, one.both, one.num_bytes, why[one.name]) for one in found.phases
     )
     columns = (
         Column("of ranks alone"), Column("steps of one phase", "count"), Column("steps", "count"),
         Column("bytes on the busiest rank's path", "bytes"), Column("so"),
     )  # fmt: skip
-    inside, _ = system.shape(found.num_ranks)
-    note = f"{found.num_ranks:,} ranks as if all hops were alike; {inside} share a scale-up domain here"
+    ranks = found.choice.num_ranks
+    inside, _ = system.shape(ranks)
+    note = f"{ranks:,} ranks as if all hops were alike; {inside} share a scale-up domain here"
     return (Table(title="steps: O(n) against O(log n)", columns=columns, rows=rows, note=note),)
 
 
@@ -81,12 +66,11 @@ def crossings(found: Choice) -> tuple[Table, ...]:
     return (Table(title="crossover sizes", columns=columns, rows=rows),)
 
 
-def every_collective(cluster: Cluster, found: Choice) -> Table:
+def every_collective(found: CollectiveTime) -> Table:
     """The same array with every collective that a torus has."""
-    times = same_array(cluster, found.size_bytes)
     return Table(
         title="the same array",
         columns=(Column("collective"), Column("time", "s")),
-        rows=tuple(times.items()),
-        marked=list(times).index(found.collective),
+        rows=tuple(found.same_array.items()),
+        marked=list(found.same_array).index(found.choice.collective),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from datahall.answer import Answer, Cell, Quantity
+from datahall.answers.counted import counted
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
-from datahall.answers.fabric.words import many, sentence, with_article
+from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.asked import design_of, fitting, possible
@@ -56,7 +57,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
     chips = made.counts.num_hosts
     same = msgspec.structs.replace(scenario.one(FabricDesign), chips=chips)
     others = possible(same, (one for one in BESIDE if one != made.topology), scenario.catalog)
-    tables = (made_of(cost, chips), reach(made), survives(failures, cubes))
+    tables = (made_of(cost), reach(made), survives(failures, cubes))
     return Answer(
         kind="fabric",
         headline=_headline(made, cost),
@@ -109,8 +110,8 @@ def _headline(made: Design, cost: Bill) -> str:
     found = made.counts
     switch = made.parts.switch
     if switch is not None and found.num_switches:
-        body = f"{many(found.num_switches, 'switch')} of {made.parts.radix} ports in {many(found.num_tiers, 'tier')}"
-        body += f" and {many(cost.num_cables, 'cable')}"
+        switches, tiers = counted(found.num_switches, "switch"), counted(found.num_tiers, "tier")
+        body = f"{switches} of {made.parts.radix} ports in {tiers} and {counted(cost.num_cables, 'cable')}"
     elif cost.num_switches:
         body = (
             f"{cost.num_switches:,} optical circuit switches and {cost.num_cables:,} cables, no packet switch"

@@ -13,7 +13,7 @@ from datahall.units import fmt
 _LARGEST_COUNT = 1e9
 
 
-def made_of(cost: Bill, chips: int) -> Table:
+def made_of(cost: Bill) -> Table:
     """The bill, an item a row."""
     columns = (
         Column("part"), Column("number", "count"), Column("what"), Column("modules", "count"),
@@ -22,13 +22,22 @@ def made_of(cost: Bill, chips: int) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             item.name, item.num, item.part.title, item.num_modules or None, item.power_w or None,
-            item.price_usd, item.price_usd / chips,
+            item.price_usd, cost.item_per_chip_usd(item),
         )
         for item in cost.items
     ]  # fmt: skip
     if len(rows) > 1:
-        total = cost.price.value
-        rows.append(("all", None, "", cost.num_modules or None, cost.power.value, total, total / chips))
+        rows.append(
+            (
+                "all",
+                None,
+                "",
+                cost.num_modules or None,
+                cost.power.value,
+                cost.price.value,
+                cost.price_per_chip_usd,
+            )
+        )
     return Table(title="made of", columns=columns, rows=tuple(rows))
 
 

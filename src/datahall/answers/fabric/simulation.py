@@ -9,7 +9,6 @@ from datahall.answers.fabric.simulation_tables import chart, difference_table, j
 from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
-from datahall.breakdown import Breakdown, quotient, simulated, total
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
@@ -18,7 +17,6 @@ from datahall.scenario.sections.views import Simulation
 from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows
-HOW = "flows share links max-min fairly, event by event"
 
 
 def simulate_fabric(scenario: Scenario) -> Traced:
@@ -57,7 +55,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
             link_table(outcome),
             timeline(outcome),
         ),
-        figure=_figure(last) if done and last is not None else None,
+        figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
         notes=_notes(outcome),
         next_commands=_next(scenario, other),
@@ -92,22 +90,7 @@ def _flow(last: LastFlow) -> str:
     ends = f"chip {last.source} → {last.target} of {last.job}"
     if not last.ends:
         return f"{ends}, which never ends"
-    return f"{ends}, {fmt(last.end_s - last.ready_s, 's')} until {fmt(last.end_s, 's')}"
-
-
-def _figure(last: LastFlow) -> Breakdown:
-    """When the last flow ended: when it could start, its latency, its bytes at the rate it had."""
-    sent = simulated("bytes on the wire", last.num_bytes, "bytes", "with what the transport sends again")
-    rate = simulated("mean rate", last.mean_bytes_per_s, "bytes_per_s", "max-min fair share, over time")
-    return total(
-        f"end of the last flow, chip {last.source} → {last.target} of {last.job}",
-        [
-            simulated("until it could start", last.ready_s, "s", "its turn, or what it waited for"),
-            simulated("latency and start-up", last.delay_s, "s", "of all its rounds"),
-            quotient("transfer", sent, rate, "s"),
-        ],
-        note=HOW,
-    ).with_note(basis="datasheet only")
+    return f"{ends}, {fmt(last.time_s, 's')} until {fmt(last.end_s, 's')}"
 
 
 def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str, Cell]:

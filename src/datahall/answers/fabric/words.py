@@ -23,13 +23,3 @@ def with_article(name: str) -> str:
 def sentence(text: str) -> str:
     """The text with its first letter large."""
     return text[0].upper() + text[1:]
-
-
-def many(num: int, word: str) -> str:
-    """A number of things.
-
-    >>> many(1, "switch"), many(1200, "cable"), many(2, "switch")
-    ('1 switch', '1,200 cables', '2 switches')
-    """
-    ending = "" if num == 1 else "es" if word.endswith(("s", "ch", "x")) else "s"
-    return f"{num:,} {word}{ending}"

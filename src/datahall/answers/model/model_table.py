@@ -124,7 +124,7 @@ def charts(fits: Sequence[Fit], batch: int) -> tuple[StackChart, ...]:
             parts={
                 "weights": tuple(one.weight_bytes for one in shown),
                 "cache asked for": tuple(one.cache_bytes(batch) for one in shown),
-                "free": tuple(-one.missing_bytes(batch) for one in shown),
+                "free": tuple(one.left_bytes(batch) for one in shown),
                 "kept back": tuple(one.kept_back_bytes for one in shown),
             },
         ),

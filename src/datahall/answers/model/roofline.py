@@ -108,7 +108,7 @@ def _way_out(asked: OnePass) -> str:
     if asked.fit.usable_bytes <= 0:
         return "Memory binds: the engine's activations and buffers alone take more than a chip has."
     if asked.fit.free_bytes <= 0:
-        times = f"{asked.fit.weights_over_usable:,.3g}"
+        times = f"{asked.fit.weight_fraction:,.3g}"
         return f"Memory binds: the weights alone take {times} times what is usable."
     cache = fmt(asked.fit.cache_bytes(asked.batch), "bytes")
     return f"Memory binds: the weights fit, the cache of {cache} beside them does not."

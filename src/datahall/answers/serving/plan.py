@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.answers.serving.plan_tables import (
     chip_table,
@@ -12,15 +13,11 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, counted, described, implied, percent, shown_share
+from datahall.answers.serving.words import BINDS, banded, described, implied, percent, shown_share
 from datahall.breakdown import Breakdown
-from datahall.planner.serve import (
-    Candidate,
-    ServingPlan,
-    plan_serving,
-    question_of,
-)
-from datahall.planner.serve_figure import chips_figure, latency_figures
+from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.figure import chips_figure
+from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
@@ -69,9 +66,8 @@ def prepare(scenario: Scenario) -> None:
     question_of(scenario)
 
 
-def _headline(best: Candidate) -> str:
+def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
-    assert run is not None
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
@@ -79,7 +75,7 @@ def _headline(best: Candidate) -> str:
     more = best.more_load_fraction
     load = f"at {percent(more)} more load" if more else "at that load"
     what = (
-        f"{counted(best.num_chips, best.replica.chip.name, times=True)}: {counted(best.num_replicas, 'replica')} of "
+        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
         f"{described(best.replica, best.precision)}"
     )
     title = model.title or model.name
@@ -88,7 +84,7 @@ def _headline(best: Candidate) -> str:
             f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
             f"requests keep both limits, where {shown_share(promise.percentile)} should."
         )
-    each = latency_figures(best).get("TPOT")
+    each = best.latencies.get("TPOT")
     following = f" and a TPOT of at most {fmt(each.value, 's', 3)}" if each is not None else ""
     return (
         f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
@@ -96,10 +92,10 @@ def _headline(best: Candidate) -> str:
     )
 
 
-def _binding(best: Candidate) -> str:
+def _binding(best: Proposal) -> str:
     most = best.held
     spent = ", ".join(
-        f"{name} {percent(share)}" for name, share in best.resource_shares().items() if share >= 0.05
+        f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
     return (
         f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
@@ -108,10 +104,8 @@ def _binding(best: Candidate) -> str:
     )
 
 
-def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
+def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
     run, most = best.run, best.held
-    assert run is not None
-    latencies = latency_figures(best)
     return {
         "chip": best.replica.chip.name,
         "num_chips": best.num_chips,
@@ -123,8 +117,8 @@ def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
         "dp": best.replica.dp,
         "ep": best.replica.ep,
         "precision": best.precision,
-        **_banded("ttft", latencies.get("TTFT")),
-        **_banded("tpot", latencies.get("TPOT")),
+        **banded("ttft", best.latencies.get("TTFT")),
+        **banded("tpot", best.latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
         "replica_requests_per_s": most.rate_per_s,
@@ -132,16 +126,6 @@ def _results(best: Candidate, figure: Breakdown) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": most.ends,
         "level": most.price.level,
-    }
-
-
-def _banded(key: str, figure: Breakdown | None) -> dict[str, Cell]:
-    """A time and the ends of its band."""
-    band = figure.band if figure is not None else None
-    return {
-        f"{key}_s": figure.value if figure is not None else None,
-        f"{key}_low_s": band.low if band is not None else None,
-        f"{key}_high_s": band.high if band is not None else None,
     }
 
 
@@ -170,7 +154,7 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     return (*lines, *context_notes(best.replica.model, best.replica.max_context))
 
 
-def _next(scenario: Scenario, best: Candidate) -> tuple[str, ...]:
+def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The same service simulated, its techniques, and our error."""
     replica, demand = best.replica, best.demand
     degrees: dict[str, Plain | None] = {

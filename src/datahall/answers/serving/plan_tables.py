@@ -5,7 +5,9 @@ from __future__ import annotations
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
 from datahall.answers.serving.words import BINDS, at_percentile, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
-from datahall.planner.serve import Candidate, Refused, ServingPlan
+from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.refusal import Refused
 from datahall.units import fmt
 
 MOST_ROWS = 7
@@ -14,20 +16,18 @@ MOST_ROWS = 7
 def chip_table(plan: ServingPlan) -> Table:
     """The least of each chip."""
     share = plan.demand.promise.percentile
-    rows: list[tuple[Cell, ...]] = []
-    for candidate in plan.best:
-        assert candidate.run is not None
-        rows.append(
-            (
-                candidate.replica.chip.name,
-                layout_words(candidate.replica, candidate.precision),
-                candidate.num_replicas,
-                candidate.num_chips,
-                candidate.run.ttft_s(share),
-                candidate.run.tpot_s(share),
-                candidate.held.price.level,
-            )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            candidate.replica.chip.name,
+            layout_words(candidate.replica, candidate.precision),
+            candidate.num_replicas,
+            candidate.num_chips,
+            candidate.run.ttft_s(share),
+            candidate.run.tpot_s(share),
+            candidate.held.price.level,
         )
+        for candidate in plan.best
+    ]
     kept = {candidate.replica.chip.name for candidate in plan.best}
     refused = {
         refusal.chip: refusal
@@ -82,11 +82,11 @@ def replica_table(plan: ServingPlan) -> Table:
     )
 
 
-def _short_of(candidate: Candidate) -> str:
+def _short_of(candidate: Proposal) -> str:
     """What binds: the cache where that is full, otherwise the resource that takes most of a step."""
     if candidate.held.ends in ("cache", "sequences", "budget"):
         return BINDS[candidate.held.ends]
-    name, share = next(iter(candidate.resource_shares().items()))
+    name, share = next(iter(candidate.resource_shares.items()))
     return f"{candidate.held.ends}: {name} {percent(share)}"
 
 
@@ -94,7 +94,6 @@ def crosscheck_table(plan: ServingPlan) -> Table:
     """What was simulated beside the closed form."""
     rows: list[tuple[Cell, ...]] = []
     for candidate in plan.best:
-        assert candidate.run is not None
         state = candidate.full_state
         rows.append(
             (
@@ -147,7 +146,7 @@ def load_chart(plan: ServingPlan) -> LineChart:
     limit_s = plan.demand.promise.tpot_s
     series = []
     for candidate in plan.best:
-        points = candidate.load_curve()
+        points = candidate.load_curve
         series.append(
             Series(candidate.replica.chip.name, tuple(x for x, _ in points), tuple(y for _, y in points))
         )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.simulation_tables import (
+    SHARES,
     crosscheck_table,
     known,
     latency_chart,
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import counted, described, implied, percent
+from datahall.answers.serving.words import banded, described, implied, percent
 from datahall.breakdown import Source
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -32,7 +34,6 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.units import fmt
 
 TRACED_S = 30.0  # of the run that a timeline shows
-SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def simulate_serve(scenario: Scenario) -> Traced:
@@ -177,7 +178,8 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
         "requests_per_s": run.requests_per_s,
         "output_tokens_per_s": run.output_tokens_per_s,
         "prompt_tokens_per_s": run.prompt_tokens_per_s,
-        **_means(outcome),
+        **banded("ttft_mean", ttft_figure(outcome)),
+        **banded("tpot_mean", tpot_figure(outcome)),
         **latencies,
         "num_arrived": run.num_arrived,
         "num_finished": run.num_finished,
@@ -197,17 +199,6 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
         "sustained_per_s": known(run.sustained_per_s),
         **_group_results(outcome),
     }
-
-
-def _means(outcome: Outcome) -> dict[str, Cell]:
-    """Mean TTFT and TPOT with their bands."""
-    found: dict[str, Cell] = {}
-    for key, figure in (("ttft_mean", ttft_figure(outcome)), ("tpot_mean", tpot_figure(outcome))):
-        band = figure.band if figure is not None else None
-        found[f"{key}_s"] = figure.value if figure is not None else None
-        found[f"{key}_low_s"] = band.low if band is not None else None
-        found[f"{key}_high_s"] = band.high if band is not None else None
-    return found
 
 
 def _group_results(outcome: Outcome) -> dict[str, Cell]:

@@ -13,7 +13,7 @@ from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import PERCENTILES, ServingRun
 from datahall.scenario.sections.promise import Promise
 
-SHARES = (0.5, 0.9, 0.95, 0.99)
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 BELOW = (
     Column("host full", "fraction", key="host_cache_fraction"),
     Column("drives full", "fraction", key="drive_cache_fraction"),
@@ -35,7 +35,12 @@ def latency_table(run: ServingRun, promise: Promise) -> Table:
         ("waiting for a first step", run.queue_s, QUEUE, float("inf")),
     )
     rows: list[tuple[Cell, ...]] = [
-        (name, known(run.mean_s(index)), *(known(percentile(share)) for share in SHARES), known(limit_s))
+        (
+            name,
+            known(run.mean_s(index)),
+            *(known(percentile(share)) for share in SHARES.values()),
+            known(limit_s),
+        )
         for name, percentile, index, limit_s in measures
     ]
     return Table(
@@ -43,7 +48,7 @@ def latency_table(run: ServingRun, promise: Promise) -> Table:
         columns=(
             Column("measure"),
             Column("mean", "s"),
-            *(Column(at_percentile(share), "s") for share in SHARES),
+            *(Column(at_percentile(share), "s") for share in SHARES.values()),
             Column("limit", "s"),
         ),
         rows=tuple(rows),

@@ -16,7 +16,7 @@ from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
 from datahall.inference.engine.speculation import FREE
-from datahall.planner.serve import check_continuous
+from datahall.planner.serving.demand import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise

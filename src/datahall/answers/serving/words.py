@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datahall.answer import Cell
+from datahall.breakdown import Breakdown
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.scenario import Scenario
@@ -23,17 +25,6 @@ def implied(scenario: Scenario) -> tuple[str, ...]:
     if chip is None:
         return ()
     return (f"no chip was said: {chip.title}, which {scenario.one(FabricDesign).topology} is made of",)
-
-
-def counted(number: int, noun: str, *, times: bool = False) -> str:
-    """A number of things: "1 user", "2 users"; with `times`, "2 × h200-sxm".
-
-    >>> counted(1, "replica"), counted(1500, "replica"), counted(4, "h200-sxm", times=True)
-    ('1 replica', '1,500 replicas', '4 × h200-sxm')
-    """
-    if times:
-        return f"{number:,} × {noun}"
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float, decimals: int = 0) -> str:
@@ -78,3 +69,13 @@ def layout_words(replica: Replica, precision: str) -> str:
 def described(replica: Replica, precision: str) -> str:
     """A replica in a sentence."""
     return f"{replica.num_chips} × {replica.chip.title} ({layout_words(replica, precision)}, {replica.engine.name})"
+
+
+def banded(key: str, figure: Breakdown | None) -> dict[str, Cell]:
+    """A time and the ends of its band, as results; None where there is no such time."""
+    band = figure.band if figure is not None else None
+    return {
+        f"{key}_s": figure.value if figure is not None else None,
+        f"{key}_low_s": band.low if band is not None else None,
+        f"{key}_high_s": band.high if band is not None else None,
+    }

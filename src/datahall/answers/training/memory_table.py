@@ -7,7 +7,7 @@ from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.peak import StageMemory
 from datahall.training.memory.remedy import NAMES, Shortage
-from datahall.training.memory.tensors import stage_tensors
+from datahall.training.memory.tensors import ranked, stage_tensors
 from datahall.training.step.step import Job
 
 SHOWN = {**NAMES, "slack_bytes": "allocator slack", "outside_bytes": "communicators and context"}
@@ -67,16 +67,12 @@ def by_stage(stages: tuple[StageMemory, ...], peak: int) -> Table:
 
 def by_tensor(job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping) -> Table:
     """Saved tensors of the fullest stage, largest first; the smallest together."""
-    ranked = stage_tensors(job, layout, stage, books)
+    found = ranked(stage_tensors(job, layout, stage, books), MOST_TENSORS)
     rows: list[tuple[Cell, ...]] = [
-        (one.name.replace("_", " "), one.num_layers, one.size_bytes, one.held_bytes)
-        for one in ranked[:MOST_TENSORS]
+        (one.name.replace("_", " "), one.num_layers, one.size_bytes, one.held_bytes) for one in found.largest
     ]
-    if smaller := ranked[MOST_TENSORS:]:
-        once, held = (
-            sum(sizes) for sizes in zip(*((one.size_bytes, one.held_bytes) for one in smaller), strict=True)
-        )
-        rows.append((f"{len(smaller)} smaller", None, once, held))
+    if found.smaller:
+        rows.append((f"{len(found.smaller)} smaller", None, found.smaller_bytes, found.smaller_held_bytes))
     return Table(
         title="activations by tensor",
         columns=(

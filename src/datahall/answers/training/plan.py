@@ -19,9 +19,8 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
-from datahall.training.layout.search import PARTS
-from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.account import largest_parts
+from datahall.training.step.parts import PARTS
 from datahall.units import fmt
 
 
@@ -133,7 +132,8 @@ def _chart(plan: TrainingPlan) -> StackChart:
         parts={
             text: values
             for name, text in PARTS.items()
-            if any(values := tuple(one.closed_parts[name] for one in plan.candidates))
+            if name in plan.chosen.closed_parts
+            and any(values := tuple(one.closed_parts[name] for one in plan.candidates))
         },
     )
 
@@ -141,9 +141,8 @@ def _chart(plan: TrainingPlan) -> StackChart:
 def _notes(plan: TrainingPlan) -> tuple[str, ...]:
     found = plan.search
     framework = found.framework
-    outside = layout_offload(found.job, found.cluster, plan.layout, framework, found.books)
     return (
-        *(line.sentence for line in outside),
+        *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",

@@ -25,8 +25,8 @@ EXCHANGES = {
 COSTS = {
     "barrier": ("barrier", "gradients and parameters, the slowest rank"),
     "message": ("message", "tensor, expert and pipeline exchange"),
-    "waiting": ("rollback's analogue: waiting", "pipeline bubble"),
-    "again": ("rollback's analogue: work done again", "recomputed forwards"),
+    "waiting": ("pipeline bubble", "stages that wait for a micro-batch"),
+    "again": ("recomputation", "forwards that are run again"),
     "all": ("all", ""),
 }
 

@@ -84,9 +84,9 @@ def _headline(card: Scorecard) -> str:
 
 
 def _coverage(card: Scorecard) -> str:
-    missing = sum(reason.rows for reason in card.unsupported)
     counted = (
-        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, {missing:,} that cannot be expressed."
+        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, "
+        f"{card.num_unsupported:,} that cannot be expressed."
     )
     if not card.scored:
         return counted

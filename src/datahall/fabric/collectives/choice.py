@@ -10,7 +10,14 @@ import numpy as np
 from datahall.breakdown import Basis
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl, tuner
-from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective, Floats, Number, bus_bandwidth
+from datahall.fabric.collectives.algorithms.bus import (
+    COLLECTIVES,
+    Collective,
+    Floats,
+    Number,
+    algorithm_bandwidth,
+    bus_bandwidth,
+)
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
 
@@ -50,8 +57,18 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     crossovers: tuple[Crossover, ...]
 
     @property
+    def latency_fraction(self) -> float:
+        """The part of the time that steps take whatever the size."""
+        return self.latency_s / self.time_s
+
+    @property
+    def moving_fraction(self) -> float:
+        """The part of the time that moves bytes."""
+        return 1.0 - self.latency_fraction
+
+    @property
     def algbw_bytes_per_s(self) -> float:
-        return self.size_bytes / self.time_s
+        return float(algorithm_bandwidth(self.size_bytes, self.time_s))
 
     @property
     def busbw_bytes_per_s(self) -> float:
@@ -75,12 +92,11 @@ def collective_times(
 
 
 def choose_collective(
-    system: System, collective: Collective, size_bytes: float, num_ranks: int, *, only: Iterable[str] = (),
-    without: Iterable[str] = (),
-) -> Choice:  # fmt: skip
+    system: System, collective: Collective, size_bytes: float, num_ranks: int, *, only: Iterable[str] = ()
+) -> Choice:
     """Return the answer for one size with every alternative and the sizes at which the choice changes."""
-    only, without = tuple(only), tuple(without)
-    time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only, without=without)
+    only = tuple(only)
+    time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only)
     size = np.array([float(size_bytes)])
     least = least_s(system, collective, size, num_ranks)
     own = nccl.times(system, collective, size, num_ranks)
@@ -105,7 +121,7 @@ def choose_collective(
                 key=lambda one: one.time_s,
             )
         ),
-        crossovers=crossovers(system, collective, num_ranks, only=only, without=without),
+        crossovers=crossovers(system, collective, num_ranks, only=only),
     )
 
 
@@ -115,12 +131,11 @@ def crossovers(
     num_ranks: int,
     *,
     only: Iterable[str] = (),
-    without: Iterable[str] = (),
 ) -> tuple[Crossover, ...]:
     """Return the sizes from 1 KB to 64 GB at which another algorithm or protocol takes over."""
     doublings = int(np.log2(LARGEST_BYTES / SMALLEST_BYTES))
     sizes = SMALLEST_BYTES * 2.0 ** (np.arange(doublings * POINTS_PER_DOUBLING + 1) / POINTS_PER_DOUBLING)
-    _, pairs = collective_times(system, collective, sizes, num_ranks, only=only, without=without)
+    _, pairs = collective_times(system, collective, sizes, num_ranks, only=only)
     return tuple(
         Crossover(float(sizes[index]), spoken(pairs[index - 1]), spoken(pairs[index]))
         for index in range(1, len(pairs))

@@ -48,8 +48,17 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
     """The items of a network, and its power and price as chains down to facts."""
 
     items: tuple[Item, ...]
+    num_chips: int
     power: Breakdown
     price: Breakdown
+
+    @property
+    def price_per_chip_usd(self) -> float:
+        return self.price.value / self.num_chips
+
+    def item_per_chip_usd(self, item: Item) -> float:
+        """What a chip's part of an item costs."""
+        return item.price_usd / self.num_chips
 
     @property
     def num_switches(self) -> int:
@@ -69,6 +78,7 @@ def bill(design: Design, catalog: Catalog) -> Bill:
     items = tuple(item for item in _items(design, catalog) if item.num)
     return Bill(
         items=items,
+        num_chips=design.counts.num_hosts,
         power=_total("network power", "w", items, _power_facts),
         price=_total("network price", "usd", items, _price_facts),
     )

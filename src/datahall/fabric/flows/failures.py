@@ -31,8 +31,6 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
     share_left: Floats  # of each endpoint's way into the network
     cut_off: Ints  # endpoints that reach nobody
     slowed: Ints  # endpoints that reach others with less than all of their bandwidth
-    jobs: tuple[int, ...]  # with an endpoint that is cut off or slowed
-    stopped_jobs: tuple[int, ...]  # with an endpoint that is cut off: a synchronous job stops
     bisection_left_fraction: float
     worst_left_fraction: float
 
@@ -89,14 +87,12 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     return hit
 
 
-def blast_radius(
-    fabric: Fabric, failure: Failure, jobs: Sequence[int] | NDArray[np.integer] = ()
-) -> BlastRadius:
-    """Whom a failure touches; `jobs` is the job of each endpoint, -1 where it is idle."""
-    return compared(fabric, failed(fabric, failure), jobs)
+def blast_radius(fabric: Fabric, failure: Failure) -> BlastRadius:
+    """Whom a failure touches."""
+    return compared(fabric, failed(fabric, failure))
 
 
-def compared(fabric: Fabric, after: Fabric, jobs: Sequence[int] | NDArray[np.integer] = ()) -> BlastRadius:
+def compared(fabric: Fabric, after: Fabric) -> BlastRadius:
     """Whom what is out of a fabric touches, from the fabric before and after."""
     share = _by_domain(fabric, shares(after)) / np.maximum(_by_domain(fabric, shares(fabric)), 1e-300)
     dead = np.zeros(fabric.num_hosts, np.bool_)  # not one of its links works
@@ -106,21 +102,11 @@ def compared(fabric: Fabric, after: Fabric, jobs: Sequence[int] | NDArray[np.int
     share[dead] = 0.0
     gone = share <= 0
     slowed = ~gone & (share < 1 - 1e-12)
-    column = np.asarray(jobs, np.int64) if len(jobs) else np.full(fabric.num_hosts, -1)
-    if column.size != fabric.num_hosts:
-        raise ScenarioError(
-            f"jobs are given for {column.size:,} endpoints of {fabric.num_hosts:,}",
-            hint="one number for each",
-        )
-    stopped = gone & (column >= 0)
-    touched = (gone | slowed) & (column >= 0)
     alive = share[~gone]
     return BlastRadius(
         share_left=share,
         cut_off=np.flatnonzero(gone).astype(np.int32),
         slowed=np.flatnonzero(slowed).astype(np.int32),
-        jobs=tuple(np.unique(column[touched]).tolist()),
-        stopped_jobs=tuple(np.unique(column[stopped]).tolist()),
         bisection_left_fraction=_bisection_left(fabric, after),
         worst_left_fraction=float(alive.min()) if alive.size else 0.0,
     )

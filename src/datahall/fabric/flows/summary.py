@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datahall.breakdown import Breakdown, quotient, simulated, total
 from datahall.events import new_trace, perfetto
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
 from datahall.fabric.flows.congestion import buffer_cycle
@@ -65,10 +66,30 @@ class LastFlow(NamedTuple):
         return bool(np.isfinite(self.end_s))
 
     @property
+    def time_s(self) -> float:
+        """From when it could start to its end."""
+        return self.end_s - self.ready_s
+
+    @property
     def mean_bytes_per_s(self) -> float:
         """Bytes over the time from its first to its last."""
-        moving = self.end_s - self.ready_s - self.delay_s
+        moving = self.time_s - self.delay_s
         return self.num_bytes / moving if moving > 0 else np.inf
+
+    @property
+    def figure(self) -> Breakdown:
+        """When it ended: when it could start, its latency, its bytes at the rate it had."""
+        sent = simulated("bytes on the wire", self.num_bytes, "bytes", "with what the transport sends again")
+        rate = simulated("mean rate", self.mean_bytes_per_s, "bytes_per_s", "max-min fair share, over time")
+        return total(
+            f"end of the last flow, chip {self.source} → {self.target} of {self.job}",
+            [
+                simulated("until it could start", self.ready_s, "s", "its turn, or what it waited for"),
+                simulated("latency and start-up", self.delay_s, "s", "of all its rounds"),
+                quotient("transfer", sent, rate, "s"),
+            ],
+            note="flows share links max-min fairly, event by event",
+        ).with_note(basis="datasheet only")
 
 
 class RateCurve(NamedTuple):

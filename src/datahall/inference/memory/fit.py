@@ -76,7 +76,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def weight_fraction(self) -> float:
-        """Share of that memory that weights take."""
+        """Weights over that memory; above 1 they do not fit."""
         return self.weight_bytes / self.usable_bytes
 
     @property
@@ -101,10 +101,9 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         """What one chip lacks for some sequences; below zero it is what is left."""
         return self.held_bytes(num_sequences) - self.usable_bytes
 
-    @property
-    def weights_over_usable(self) -> float:
-        """Weights over what is left for them and sequences once the engine has its activations and buffers."""
-        return self.weight_bytes / self.usable_bytes
+    def left_bytes(self, num_sequences: int) -> float:
+        """What is left of one chip beside some sequences; below zero it is what is lacking."""
+        return -self.missing_bytes(num_sequences)
 
     @property
     def kept_back_bytes(self) -> float:

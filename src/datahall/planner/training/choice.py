@@ -19,6 +19,7 @@ from datahall.training.layout.search import Search, loss, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.leaf import narrowest
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
 from datahall.training.setup import Machine
 from datahall.training.step.framework import Framework
@@ -128,6 +129,7 @@ def with_reasons(plan: TrainingPlan) -> TrainingPlan:
         machines=machine_changes(found, place),
         memory_front=front_of(found, NUM_SHOWN),
         full_bisection=_with_full_bisection(found),
+        offload=layout_offload(found.job, found.cluster, plan.layout, found.framework, found.books),
     )
 
 

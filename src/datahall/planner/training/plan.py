@@ -10,11 +10,11 @@ from math import ceil
 from datahall.cluster.cluster import Cluster
 from datahall.planner.plan import Plan
 from datahall.planner.training.candidate import Candidate
-from datahall.planner.training.trade import MachineChange, OnChips
+from datahall.planner.training.trade import MachineChange, OnChips, chip_hours
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss, Search
+from datahall.training.memory.offload import Line
 from datahall.training.step.step import Job, step_band
-from datahall.units import HOUR_S
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 
@@ -32,6 +32,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         None  # the same run on a network without narrow places, where it has some
     )
     memory_front: tuple[Candidate, ...] = ()  # layouts that no other beats in both time and memory
+    offload: tuple[Line, ...] = ()  # what the chosen layout keeps outside its chips
     chips_front: tuple[OnChips, ...] = ()  # the same run on fewer and on more chips
 
     @property
@@ -104,7 +105,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     def chip_hours_of(self, candidate: Candidate) -> float:
         """Hours of all chips of a candidate together."""
-        return self.duration_of(candidate) / HOUR_S * candidate.num_chips
+        return chip_hours(self.duration_of(candidate), candidate.num_chips)
 
     @property
     def band(self) -> tuple[float, float]:

@@ -9,6 +9,9 @@ from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, machine_sensitivity, pareto, search
 from datahall.training.setup import Machine, built
+from datahall.units import HOUR_S
+
+DOUBLINGS = (-2, -1, 1)  # of the chips: a quarter, a half, twice as many
 
 
 class MachineChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,21 +50,23 @@ def machine_changes(found: Search, place: int) -> tuple[MachineChange, ...]:
     )
 
 
+def chip_hours(duration_s: float, num_chips: int) -> float:
+    """Hours of all chips together."""
+    return duration_s / HOUR_S * num_chips
+
+
 def chips_against_time(
     found: Search,
     machine: Machine,
     chosen: Candidate,
     num_steps: int,
-    *,
-    halvings: int = 2,
-    doublings: int = 1,
 ) -> tuple[OnChips, ...]:
     """The same run on fewer and on more chips of the same machine, those left out on which nothing fits or divides.
 
     Fewest chips first, the chosen candidate among them.
     """
     rows = [chosen]
-    for power in (power for power in range(-halvings, doublings + 1) if power):
+    for power in DOUBLINGS:
         count = chosen.num_chips * 2**power
         cluster = built(machine, int(count)) if count == int(count) else None
         if cluster is not None:
@@ -74,7 +79,7 @@ def chips_against_time(
         OnChips(
             candidate=one,
             duration_s=time_s,
-            chip_hours=time_s / 3600.0 * one.num_chips,
+            chip_hours=chip_hours(time_s, one.num_chips),
             beaten=place not in kept,
             chosen=one is chosen,
         )

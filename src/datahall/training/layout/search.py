@@ -17,27 +17,13 @@ from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
 from datahall.training.step.framework import Framework
+from datahall.training.step.parts import PARTS
 from datahall.training.step.step import Job, StepTimes, step_times
 from datahall.units import fmt
 
 DEGREES = (
     "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "shard", "micro_batch", "context", "recompute", "offload",
 )  # fmt: skip
-# parts of a step in the words of a person
-PARTS = {
-    "compute": "kernels",
-    "tensor": "tensor-parallel exchange",
-    "expert": "expert exchange",
-    "pipeline": "exchange between stages",
-    "gather": "gathering sharded weights",
-    "beside": "waiting for the host, or for exchange longer than its kernels",
-    "bubble": "pipeline bubble",
-    "data": "gradient exchange",
-    "optimizer": "optimizer",
-    "offload": "traffic to the host",
-    "fixed": "fixed costs",
-    "slowest": "waiting for the slowest rank",
-}
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,10 +107,10 @@ def step_parts(times: StepTimes) -> dict[str, Column]:
     once = times.data_s + times.optimizer_s + times.offload_s + times.fixed_s
     alone = times.slot_s * micro + times.bubble_s + once
     return {
-        "compute": micro * times.compute_s,
+        "kernels": micro * times.compute_s,
         "tensor": micro * times.tensor_s,
         "expert": micro * times.expert_s,
-        "pipeline": micro * times.pipeline_s,
+        "messages": micro * times.pipeline_s,
         "gather": micro * np.where(times.gathered_s > 0, np.maximum(0.0, shown), 0.0),
         "beside": micro * np.where(times.gathered_s > 0, 0.0, np.maximum(0.0, shown)),
         "bubble": times.bubble_s,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from datahall.catalog.entries.model import Layer
@@ -34,6 +36,29 @@ def kept_tensors(job: Job, layout: Layout, kind: Layer, books: Bookkeeping) -> t
         if tensor.name == "attention_output" and layout.cp > 1:
             found.append(KeptTensor(name=AGAIN, value_bytes=tensor.value_bytes, size_bytes=size))
     return tuple(found)
+
+
+class TensorRanking(msgspec.Struct, frozen=True):
+    """The largest tensors by name, and what all smaller ones take together."""
+
+    largest: tuple[KeptTensor, ...]
+    smaller: tuple[KeptTensor, ...]
+
+    @property
+    def smaller_bytes(self) -> float:
+        """Of one micro-batch."""
+        return sum(tensor.size_bytes for tensor in self.smaller)
+
+    @property
+    def smaller_held_bytes(self) -> float:
+        """Of all micro-batches in flight."""
+        return sum(tensor.held_bytes for tensor in self.smaller)
+
+
+def ranked(tensors: Sequence[KeptTensor], most: int) -> TensorRanking:
+    """So many of the largest, and the others."""
+    largest_first = sorted(tensors, key=lambda tensor: -tensor.size_bytes)
+    return TensorRanking(tuple(largest_first[:most]), tuple(largest_first[most:]))
 
 
 def stage_tensors(job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping) -> tuple[KeptTensor, ...]:

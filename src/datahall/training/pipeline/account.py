@@ -99,7 +99,7 @@ def exchange_account(run: Execution) -> tuple[Exchange, ...]:
 
 
 def waiting_account(run: Execution) -> tuple[Waiting, ...]:
-    """Barriers, messages, and what a rollback would be: waiting, and work done again; all of it last."""
+    """Barriers, messages, waiting in the pipeline's bubble, and work done again; all of it last."""
     parts = run.parts
     costs = {
         "barrier": parts.data_s + parts.slowest_s,

@@ -22,6 +22,7 @@ from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import stage_speeds
 from datahall.training.step.framework import Framework
+from datahall.training.step.parts import PARTS
 from datahall.training.step.stage_work import StageWork, stage_work
 from datahall.training.step.step import Job, StepTimes, step_band, step_times
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
@@ -32,21 +33,14 @@ EVEN = Stragglers()  # every chip as fast as the others
 
 
 OF_WHICH = ("redone_s", "uneven_s")  # inside other parts
-# part of a step -> what a person calls it
+# part of the simulated step -> what a person calls it
 PART_NAMES = {
-    "kernels_s": "kernels",
-    "redone_s": "of which recomputed",
-    "uneven_s": "of which waiting for the busiest experts",
-    "exchange_s": "tensor and expert exchange",
-    "beside_s": "slowed by what runs beside",
-    "messages_s": "messages between stages",
-    "bubble_s": "bubble",
-    "data_s": "gradients and parameters",
-    "optimizer_s": "optimizer",
-    "offload_s": "traffic to the host",
-    "fixed_s": "once a step",
-    "slowest_s": "waiting for the slowest rank",
-}
+    f"{name}_s": PARTS[name]
+    for name in (
+        "kernels", "redone", "uneven", "exchange", "beside", "messages", "bubble", "data", "optimizer", "offload",
+        "fixed", "slowest",
+    )
+}  # fmt: skip
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):

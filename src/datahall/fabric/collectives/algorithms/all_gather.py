@@ -5,8 +5,6 @@ size_bytes is the whole array S (what a rank holds after an all-gather, or befor
 
 from __future__ import annotations
 
-import numpy as np
-
 from datahall.fabric.collectives.algorithms.all_reduce import tree_depth
 from datahall.fabric.collectives.algorithms.bus import Number
 
@@ -57,19 +55,6 @@ def pat_all_gather_time(
     """
     steps = tree_depth(num_ranks) * hop_s + num_ranks * rank_s
     return steps + (num_ranks - 1.0) / num_ranks * size_bytes / (PAT_SHARE * bytes_per_s)
-
-
-def nvlink_sharp_all_gather_time(
-    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
-) -> Number:
-    """Return the time [s] with multicast: a rank sends S/n and still receives S, so a ring is as fast.
-
-    T = α + S/B
-
-    >>> float(round(nvlink_sharp_all_gather_time(1e9, 8.0, hop_s=25e-6, bytes_per_s=350e9), 6))
-    0.002882
-    """
-    return hop_s + np.maximum(size_bytes, size_bytes / num_ranks) / bytes_per_s
 
 
 halving_reduce_scatter_time = bruck_all_gather_time

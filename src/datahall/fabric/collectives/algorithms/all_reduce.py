@@ -195,18 +195,3 @@ def infiniband_sharp_all_reduce_time(
     inside = 2.0 * (num_domain - 1.0) / num_domain * size_bytes / bytes_per_s
     across = size_bytes / num_domain / across_bytes_per_s
     return 2.0 * (num_domain - 1.0) * hop_s + across_hop_s + np.maximum(inside, across)
-
-
-def tree_ring_crossover_bytes(
-    num_ranks: Number, *, hop_s: Number, bytes_per_s: Number, tree_efficiency: Number = 0.92
-) -> Number:
-    """Return the size [B] above which a ring beats a double binary tree.
-
-    S* = 2(n − 1 − ⌈log₂ n⌉) α B / (2/η − 2(n−1)/n)
-
-    >>> round(tree_ring_crossover_bytes(10_000.0, hop_s=5e-6, bytes_per_s=50e9) / 1e9, 1)
-    28.7
-    """
-    more_steps = ring_all_reduce_steps(num_ranks) - tree_all_reduce_steps(num_ranks)
-    more_bytes = 2.0 / tree_efficiency - ring_all_reduce_steps(num_ranks) / num_ranks
-    return more_steps * hop_s * bytes_per_s / more_bytes

@@ -53,14 +53,3 @@ def bus_bandwidth(collective: Collective, size_bytes: Number, time_s: Number, nu
     350000000000.0
     """
     return algorithm_bandwidth(size_bytes, time_s) * bus_factor(collective, num_ranks)
-
-
-def time_at_bus_bandwidth(
-    collective: Collective, size_bytes: Number, bus_bytes_per_s: Number, num_ranks: Number
-) -> Number:
-    """Return the time [s] of a collective that was published as bus bandwidth only.
-
-    >>> time_at_bus_bandwidth("all-reduce", 1e9, 350e9, 8.0)
-    0.005
-    """
-    return size_bytes * bus_factor(collective, num_ranks) / bus_bytes_per_s

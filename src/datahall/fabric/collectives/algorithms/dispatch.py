@@ -23,6 +23,11 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
     precision: str
 
     @property
+    def num_others(self) -> int:
+        """Devices that one device sends to."""
+        return self.num_experts - 1
+
+    @property
     def sent_bytes(self) -> float:
         """Bytes that one device sends to the others."""
         width = bytes_per_value(self.precision)

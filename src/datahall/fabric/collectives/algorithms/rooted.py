@@ -1,4 +1,4 @@
-"""Collectives with a root, point to point, and the barrier."""
+"""Collectives with a root, and point to point."""
 
 from __future__ import annotations
 
@@ -47,25 +47,6 @@ def send_recv_time(
     4e-05
     """
     return hop_s + size_bytes / bytes_per_s
-
-
-def barrier_time(
-    size_bytes: Number,  # noqa: ARG001  # the arguments of its neighbours
-    num_ranks: Number,
-    *,
-    hop_s: Number,
-    bytes_per_s: Number,  # noqa: ARG001
-) -> Number:
-    """Return the time [s] until everyone knows that everyone came: a dissemination barrier, no bytes to speak of.
-
-    T = ⌈log₂ n⌉ α
-
-    Reference: Hensgen, Finkel and Manber, 1988.
-
-    >>> barrier_time(0.0, 1024.0, hop_s=5e-6, bytes_per_s=50e9)
-    5e-05
-    """
-    return tree_depth(num_ranks) * hop_s
 
 
 tree_reduce_time = tree_broadcast_time

@@ -22,13 +22,14 @@ from datahall.breakdown import (
 )
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.step.floor import token_band
-from datahall.planner.serve import Candidate, Demand
+from datahall.planner.serving.candidate import Candidate, Proposal
+from datahall.planner.serving.demand import Demand
 
 HELD = "held by a rank"
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
-def chips_figure(best: Candidate, *, stated: Collection[str] = ()) -> Breakdown:
+def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
     """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
 
     `stated` names the degrees of the replica that somebody gave; the search chose the others.
@@ -98,13 +99,13 @@ def _offered(demand: Demand) -> Breakdown:
     return quotient("offered", given("users", demand.users, "count"), turn, "requests/s")
 
 
-def _held(best: Candidate) -> Breakdown:
+def _held(best: Proposal) -> Breakdown:
     """What one replica holds: all its ranks at the rate at which one of the latencies reaches its limit."""
     most, promise = best.held, best.demand.promise
     first = most.ends == "TTFT"
     latency = "TTFT" if first else "TPOT"
     at = f"{latency} at P{promise.percentile * 100:g}"
-    kept = _latency(at, most.state, first, best.mean_step())
+    kept = _latency(at, most.state, first, best.step)
     limit = given(f"{latency} limit", promise.ttft_s if first else promise.tpot_s, "s")
     broken, why = None, f"here the {most.ends} ends it before the limit is reached"
     if most.ends == latency and most.beyond.stable:

@@ -1,0 +1,100 @@
+"""One way to serve a demand: a replica many times over, in closed form and as simulated."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.breakdown import Breakdown
+from datahall.inference.closed_form.capacity import Held
+from datahall.inference.closed_form.steady_state import State
+from datahall.inference.engine.replica import Replica
+from datahall.inference.simulation.run import ServingRun
+from datahall.planner.serving.demand import Demand
+
+STAYS_SIMULATED = 10  # times that a request stays, at least
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to serve the demand."""
+
+    held: Held
+    precision: str
+    num_replicas: int
+    demand: Demand
+    headroom_fraction: float
+    num_added: int = 0  # of the replicas, more than the closed form asked for
+    run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
+
+    @property
+    def replica(self) -> Replica:
+        return self.held.replica
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int, int]:
+        """What tells it from others: chip, format and degrees."""
+        replica = self.replica
+        return replica.chip.name, self.precision, replica.tp, replica.pp, replica.dp, replica.ep
+
+    @property
+    def num_chips(self) -> int:
+        return self.num_replicas * self.replica.num_chips
+
+    @property
+    def replica_rate_per_s(self) -> float:
+        """Requests per second that one replica gets."""
+        return self.demand.rate_per_s / self.num_replicas
+
+    @property
+    def full_rate_per_s(self) -> float:
+        """What all get when the headroom is used up."""
+        return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
+
+    @property
+    def more_load_fraction(self) -> float:
+        """What that is more than the demand."""
+        return self.full_rate_per_s / self.demand.rate_per_s - 1.0
+
+    @property
+    def state(self) -> State:
+        """Of one rank when the demand is spread evenly."""
+        return self.held.at(self.replica_rate_per_s)
+
+    @property
+    def full_state(self) -> State:
+        """Of one rank when the headroom is used up."""
+        return self.held.at(self.full_rate_per_s / self.num_replicas)
+
+    @property
+    def spare_fraction(self) -> float:
+        """What could still come before the limits break."""
+        return self.num_replicas * self.held.rate_per_s / self.demand.rate_per_s - 1.0
+
+    @property
+    def chip_output_tokens_per_s(self) -> float:
+        """What one chip yields at the load asked."""
+        return self.demand.rate_per_s * self.demand.load.output / self.num_chips
+
+    @property
+    def num_requests(self) -> int:
+        """Requests of a run of all its replicas that is long beside the stay of one."""
+        stay_s = self.state.ttft_s + self.state.tpot_s * self.demand.load.output
+        return int(float(f"{2 * STAYS_SIMULATED * self.demand.rate_per_s * stay_s:.2g}"))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether enough requests kept both limits when it was simulated."""
+        return (
+            self.run is not None
+            and self.run.stable
+            and self.run.good_fraction >= self.demand.promise.percentile
+        )
+
+
+class Proposal(Candidate, frozen=True, kw_only=True):
+    """The best candidate of one chip: simulated, and opened as far as an answer shows it."""
+
+    run: ServingRun
+    step: Breakdown  # of a rank at the most that a replica holds
+    resource_shares: dict[str, float]  # of that step, by what bounds each of its parts, greatest first
+    load_curve: tuple[tuple[float, float], ...]  # requests/s of a chip and the mean time per token there [s]
+    latencies: dict[str, Breakdown]  # TTFT and TPOT at the percentile, with the headroom used up

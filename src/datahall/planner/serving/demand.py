@@ -1,0 +1,65 @@
+"""What comes in and within which limits it must be answered.
+
+offered = users / (output · TPOT limit + think)     users who read at the pace of the limit, or the rate itself
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
+from datahall.inference.closed_form.load import load_of
+from datahall.inference.closed_form.steady_state import Load
+from datahall.inference.engine.engine import engine
+from datahall.scenario.requests import requests_of
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import Traffic as Said
+from datahall.workload.traffic.traffic import Traffic
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes in and within which limits it must be answered."""
+
+    traffic: Traffic
+    load: Load
+    promise: Promise
+    rate_per_s: float
+    users: int = 0  # 0: the rate was given
+    think_s: float = 0.0
+
+    @property
+    def reading_tokens_per_s(self) -> float:
+        """The pace at which each user reads: that of the limit."""
+        return 1.0 / self.promise.tpot_s
+
+
+def check_continuous(deployment: Deployment) -> None:
+    """Refuse an engine of which there is no closed form."""
+    batching = deployment.batching or engine(deployment.engine).batching
+    if batching != "continuous":
+        raise ScenarioError(
+            f"{batching} batching has no closed form to plan with", field="engine",
+            hint=f"datahall simulate serve simulates it; plans are for {option('engine', 'vllm')}, sglang, trtllm",
+        )  # fmt: skip
+
+
+def demand_of(scenario: Scenario, model: Model) -> Demand:
+    """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
+    said, promise = scenario.one(Said), scenario.one(Promise)
+    traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
+    load = load_of(traffic)
+    if traffic.users is None:
+        assert said.rate_per_s is not None
+        if said.rate_per_s == float("inf"):
+            raise ScenarioError(
+                "no hardware serves all requests at once", field="rate", hint=f"e.g. {option('rate', 80)}"
+            )
+        return Demand(traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s)
+    think_s = traffic.users.think.mean_s
+    rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
+    return Demand(
+        traffic=traffic, load=load, promise=promise, rate_per_s=rate, users=traffic.users.num, think_s=think_s
+    )

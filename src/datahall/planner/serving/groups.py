@@ -1,0 +1,86 @@
+"""Groups of chips that are worth a look as one replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.model import Model
+from datahall.cluster.wiring import Wiring
+from datahall.errors import ScenarioError
+from datahall.inference.closed_form.capacity import Held, held, num_replicas
+from datahall.inference.engine.build import SMALLEST_FABRIC, replica_of
+from datahall.inference.engine.replica import Replica
+from datahall.inference.memory.kv_pool import divide_memory
+from datahall.planner.serving.demand import Demand
+from datahall.scenario.sections.deployment import Deployment
+from datahall.workload.sharding import Sharding
+
+LARGEST_TP = 8  # beyond it decode steps are exchange; larger models take pipeline stages or spread experts
+LARGEST_GROUP = 72
+LARGEST_ACROSS = 32  # chips over which experts are spread where the network joins their servers
+
+
+def groups(
+    deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
+) -> Iterator[Replica]:
+    """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
+    plain = replica_of(deployment, model, catalog, wiring)
+    reach = plain.system.num_domain if plain.system else plain.chip.num_scale_up_domain
+    domain = max(1, min(reach, LARGEST_GROUP))
+    tp = deployment.tp
+    degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
+    for degree in degrees:
+        if not _legal(model, Sharding(tp=float(degree))):
+            continue
+        yield msgspec.structs.replace(plain, tp=degree)
+        spread = Sharding(tp=float(degree), ep=float(degree))
+        if model.moe is not None and degree > 1 and _legal(model, spread):
+            yield msgspec.structs.replace(plain, tp=degree, ep=degree)
+    if model.moe is not None and not tp:
+        for ranks in (8, 16, 32, 64):
+            if ranks <= max(domain, LARGEST_ACROSS) and model.moe.num_experts % ranks == 0:
+                yield msgspec.structs.replace(plain, dp=ranks, ep=ranks)
+    widest = msgspec.structs.replace(plain, tp=degrees[-1]) if degrees else plain
+    for stages in (2, 4):
+        if _holds(widest) or not _legal(model, Sharding(tp=float(widest.tp))):
+            return  # stages serve models that one group does not hold
+        widest = msgspec.structs.replace(widest, pp=stages)
+        yield widest
+
+
+def _holds(replica: Replica) -> bool:
+    return divide_memory(replica).num_blocks > 0
+
+
+def _legal(model: Model, sharding: Sharding) -> bool:
+    try:
+        sharding.check(model)
+    except ScenarioError:
+        return False
+    return True
+
+
+def on_its_fabric(
+    replica: Replica,
+    deployment: Deployment,
+    demand: Demand,
+    headroom: float,
+    catalog: Catalog,
+    wiring: Wiring,
+) -> tuple[Held, int]:
+    """What a group holds, and how many that takes, on a fabric that joins all of them: it grows until it does."""
+    joined = SMALLEST_FABRIC
+    while True:
+        most = held(replica, demand.load, demand.promise)
+        count = num_replicas(most, demand.rate_per_s, headroom)
+        if not wiring.design.topology or count * replica.num_chips <= joined:
+            return most, count
+        joined = count * replica.num_chips
+        whole = msgspec.structs.replace(
+            deployment, replicas=count, tp=replica.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep
+        )
+        system = replica_of(whole, replica.model, catalog, wiring).system
+        replica = msgspec.structs.replace(replica, system=system)

@@ -1,0 +1,146 @@
+"""Plan a service: on each kind of chip the least hardware that keeps the latency limits at the load asked.
+
+replicas = ⌈offered / (held · (1 − headroom))⌉ + those that simulation asks for
+chips    = replicas · chips of a replica
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
+from datahall.cluster.cluster import usual_chip
+from datahall.cluster.wiring import wiring_of
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
+from datahall.inference.engine.build import implied_chip
+from datahall.inference.engine.replica import Replica
+from datahall.planner.plan import Alternative, Objective, Plan
+from datahall.planner.serving.candidate import Candidate, Proposal
+from datahall.planner.serving.confirm import confirmed
+from datahall.planner.serving.demand import Demand, check_continuous, demand_of
+from datahall.planner.serving.figure import latency_figures
+from datahall.planner.serving.groups import groups, on_its_fabric
+from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.candidates import Candidates
+from datahall.scenario.sections.deployment import Deployment
+from datahall.workload.sharding import Sharding
+
+USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
+FEWEST_CHIPS = Objective("chips", "count")
+
+
+class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
+    """The best of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
+
+    chosen: Proposal
+    best: tuple[Proposal, ...]
+    num_candidates: int  # that keep the limits in closed form
+
+    @property
+    def demand(self) -> Demand:
+        return self.chosen.demand
+
+
+class Question(NamedTuple):
+    """What is to be served, and the groups that are worth a look or say why they are not."""
+
+    model: Model
+    demand: Demand
+    headroom_fraction: float
+    chips: list[Chip]
+    looked: list[tuple[Deployment, Replica] | Refused]  # a group with what it is part of
+
+
+def question_of(scenario: Scenario) -> Question:
+    """What a scenario asks for, made and checked before anything is weighed."""
+    model = scenario.model()
+    deployment = scenario.one(Deployment)
+    check_continuous(deployment)
+    demand, wiring = demand_of(scenario, model), wiring_of(scenario)
+    asked = scenario.one(Candidates)
+    implied = implied_chip(scenario)
+    chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
+    if deployment.tp:
+        Sharding(tp=float(deployment.tp)).check(model)
+    looked: list[tuple[Deployment, Replica] | Refused] = []
+    for part, precision in ((chip, name) for chip in chips for name in asked.precision):
+        there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
+        try:
+            looked += [(there, group) for group in groups(there, model, scenario.catalog, wiring)]
+        except ScenarioError as error:
+            if error.field != "chip":  # other than a chip that the fabric does not join
+                raise
+            looked.append(unwired(part, precision, error, usual_chip(wiring.design, scenario.catalog)))
+    return Question(model, demand, asked.headroom_fraction, chips, looked)
+
+
+def plan_serving(scenario: Scenario) -> ServingPlan:
+    """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
+    model, demand, headroom, chips, looked = question_of(scenario)
+    wiring = wiring_of(scenario)
+    candidates: list[Candidate] = []
+    refused: list[Refused] = []
+    for group in looked:
+        if isinstance(group, Refused):
+            refused.append(group)
+            continue
+        there, replica = group
+        try:
+            most, count = on_its_fabric(replica, there, demand, headroom, scenario.catalog, wiring)
+        except (InfeasibleError, UnsupportedError, ScenarioError) as error:
+            refused.append(refusal_of(replica, there.precision, error))
+            continue
+        candidates.append(
+            Candidate(
+                held=most,
+                precision=there.precision,
+                num_replicas=count,
+                demand=demand,
+                headroom_fraction=headroom,
+            )
+        )
+    if not candidates:
+        raise nothing_serves(model, chips, refused)
+    candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
+    best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
+    least = {candidate.replica.chip.name: candidate for candidate in best}
+    kept = {candidate.key for candidate in best}
+    lost = [candidate for candidate in candidates if candidate.key not in kept]
+    return ServingPlan(
+        objective=FEWEST_CHIPS,
+        chosen=best[0],
+        alternatives=tuple(
+            Alternative(candidate, _why(candidate, least[candidate.replica.chip.name])) for candidate in lost
+        ),
+        refusals=tuple(refused),
+        best=best,
+        num_candidates=len(candidates),
+    )
+
+
+def proposed(candidate: Candidate) -> Proposal:
+    """A candidate that was simulated, with what bounds its step, its latencies, and what more load would do to them."""
+    assert candidate.run is not None
+    most = candidate.held
+    step = mean_step(candidate.replica, most.load, most.state)
+    return Proposal(
+        **{name: getattr(candidate, name) for name in candidate.__struct_fields__},
+        step=step,
+        resource_shares=resource_shares(step),
+        load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
+        latencies=latency_figures(candidate),
+    )
+
+
+def _why(candidate: Candidate, best: Candidate) -> str:
+    """Why a candidate lost to the best of its chip."""
+    if candidate.num_chips < best.num_chips:
+        return "fewer chips in closed form, but more when simulated"
+    more = candidate.num_chips - best.num_chips
+    return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"

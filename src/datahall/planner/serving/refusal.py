@@ -1,0 +1,62 @@
+"""Why a group of chips cannot serve, and what would help where none can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.inference.engine.replica import Replica
+from datahall.planner.plan import Refusal
+
+
+class Refused(Refusal, frozen=True, kw_only=True):
+    """A group that does not work; `runs`: the chip knows the format, but is too slow or too small."""
+
+    chip: str
+    runs: bool = True
+
+
+def refusal_of(
+    replica: Replica, precision: str, error: InfeasibleError | UnsupportedError | ScenarioError
+) -> Refused:
+    """A group on which a latency, the memory or the format is not to be had."""
+    degrees = ", ".join(
+        f"{name} {getattr(replica, name)}" for name in ("tp", "pp", "dp", "ep") if getattr(replica, name) > 1
+    )
+    return Refused(
+        what=f"{replica.chip.name}, {degrees or '1 chip'}, {precision}",
+        why=error.message,
+        hint=error.hint,
+        chip=replica.chip.name,
+        runs=not isinstance(error, UnsupportedError),
+    )
+
+
+def unwired(chip: Chip, precision: str, error: ScenarioError, usual: Chip) -> Refused:
+    """A chip that the fabric asked for does not join."""
+    return Refused(
+        what=f"{chip.name}, {precision}",
+        why=error.message,
+        hint=f"e.g. {option('chips', usual.name)}",
+        chip=chip.name,
+    )
+
+
+def nothing_serves(model: Model, chips: Sequence[Chip], refused: Sequence[Refused]) -> InfeasibleError:
+    """The error where every group was refused: that of the one that came nearest."""
+    names = ", ".join(chip.name for chip in chips)
+    if not refused:
+        return InfeasibleError(
+            f"{model.name} divides over no group of {names}",
+            hint=f"another {option('tp')}, or a chip with a larger domain",
+        )
+    # the widest group of the last format that runs came nearest
+    nearest = next((refusal for refusal in reversed(refused) if refusal.runs), refused[-1])
+    return InfeasibleError(
+        f"no group of {names} serves {model.name} as asked: {nearest.why}",
+        where=f"the last of {len(refused):,} ways" if len(refused) > 1 else "",
+        hint=nearest.hint
+        or f"a longer {option('ttft')} or {option('tpot')}, a narrower {option('precision')}, a chip with more memory",
+    )

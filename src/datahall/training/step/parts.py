@@ -1,0 +1,21 @@
+"""What a person calls the parts of a step, as the closed form and as the simulation take it apart."""
+
+from __future__ import annotations
+
+PARTS = {
+    "kernels": "kernels",
+    "redone": "of which recomputed",
+    "uneven": "of which waiting for the busiest experts",
+    "exchange": "tensor and expert exchange",
+    "tensor": "tensor-parallel exchange",
+    "expert": "expert exchange",
+    "gather": "gathering sharded weights",
+    "beside": "slowed by what runs beside",
+    "messages": "messages between stages",
+    "bubble": "bubble",
+    "data": "gradients and parameters",
+    "optimizer": "optimizer",
+    "offload": "traffic to the host",
+    "fixed": "once a step",
+    "slowest": "waiting for the slowest rank",
+}
