@@ -102,7 +102,7 @@ def plan_serve(
     spread : str | float | None
         Standard deviation of lengths over their mean.
     burstiness : str | float | None
-        The same of the gaps between requests; 1: Poisson, 0: equal gaps.
+        Standard deviation of the gaps between requests over their mean; 1: Poisson, 0: equal gaps.
     turns : str | float | None
         Mean turns of a conversation.
     think : str | float | None
@@ -120,9 +120,10 @@ def plan_serve(
     precision : str | Sequence[str]
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
-        Of what a replica holds, left free. (default 10%)
+        Share of what a replica holds that is left free. (default 10%)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
+        roofline shows one).
     engine : str
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
@@ -158,7 +159,7 @@ def plan_serve(
     whole_prompt_blocks : bool | None
         A prompt waits until blocks for all of it are free.
     whole_output_blocks : bool | None
-        … and for all that it may generate.
+        A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
     preemption : str | None
@@ -166,13 +167,13 @@ def plan_serve(
     expert_exchange : str | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
-        Of the chip's memory that the engine takes.
+        Share of the chip's memory that the engine takes.
     reserved : str | float | None
         Memory for context, graphs and buffers.
     host_step : str | float | None
         Host time of a step that the chip waits for.
     host_sequence : str | float | None
-        … and more of it for each sequence.
+        Host time that each sequence adds to a step.
     wait : str | float | None
         Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
@@ -355,7 +356,8 @@ def show_fit(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
+        roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -367,7 +369,7 @@ def show_fit(
     resident_adapters : str | int | None
         Adapters on the chips at once (default: all).
     memory_fraction : str | float | None
-        Of the chip's memory that the engine takes.
+        Share of the chip's memory that the engine takes.
     reserved : str | float | None
         Memory for context, graphs and buffers.
     context : str | int
@@ -408,7 +410,8 @@ def show_roofline(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
+        roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     context : str | int
@@ -474,8 +477,8 @@ def show_fabric(
 ) -> Answer:
     """Switches, cables, bisection, diameter, paths, power and price; several side by side.
 
-    TOPOLOGY is tree, fat-tree, clos, rail-optimised, rail-only, dragonfly, dragonfly-plus, hyperx,
-    torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
+    TOPOLOGY is tree, fat-tree, clos, leaf-spine, rail-optimised, rail-only, dragonfly, dragonfly-plus,
+    hyperx, torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
     meta-24k-infiniband, xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod,
     gb200-nvl72-cluster.
 
@@ -757,7 +760,8 @@ def show_techniques(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
+        roofline shows one).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -795,7 +799,7 @@ def show_techniques(
     whole_prompt_blocks : bool | None
         A prompt waits until blocks for all of it are free.
     whole_output_blocks : bool | None
-        … and for all that it may generate.
+        A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
     preemption : str | None
@@ -803,13 +807,13 @@ def show_techniques(
     expert_exchange : str | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
-        Of the chip's memory that the engine takes.
+        Share of the chip's memory that the engine takes.
     reserved : str | float | None
         Memory for context, graphs and buffers.
     host_step : str | float | None
         Host time of a step that the chip waits for.
     host_sequence : str | float | None
-        … and more of it for each sequence.
+        Host time that each sequence adds to a step.
     wait : str | float | None
         Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
@@ -971,7 +975,8 @@ def simulate_serve(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
+        roofline shows one).
     pp : str | int
         Pipeline stages of a replica. (default 1)
     dp : str | int
@@ -1005,11 +1010,11 @@ def simulate_serve(
     host_cache : str | float
         Memory of a replica's hosts for blocks of cache that leave the chips. (default 0B)
     host_link : str | float | None
-        Between a chip and its host, one way (default: the chip's link).
+        Rate between a chip and its host, one way (default: the chip's link).
     drive_cache : str | float
         Drives for blocks that leave the hosts' memory. (default 0B)
     drive_rate : str | float | None
-        Of a chip's share of the drives (default: as servers are sold).
+        Rate of a chip's share of the drives (default: as servers are sold).
     max_context : str | int | None
         Longest sequence it accepts (default: the model's).
     routing_skew : str | float
@@ -1037,7 +1042,7 @@ def simulate_serve(
     whole_prompt_blocks : bool | None
         A prompt waits until blocks for all of it are free.
     whole_output_blocks : bool | None
-        … and for all that it may generate.
+        A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
     preemption : str | None
@@ -1045,13 +1050,13 @@ def simulate_serve(
     expert_exchange : str | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
-        Of the chip's memory that the engine takes.
+        Share of the chip's memory that the engine takes.
     reserved : str | float | None
         Memory for context, graphs and buffers.
     host_step : str | float | None
         Host time of a step that the chip waits for.
     host_sequence : str | float | None
-        … and more of it for each sequence.
+        Host time that each sequence adds to a step.
     wait : str | float | None
         Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
@@ -1087,7 +1092,7 @@ def simulate_serve(
     spread : str | float | None
         Standard deviation of lengths over their mean.
     burstiness : str | float | None
-        The same of the gaps between requests; 1: Poisson, 0: equal gaps.
+        Standard deviation of the gaps between requests over their mean; 1: Poisson, 0: equal gaps.
     turns : str | float | None
         Mean turns of a conversation.
     think : str | float | None
@@ -1115,7 +1120,7 @@ def simulate_serve(
     swing : str | float
         Sinusoid of the rate over a day. (default 0%)
     peak : str | float
-        When it is highest. (default 14h)
+        When of the day the rate is highest, where it swings. (default 14h)
     busy : str | float
         Mean length of a busy time. (default 0s)
     lull : str | float
@@ -1123,9 +1128,9 @@ def simulate_serve(
     lull_rate : str | float
         Rate of a quiet time over that of a busy one. (default 0)
     requests : str | int | None
-        Requests to simulate (default 10000).
+        Requests to simulate (default: 10000, and at least 5 a user).
     duration : str | float | None
-        Or for how long; with both, what ends first.
+        For how long requests come; beside their number, what ends first.
     speed : str | float
         2 replays a trace twice as fast. (default 1)
     sort : bool
