@@ -174,10 +174,9 @@ def test_fleets_that_make_a_whole() -> None:
 
 
 def test_static_batches_cannot_be_handed_over() -> None:
-    static = Pool(replica=replica(batching="static"), role="prefill", table=table(), num_blocks=100)
-    decode = Pool(replica=replica(), role="decode", table=table(), num_blocks=100)
     with pytest.raises(ScenarioError, match="static batching cannot hand"):
-        simulate_serving(Fleet(pools=(static, decode)), some())
+        Pool(replica=replica(batching="static"), role="prefill", table=table(), num_blocks=100)
+    assert Pool(replica=replica(batching="static"), table=table(), num_blocks=100).role == "both"
 
 
 @pytest.mark.parametrize(("users", "until_s"), [(-1, 10.0), (0, 0.0), (0, -1.0), (0, np.nan)])

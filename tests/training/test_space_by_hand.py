@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import product
 
 import msgspec
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from tests.workload.tiny import FULL, MOE, tiny
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer
 from datahall.cluster.cluster import cluster_of
-from datahall.errors import ScenarioError, UnknownNameError
+from datahall.errors import DatahallError, ScenarioError, UnknownNameError
+from datahall.scenario.read import read_names
 from datahall.scenario.words import COMPRESSIONS, MODULES
 from datahall.training.layout.codes import (
     module_bits,
@@ -343,22 +346,18 @@ def test_bubbles_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "allowed"),
+    ("name", "value", "allowed"),
     [
-        ({"slow_hosts_fraction": 0.0}, True), ({"slow_hosts_fraction": 1.0}, True),
-        ({"slow_hosts_fraction": 1.1}, False),
-        ({"slow_hosts_fraction": -0.1}, False), ({"slow_by_fraction": 0.0}, True), ({"slow_by_fraction": -0.1}, False),
-        ({"slow_by_fraction": float("inf")}, False), ({"jitter_fraction": 0.5}, True),
-        ({"jitter_fraction": 0.6}, False), ({"jitter_fraction": -0.1}, False),
+        ("slow_hosts", "0 %", True), ("slow_hosts", "100 %", True), ("slow_hosts", "110 %", False),
+        ("slow_hosts", "-10 %", False), ("slow_by", "0 %", True), ("slow_by", "1000 %", True),
+        ("slow_by", "-10 %", False), ("slow_by", "inf", False), ("jitter", "50 %", True), ("jitter", "60 %", False),
+        ("jitter", "-10 %", False),
     ],
 )  # fmt: skip
-def test_stragglers_at_the_edge_of_what_is_allowed(fields: dict[str, float], allowed: bool) -> None:
-    who = Stragglers(**fields)
-    if allowed:
-        who.check()
-    else:
-        with pytest.raises(ScenarioError):
-            who.check()
+def test_stragglers_at_the_edge_of_what_is_allowed(name: str, value: str, allowed: bool) -> None:
+    said = {"model": "llama-3.1-8b", "chips": 8, "slow_hosts": "10 %", name: value}
+    with nullcontext() if allowed else pytest.raises(DatahallError):
+        read_names(form_of("simulate train"), said, Catalog(user=False))
 
 
 def test_a_slow_host_slows_every_group_that_has_a_chip_in_it() -> None:
