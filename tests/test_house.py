@@ -402,7 +402,7 @@ MAY_LOAD = ("catalog/", "answers/", "cli/", "validation/")
 LOADS = {
     "fabric/collectives/engine_all_reduce.py": "the chip that shipped constants were fitted on",
     "fabric/collectives/system.py": "the same, and callers without a catalogue, e.g. tests",
-    "cluster/cluster.py": "callers without a catalogue; a replica says its chip and not whose servers hold it",
+    "cluster/cluster.py": "callers without a catalogue, e.g. a replica that was given no machine",
 }
 
 
