@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
-from datahall.silicon.hierarchy import POLICIES, Cliff, Step, cliff, scan, steps
+from datahall.silicon.hierarchy import POLICIES, Cliff, Step, cliff, curves, scan, steps
 
 CATALOG = Catalog(user=False)
 WITH_BANDWIDTH = [chip for chip in CATALOG.chips() if math.isfinite(chip.memory_bytes_per_s)]
@@ -200,6 +200,17 @@ def test_a_scan_by_hand(size: float, policy: str, time_s: float, home: str) -> N
     assert found.level == (home,)
     assert found.time_s[0] == pytest.approx(time_s)
     assert found.bytes_per_s[0] == pytest.approx(size / time_s)
+    one = scan(TOY, size, policy=policy, offload="host")
+    assert one is not None
+    assert one.figure.value == pytest.approx(time_s)  # and the chain of it
+
+
+def test_curves_begin_inside_the_smallest_level() -> None:
+    drawn = curves(TOY)
+    assert drawn.sizes_bytes[0] == pytest.approx(25.0)
+    assert drawn.rates_bytes_per_s["unmanaged"][0] == pytest.approx(100.0)
+    assert drawn.sizes_bytes[-1] == pytest.approx(1000.0)
+    assert drawn.rates_bytes_per_s["unmanaged"][-1] == pytest.approx(10.0)
 
 
 def test_levels_by_hand() -> None:

@@ -73,10 +73,8 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
         if precision in self.paths:
             return self.paths[precision]
         wanted = _COMPUTE.get(precision) or canonical_precision(precision)
-        for name in _NEAREST_PATH.get(wanted, (wanted, "bf16")):
-            if name in self.paths:
-                return self.paths[name]
-        return self.paths["bf16"]
+        nearest = (*_NEAREST_PATH.get(wanted, (wanted,)), "bf16")
+        return next(self.paths[name] for name in nearest if name in self.paths)
 
     def gemm_for(self, precision: str, *, sustained: bool = False) -> GemmConstants:
         """The GEMM constants with a precision's own shares put in."""
@@ -138,12 +136,24 @@ def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool =
 
 
 _NEAREST_PATH = {
-    "fp16": ("fp16", "bf16"),
-    "fp8": ("fp8", "bf16"),
-    "int8": ("int8", "fp8", "bf16"),
-    "fp6": ("fp4", "fp8", "bf16"),
-    "fp4": ("fp4", "fp8", "bf16"),
-    "int4": ("int4", "fp8", "bf16"),
+    "fp16": ("fp16",),
+    "fp8": ("fp8",),
+    "int8": (
+        "int8",
+        "fp8",
+    ),
+    "fp6": (
+        "fp4",
+        "fp8",
+    ),
+    "fp4": (
+        "fp4",
+        "fp8",
+    ),
+    "int4": (
+        "int4",
+        "fp8",
+    ),
 }
 
 

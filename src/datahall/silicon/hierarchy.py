@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, assumed, difference, fact, given, maximum, quotient
+from datahall.breakdown import Breakdown, assumed, difference, fact, given, maximum, quotient, total
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.catalog.fact import Fact
 from datahall.errors import ScenarioError, UnsupportedError
@@ -209,6 +209,11 @@ def _scan_figure(
         return quotient(name, whole, here, "s").with_note(basis="datasheet only")
     above = ladder[place - 1]
     rest = difference(f"what does not fit in {level_words(above.name)}", whole, _capacity_figure(chip, above))
+    if policy == "pinned":
+        kept = quotient("reading what is kept", _capacity_figure(chip, above), _rate_figure(chip, above), "s")
+        return total(name, (kept, quotient("reading the rest", rest, here, "s"))).with_note(
+            basis="datasheet only"
+        )
     worked = quotient("working on it", whole, _rate_figure(chip, above), "s")
     fetched = quotient("fetching what does not fit", rest, here, "s")
     return maximum(name, (worked, fetched)).with_note(basis="datasheet only")
