@@ -79,6 +79,17 @@ def test_where_the_gap_binds_it_stands_in_the_chain() -> None:
     assert all(node.origin == "fitted" and node.value > 0 for node in gaps)
 
 
+def test_the_gap_stands_in_the_chain_of_kernels_that_it_binds_and_of_no_other() -> None:
+    times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
+    bounds = {kernel.bound for kernel in times.kernels}
+    assert "launch" in bounds
+    assert len(bounds) > 1
+    for kernel in times.kernels:
+        figure = kernel_figure(times.chip, kernel, times.calibration, SHAPES)
+        gaps = [node.value for _, node in figure.walk() if node.name == "launch gap"]
+        assert gaps == ([scalar(kernel.launch_s)] if kernel.bound == "launch" else [])
+
+
 def test_an_operator_of_two_kinds_of_layer_is_merged_and_keeps_the_time() -> None:
     chip, model = CATALOG.chip("h200-sxm"), CATALOG.model("deepseek-v3")
     apart = time_operators(chip, forward_pass(model, batch=4.0, query=1.0, past=512.0))

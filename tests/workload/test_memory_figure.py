@@ -39,7 +39,9 @@ def test_the_chain_gives_weights_and_cache(model: Model, tp: int) -> None:
 
 def test_the_sizes_of_a_model_are_its_facts() -> None:
     model = CATALOG.model("llama-3.1-8b")
-    leaves = {node.name: node for _, node in weights_figure(model, Precision()).walk() if not node.parts}
+    whole = weights_figure(model, Precision())
+    assert whole.value == float(serving_weight_bytes(model, count_parameters(model), Precision()))
+    leaves = {node.name: node for _, node in whole.walk() if not node.parts}
     for name, value in (("hidden width", 4096), ("MLP width", 14336), ("key-value heads", 8), ("layers", 32)):
         assert leaves[name].value == value
         assert leaves[name].origin == "fact"

@@ -6,6 +6,7 @@ import pytest
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
+from datahall.workload.division import check_stage
 from datahall.workload.sharding import Sharding
 
 
@@ -47,6 +48,19 @@ def test_ep_and_tp_nest(deepseek: Model) -> None:
     twelve = msgspec.structs.replace(deepseek, moe=msgspec.structs.replace(deepseek.moe, num_experts=12))
     with pytest.raises(ScenarioError, match="ep divides tp = 2 or is a multiple"):
         Sharding(tp=2, ep=3).check(twelve)
+
+
+def test_the_experts_of_a_stage_lie_on_all_its_chips(mixtral: Model) -> None:
+    """Two ranks of attention of two chips each: the experts may lie on 1, 2 or 4 of them."""
+    for ep in (1, 2, 4):
+        assert check_stage(mixtral, tp=2, dp=2, ep=ep).ep == ep
+    with pytest.raises(ScenarioError, match="ep=8 does not divide the 4 chips of a stage"):
+        check_stage(mixtral, tp=2, dp=2, ep=8)
+
+
+def test_a_stage_without_experts_splits_by_tp_alone(llama: Model) -> None:
+    split = check_stage(llama, tp=2, dp=3, ep=4)
+    assert (split.tp, split.ep, split.num_groups) == (2, 1, 1)
 
 
 def test_a_fraction_of_a_chip_is_refused(llama: Model) -> None:

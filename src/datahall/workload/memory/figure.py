@@ -89,8 +89,6 @@ def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int
     if states:
         note = "a state and a short convolution per recurrent layer, whatever the length"
         parts.append(fact("recurrent states", states, "bytes", derived_from(model), note=note))
-    if not parts:
-        return assumed(name, 0.0, "bytes", "no layer keeps anything of a sequence")
     return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
 
