@@ -114,6 +114,10 @@ def test_priorities_are_noticed() -> None:
         feed = Feed(some(priority=priority))
         feed.next_rows()
         assert feed.any_priority == expected
+    feed = Feed([some(priority=[0, 1, 0]), some(arrival_s=[3.0, 4.0, 5.0])])
+    feed.next_rows()
+    feed.next_rows()
+    assert feed.any_priority  # those of the first chunk are still there
 
 
 @pytest.mark.parametrize(

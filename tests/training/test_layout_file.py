@@ -317,6 +317,7 @@ def test_a_layout_is_finished_once() -> None:
     copies = msgspec.structs.replace(plain, num_copies=4)
     assert copies.finished(on_chips, model).shard == 2
     assert copies.finished(Layout(dp=2), model).shard == 1
+    assert msgspec.structs.replace(plain, num_copies=2).finished(on_chips, model).shard == 4
     assert copies.finished(Layout(dp=8, shard=4), model).shard == 4
     for fields, split in (
         ({"first_layers": 17}, (17, 21, 21, 21)),
