@@ -103,6 +103,9 @@ def test_windows_and_states_are_held_beside_the_blocks(serve: object) -> None:
     for tokens in (1, 16, 100, 5000):
         held = min(tokens, window + windowed.engine.block_tokens) * each
         assert fixed_blocks(state, 0, tokens) == math.ceil(held - 1e-9)
+    stated = np.zeros(1, POOL)
+    fill_pool(stated[0], Pool(replica=windowed, num_blocks=70))  # blocks that are stated are all there is
+    assert stated[0]["window_tokens"] == stated[0]["window_token_blocks"] == 0
     recurrent = serve("nemotron-h-8b")  # type: ignore[operator]
     fill_pool(row[0], Pool(replica=recurrent))
     assert row[0]["state_blocks"] == pytest.approx(kv_capacity(recurrent).state_blocks)
@@ -115,6 +118,8 @@ def test_fixed_blocks_by_hand() -> None:
     state.pools[0]["state_blocks"], state.pools[0]["window_token_blocks"] = 1.5, 0.25
     state.pools[0]["window_tokens"] = 10
     assert [fixed_blocks(state, 0, tokens) for tokens in (0, 2, 3, 10, 99)] == [2, 2, 3, 4, 4]
+    state.pools[0]["state_blocks"], state.pools[0]["window_token_blocks"] = 1.0, 0.0
+    assert fixed_blocks(state, 0, 5) == 1
 
 
 def test_a_prefill_pool_has_its_own_hand_over_or_that_of_its_network() -> None:
