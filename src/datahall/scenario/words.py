@@ -37,6 +37,11 @@ TopologyName = Literal[
     "torus", "mesh", "tpu-pod", "full-mesh", "hgx", "nvl72",
 ]  # fmt: skip
 TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
+PLAIN_TOPOLOGIES = ("scale-up",)  # those that only links make which are all alike
+OTHER_NAMES: dict[str, TopologyName] = {
+    "fattree": "fat-tree", "rail": "rail-optimised", "rail-optimized": "rail-optimised",
+    "dragonfly+": "dragonfly-plus", "3d-torus": "torus", "fullmesh": "full-mesh",
+}  # fmt: skip
 Policy = Literal["deterministic", "ecmp", "spray"]
 TransportKind = Literal["infiniband", "roce", "lossy"]
 Collective = Literal[
