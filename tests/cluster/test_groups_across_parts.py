@@ -121,9 +121,9 @@ def test_experts_that_lie_across_leaves_get_what_the_way_out_leaves_them() -> No
 @pytest.mark.parametrize(
     "design",
     [
-        FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"),
-        FabricDesign(topology="torus", sides="8x8", chip="tpu-v6e"),
-        FabricDesign(topology="mesh", sides="4x4x8", chip="tpu-v5p"),
+        FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"),
+        FabricDesign(topology="torus", sides=(8, 8), chip="tpu-v6e"),
+        FabricDesign(topology="mesh", sides=(4, 4, 8), chip="tpu-v5p"),
         FabricDesign(topology="tpu-pod", chips=512, chip="tpu-v4"),
     ],
 )

@@ -18,7 +18,7 @@ from datahall.cluster.collective import (
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
-from datahall.fabric.collectives.system import version_of
+from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 from datahall.scenario.words import Collective
@@ -35,7 +35,7 @@ def show_collective(scenario: Scenario) -> Answer:
         scenario.catalog,
         num_chips=moe.num_experts if moe else 0,
         failures=wiring.failures,
-        version=version_of(call.version),
+        version=call.version or DEFAULT_VERSION,
         level=call.level,
     )
     refuse_on_torus(

@@ -8,11 +8,10 @@ from math import prod
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError, ScenarioError, UnknownNameError, option
+from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import Design, design, read_oversubscription, read_sides
-from datahall.fabric.design.topologies import ALIKE, PLAIN, TABLE, Spec, topology_of_parts
-from datahall.fabric.design.topologies import topology as find_topology
+from datahall.fabric.design.design import Design, design
+from datahall.fabric.design.topologies import ALIKE, BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.scenario.sections.fabric import FabricDesign
 
@@ -29,7 +28,7 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
             field=_word(name),
             hint=f"leave {option(_word(name))} out, or take one of {', '.join(able)}",
         )
-    count = asked.chips or num_chips or (prod(read_sides(asked.sides)) if asked.sides else 0)
+    count = asked.chips or num_chips or (prod(asked.sides) if asked.sides else 0)
     if not count:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
         raise ScenarioError(
@@ -37,20 +36,7 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
             field="chips",
             hint=f"{option('chips', 16384)}; published fabrics have their own: {known}",
         )
-    return design(
-        asked.topology,
-        count,
-        catalog=catalog,
-        chip=asked.chip or chip,
-        server=asked.server,
-        switch=asked.switch,
-        radix=asked.radix,
-        tiers=asked.tiers,
-        oversubscription=asked.oversubscription,
-        sides=asked.sides,
-        domain=asked.domain,
-        nic_bytes_per_s=asked.nic_bytes_per_s,
-    )
+    return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
 
 
 def idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
@@ -67,7 +53,7 @@ def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesig
         return FabricDesign(topology=topology)
     plain = FabricDesign()
     unused = {name: getattr(plain, name) for name in idle(named, topology_of_parts(topology).uses)}
-    chips = named.chips or (prod(read_sides(named.sides)) if named.sides else None)
+    chips = named.chips or (prod(named.sides) if named.sides else None)
     return msgspec.structs.replace(named, chips=chips, **unused)
 
 
@@ -89,10 +75,7 @@ def _word(attribute: str) -> str:
 
 def is_built(topology: str, catalog: Catalog) -> bool:
     """Whether a name is that of a fabric that was built."""
-    known = find_topology(topology)
-    if known is not None and known.parts:
-        return False
-    return any(topology in (one.name, *one.aliases) for one in catalog.known_fabrics())
+    return topology not in BY_NAME and any(topology == one.name for one in catalog.known_fabrics())
 
 
 def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
@@ -122,12 +105,8 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
     """The wires of a section: of catalogue parts, or all alike where it gives a bandwidth for every link."""
     if asked.bandwidth_bytes_per_s is None:
         return design_of(asked, catalog).fabric
-    kind = find_topology(asked.topology)
+    kind = BY_NAME.get(asked.topology)
     if kind is None or not kind.alike:
-        if kind is None and not is_built(asked.topology, catalog):
-            raise UnknownNameError(
-                "topology", asked.topology, PLAIN, field="on", hint=f"one of {', '.join(PLAIN)}"
-            )
         raise ScenarioError(
             f"{asked.topology} is made of parts of the catalogue",
             field="bandwidth",
@@ -142,14 +121,12 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
         raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
     return kind.lay(
         Spec(
+            asked,
             asked.chips,
             Wire(asked.bandwidth_bytes_per_s, asked.latency_s),
             scale_up=Wire(asked.scale_up_bytes_per_s, asked.scale_up_latency_s),
             domain=asked.domain or 0,
             radix=asked.radix,
-            tiers=asked.tiers,
-            ratios=read_oversubscription(asked.oversubscription),
-            sides=read_sides(asked.sides) if asked.sides else (),
             alike=True,
         )
     )

@@ -189,5 +189,6 @@ def hyperx_for(
     raise ScenarioError(
         f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches with "
         f"{bisection_fraction:.0%} of full bisection",
+        field="chips",
         hint=f"it holds {max(held, 0):,} chips; take {axes + 1} axes, more ports or less bisection",
     )
