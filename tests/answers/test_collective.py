@@ -133,7 +133,7 @@ def test_a_torus_is_answered_from_its_links(shelf: Catalog) -> None:
     )  # type: ignore[operator]
     with pytest.raises(DatahallError, match="broadcast on a torus is not modelled"):
         show("broadcast", shelf, on="torus", chips=64, size="1GB")
-    with pytest.raises(ScenarioError, match="says nothing"):
+    with pytest.raises(ScenarioError, match="does nothing here"):
         show("all-reduce", shelf, on="torus", chips=64, size="1GB", algorithm="ring")
 
 

@@ -136,12 +136,20 @@ class Network(Section, frozen=True, kw_only=True):
     routing: Annotated[
         str, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
     ] = "ecmp"
-    paths: Annotated[int, Count("Queue pairs that a flow is split into.", most=1024)] = 1
+    paths: Annotated[
+        int, Count("Queue pairs that a flow is split into.", most=1024, needs=("routing=ecmp",))
+    ] = 1
     transport: Annotated[
         str, Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS)
     ] = "infiniband"
     lanes: Annotated[
-        int, Count("Virtual lanes; with 1 a blocked flow blocks all behind it.", most=16, rare=True)
+        int,
+        Count(
+            "Virtual lanes; with 1 a blocked flow blocks all behind it.",
+            most=16,
+            rare=True,
+            needs=("transport=infiniband", "transport=roce"),
+        ),
     ] = 2
     loss_fraction: Annotated[
         float, Share("Share of packets that a lossy transport drops.", below=True, rare=True)
@@ -150,7 +158,7 @@ class Network(Section, frozen=True, kw_only=True):
         bool, Flag("Send only what was lost again, not the whole window.", rare=True, needs=("loss",))
     ] = False
     watchdog_s: Annotated[
-        float, Quantity("Time after which a paused port drops what it holds.", rare=True)
+        float, Quantity("Time after which a paused port drops what it holds.", rare=True, needs=("stall",))
     ] = 0.1
 
 
@@ -167,7 +175,7 @@ class FabricJob(Section, frozen=True, kw_only=True):
     size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
     repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
     start_s: Annotated[float, Quantity("When the job begins.")] = 0.0
-    pause_s: Annotated[float, Quantity("Time between two runs.")] = 0.0
+    pause_s: Annotated[float, Quantity("Time between two runs.", needs=("repeat",))] = 0.0
     overhead_s: Annotated[float, Quantity("Time that software takes for each message.")] = 0.0
 
 
