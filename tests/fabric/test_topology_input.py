@@ -90,6 +90,26 @@ def test_bad_input_names_what_was_seen_and_what_is_near(case: str) -> None:
     assert near in spelled(caught.value.hint)
 
 
+@pytest.mark.parametrize("chips", [11, 23, 101, 9217])
+def test_a_torus_that_cannot_be_names_the_nearest_on_either_side(chips: int) -> None:
+    """No axis is more than four times another: counted by hand over all boxes of so many chips."""
+
+    def squat(number: int) -> bool:
+        sides = [n for n in range(1, number + 1) if number % n == 0]
+        return any(
+            number % (a * b) == 0 and max(a, b, number // (a * b)) <= 4 * min(a, b, number // (a * b))
+            for a in sides
+            for b in sides
+        )
+
+    lower = next(n for n in range(chips - 1, 0, -1) if squat(n))
+    upper = next(n for n in range(chips + 1, 2 * chips) if squat(n))
+    with pytest.raises(DatahallError) as caught:
+        torus_for(chips, WIRE)
+    assert f"{lower:,} (" in caught.value.hint
+    assert f"{upper:,} (" in caught.value.hint
+
+
 def test_a_fabric_in_two_parts_says_which_pairs_are_cut_off() -> None:
     source, target = np.array([0, 1, 2, 3], np.int32), np.array([1, 0, 3, 2], np.int32)
     fabric = Fabric(

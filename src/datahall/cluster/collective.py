@@ -14,12 +14,10 @@ import msgspec
 import numpy as np
 
 from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient
-from datahall.catalog import Catalog
-from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.cluster.network import LEFT
-from datahall.cluster.wiring import Wiring
-from datahall.errors import DatahallError, ScenarioError, option
+from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import group_axes
@@ -33,14 +31,11 @@ from datahall.fabric.collectives.choice import (
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
-from datahall.fabric.collectives.system import DEFAULT_VERSION, System
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.idle import does_nothing
-from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import FabricDesign
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time
@@ -121,60 +116,6 @@ def refuse_on_torus(cluster: Cluster, names: Iterable[str]) -> None:
                 field=name,
                 hint=f"leave {option(name)} out",
             )
-
-
-def idle_inputs(cluster: Cluster, found: CollectiveTime, wiring: Wiring, catalog: Catalog) -> dict[str, str]:
-    """Inputs that change nothing of a time, and why."""
-    system, choice, reasons = cluster.system, found.choice, {}
-    if choice.collective == "barrier":
-        reasons["size"] = "a barrier moves one number"
-    if not system.torus:
-        other = msgspec.structs.replace(system, version=DEFAULT_VERSION)
-        if _pairs(other, choice) == _pairs(system, choice):
-            usual = f"NCCL {'.'.join(map(str, DEFAULT_VERSION))}"
-            newer = system.version > DEFAULT_VERSION
-            reasons["version"] = (
-                f"{usual} is the newest whose choices are known, and stands for it"
-                if newer
-                else f"{usual} has the same algorithms for it"
-            )
-    one = choice.num_ranks <= system.num_domain and not system.torus
-    why = f"all {choice.num_ranks:,} chips are in one scale-up domain" if one else "something else binds"
-    for name, less in _less(wiring).items():
-        try:
-            other_cluster = cluster_from(
-                less.design, catalog, num_chips=cluster.num_chips, failures=less.failures
-            )
-        except DatahallError:
-            continue  # it could not be built without
-        if _same_time(cluster, other_cluster, choice):
-            reasons[name] = why
-    return reasons
-
-
-def _less(wiring: Wiring) -> dict[str, Wiring]:
-    """The wiring without each input that may turn out to say nothing, where it was given."""
-    plain = FabricDesign()
-    found = {
-        key_of(name): wiring._replace(
-            design=msgspec.structs.replace(wiring.design, **{name: getattr(plain, name)})
-        )
-        for name in ("domain", "nic_bytes_per_s", "oversubscription")
-        if getattr(wiring.design, name) != getattr(plain, name)
-    }
-    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
-
-
-def _pairs(system: System, choice: Choice) -> set[tuple[str, str]]:
-    """The algorithms and protocols that NCCL has for a collective."""
-    return set(nccl.times(system, choice.collective, np.array([choice.size_bytes]), choice.num_ranks))
-
-
-def _same_time(cluster: Cluster, other: Cluster, choice: Choice) -> bool:
-    size = np.array([choice.size_bytes])
-    systems = (cluster.system, msgspec.structs.replace(other.system, version=cluster.system.version))
-    one, same = (machine_times(system, choice.collective, size, choice.num_ranks) for system in systems)
-    return bool((one == same).all())
 
 
 def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> CollectiveTime:

@@ -14,10 +14,10 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     NCCL_NAMES,
     CollectiveTime,
-    idle_inputs,
     refuse_on_torus,
     time_collective,
 )
+from datahall.cluster.idle import idle_inputs
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
@@ -49,8 +49,10 @@ def show_collective(scenario: Scenario) -> Answer:
     )
     only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
-    idle = idle_notes(scenario, idle_inputs(cluster, found, wiring, scenario.catalog) | _no_more(found))
-    return _answer(scenario, found, cluster, moe, idle, every=call.all)
+    idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)
+    return _answer(
+        scenario, found, cluster, moe, idle_notes(scenario, idle | _no_more(found)), every=call.all
+    )
 
 
 def _answer(
