@@ -20,6 +20,7 @@ from datahall.cluster.network import LEFT
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.algorithms.torus import group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
@@ -131,7 +132,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
     band = library().bands["torus"]
-    algorithm = "direct" if collective in {"all-to-all", "send-recv"} else "bucket"
+    algorithm = "bucket" if TABLE[collective].on_torus == "buckets" else "direct"
     found = Choice(
         collective=collective,
         size_bytes=size.value,

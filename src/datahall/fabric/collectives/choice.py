@@ -18,6 +18,7 @@ from datahall.fabric.collectives.algorithms.bus import (
     algorithm_bandwidth,
     bus_bandwidth,
 )
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
 from datahall.scenario.words import ALGORITHMS
@@ -183,7 +184,7 @@ def _chosen(
 def _estimates(
     system: System, collective: Collective, size: Floats, num_ranks: int
 ) -> dict[tuple[str, str], Floats]:
-    if collective in {"all-to-all", "send-recv", "barrier"} or system.library != "nccl":
+    if "ring" not in TABLE[collective].algorithms or system.library != "nccl":
         return {}
     return tuner.estimates(system.setting(num_ranks), collective, size)
 
