@@ -53,10 +53,6 @@ TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
-# what a fabric or a service can lose
-FABRIC_PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
-SERVICE_PARTS = ("replicas", "region")
-
 Phase = Literal["prefill", "decode"]
 FlowLevel = Literal["symmetric", "full"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
