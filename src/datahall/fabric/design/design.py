@@ -148,6 +148,12 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
 def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, tuple[str, ...]]:
     num_chips = asked.chips or 0
     wire, notes = _direct_wire(parts, kind.name, num_chips)
+    if kind.name == "full-mesh" and not notes and num_chips > parts.num_domain:
+        raise ScenarioError(
+            f"{parts.chip.title} has links to {parts.num_domain - 1} others, not to {num_chips - 1:,}",
+            field="chips",
+            hint=f"a full mesh of it joins at most {option('chips', parts.num_domain)}",
+        )
     pod = PODS.get(parts.chip.name)
     if kind.name == "tpu-pod" and pod is None:
         raise ScenarioError(
