@@ -128,10 +128,13 @@ def _headline(made: Design, cost: Bill) -> str:
         body = f"{switches} of {made.parts.radix} ports in {tiers} and {counted(cost.num_cables, 'cable')}"
     elif cost.num_switches:
         body = (
-            f"{cost.num_switches:,} optical circuit switches and {cost.num_cables:,} cables, no packet switch"
+            f"{counted(cost.num_switches, 'optical circuit switch')} and {counted(cost.num_cables, 'cable')}, "
+            "no packet switch"
         )
     else:
-        body = f"{cost.num_cables:,} cables and no switch" if cost.items else "the links of one machine"
+        body = (
+            f"{counted(cost.num_cables, 'cable')} and no switch" if cost.items else "the links of one machine"
+        )
     price = f": {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
     name = sentence(with_article(made.fabric.name))
     return f"{name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
@@ -143,8 +146,9 @@ def _binding(made: Design) -> str:
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
     if cut is not None:
         each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
+        share = "shares" if cut.num_below == 1 else "share"
         return (
-            f"The way out of a {cut.name} binds: its {cut.num_below:,} chips share "
+            f"The way out of a {cut.name} binds: its {counted(cut.num_below, 'chip')} {share} "
             f"{fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way, so an all-to-all gets {each} per chip of its {port}. "
             f"The bisection is {width}, {fmt(found.full_bisection_fraction, 'fraction')} of what half of them can send."
         )
@@ -158,7 +162,7 @@ def _binding(made: Design) -> str:
 
 def _verdict(names: list[str], designs: list[Design], bills: list[Bill], best: int) -> str:
     sizes = {made.counts.num_hosts for made in designs}
-    of = f"For {sizes.pop():,} chips" if len(sizes) == 1 else "Of these fabrics"
+    of = f"For {counted(sizes.pop(), 'chip')}" if len(sizes) == 1 else "Of these fabrics"
     each = fmt(designs[best].all_to_all_bytes_per_s, "bytes_per_s", 3)
     cost = bills[best]
     price = f" for {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
@@ -183,7 +187,7 @@ def _narrowest(names: list[str], designs: list[Design]) -> str:
         return f"{names[worst]} is narrowest: its ports leave an all-to-all {each} per chip."
     return (
         f"{names[worst]} is narrowest: {fmt(cut.bytes_per_s, 'bytes_per_s')} out of a {cut.name} of "
-        f"{cut.num_below:,} chips leave an all-to-all {each} per chip."
+        f"{counted(cut.num_below, 'chip')} leave an all-to-all {each} per chip."
     )
 
 
