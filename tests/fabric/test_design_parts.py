@@ -306,3 +306,13 @@ def test_what_the_catalogue_does_not_have_is_said() -> None:
     ):
         with pytest.raises(DatahallError):
             ask()
+
+
+def test_the_axes_of_a_torus_are_a_fact_of_its_links_and_not_of_their_notes() -> None:
+    """Whatever the note says: a link of two axes makes a square, one of which nobody says makes a box."""
+    flat = design("torus", 64, catalog=CATALOG, chip="tpu-v5e")
+    assert flat.parts.scale_up is not None
+    assert flat.parts.scale_up.num_torus_axes == len(flat.fabric.shape.sides) == 2
+    for link in CATALOG.links():
+        assert ("D torus" in link.note) == (link.num_torus_axes > 0)
+        assert link.num_torus_axes == 0 or f"{link.num_torus_axes}D torus" in link.note

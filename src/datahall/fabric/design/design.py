@@ -16,6 +16,7 @@ from datahall.fabric.topology.scale_up import check_whole_domains
 from datahall.fabric.topology.tpu_pod import PODS
 from datahall.scenario.sections.fabric import FabricDesign
 
+USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 ONE_DOMAIN = "one scale-up domain, so it needs no network"
 
 
@@ -159,7 +160,7 @@ def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, 
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    axes = 2 if parts.scale_up is not None and "2D" in parts.scale_up.note else 3
+    axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
     return kind.lay(Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
 
 
