@@ -124,3 +124,14 @@ def test_an_input_acts_or_is_said_not_to(verb: str, case: str, name: str, shelf:
         word = name.partition(".")[0]
         said = [note for note in found.notes if f"{word} does nothing here" in note]
         assert said, f"{name} of {verb} changes nothing and nobody says so"
+
+
+def test_beside_others_each_says_what_it_has_no_use_for(shelf: Catalog) -> None:
+    """Alone it is refused; beside one that uses it, it is said of those that do not; of none, it is refused again."""
+    both = asked("show fabric", {"topologies": "meta-24k-roce,fat-tree", "chips": 64, "radix": 32}, shelf)
+    said = [note for note in both.notes if "does nothing here" in note]
+    assert [note.partition(" does")[0] for note in said] == ["meta-24k-roce: radix", "meta-24k-roce: chips"]
+    for topologies in ("torus", "torus,mesh"):
+        with pytest.raises(DatahallError, match="does nothing here") as caught:
+            asked("show fabric", {"topologies": topologies, "chips": 64, "radix": 32}, shelf)
+        assert caught.value.field == "radix"

@@ -40,6 +40,9 @@ def unused(asked: FabricDesign, topologies: Sequence[str], catalog: Catalog) -> 
         name: {key_of(one): _why(name, one) for one in _idle(asked, _uses(name, catalog))}
         for name in topologies
     }
+    for name, those in reasons.items() if len(reasons) > 1 else ():
+        if is_built(name, catalog):
+            those |= {one: _why(name, one) for one in ("chip", "chips") if getattr(asked, one)}
     for word, why in next(iter(reasons.values())).items():
         if all(word in those for those in reasons.values()):
             able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
@@ -63,9 +66,9 @@ def _uses(topology: str, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _why(topology: str, attribute: str) -> str:
-    if topology in BY_NAME:
+    if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
         return f"a {topology} has no {key_of(attribute)} to choose"
-    return f"{topology} was built, so its {key_of(attribute)} is what it is"
+    return f"{topology} was built, and has its own"
 
 
 def _idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
