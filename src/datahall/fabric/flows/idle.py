@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 import numpy as np
 
@@ -21,15 +23,20 @@ WIRED = (
 )  # fmt: skip
 
 
-def idle_inputs(outcome: Outcome, asked: FabricDesign, catalog: Catalog) -> dict[str, str]:
-    """Inputs that changed nothing of a run, and why."""
+def idle_inputs(
+    outcome: Outcome, asked: FabricDesign, catalog: Catalog, said: Collection[str]
+) -> dict[str, str]:
+    """Those of the inputs that were `said` which changed nothing of a run, and why."""
+    if not said:
+        return {}
     used = np.unique(outcome.traffic.flows.paths.links)
-    return {
+    found = {
         **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
-        **_of_routing(outcome),
         **_of_stalls(outcome, used),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
+        **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
     }
+    return {name: why for name, why in found.items() if name in said}
 
 
 def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> list[str]:
