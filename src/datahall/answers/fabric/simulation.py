@@ -140,9 +140,9 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
-    taken = {"on", "chips", "chip", "level", "check_with", "name", "bandwidth", "job", "background"}
-    names = {*scenario.form.fields, *(table.name for table in scenario.form.tables)} - taken
-    said = [name for name in names if scenario.given(name) or scenario.said.get(name)]
+    act = ("on", "chips", "chip", "level", "check_with", "name", "bandwidth", "job", "background")
+    names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
+    said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
     return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))
 
 
