@@ -35,11 +35,11 @@ from datahall.scenario.kinds import (
     Share,
 )
 from datahall.scenario.sections.deployment import PrecisionName
+from datahall.scenario.sections.failure import FABRIC_PARTS
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
 from datahall.scenario.sections.training import Split
 from datahall.scenario.sections.views import Day, PeakFormat
-from datahall.scenario.words import FABRIC_PARTS
 
 # verbs that are not asked here, with why
 NOT_ASKED = {

@@ -133,7 +133,7 @@ def test_a_torus_is_answered_from_its_links(shelf: Catalog) -> None:
     )  # type: ignore[operator]
     with pytest.raises(DatahallError, match="broadcast on a torus is not modelled"):
         show("broadcast", shelf, on="torus", chips=64, size="1GB")
-    with pytest.raises(ScenarioError, match="says nothing"):
+    with pytest.raises(ScenarioError, match="does nothing here"):
         show("all-reduce", shelf, on="torus", chips=64, size="1GB", algorithm="ring")
 
 
@@ -155,14 +155,14 @@ def test_every_collective_has_an_answer(kind: str, on: str | None, shelf: Catalo
     ("asked", "field", "words"),
     [
         ({"chips": 0, "size": "1GB"}, "chips", "at least 1"),
-        ({"chips": 1, "size": "1GB"}, "", "moves nothing"),
+        ({"chips": 1, "size": "1GB"}, "chips", "moves nothing"),
         ({"chips": 16, "size": "-1GB"}, "size", "above 0"),
         ({"chips": 16, "size": "much"}, "size", "size"),
         ({"chips": 16}, "size", "how large"),
         ({"size": "1GB"}, "chips", "how many chips"),
-        ({"chips": 12, "size": "1GB", "on": "fat-tree"}, "", "whole number of scale-up domains"),
+        ({"chips": 12, "size": "1GB", "on": "fat-tree"}, "chips", "whole number of scale-up domains"),
         ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "algorithm", "not one of them"),
-        ({"chips": 16, "size": "1GB", "version": "new"}, "version", "not a version"),
+        ({"chips": 16, "size": "1GB", "version": "new"}, "version", "cannot be read"),
         ({"chips": 16, "size": "1GB", "on": "knot"}, "on", "not a topology"),
         ({"chips": 16, "size": "1GB", "oversubscription": "2:1"}, "oversubscription", "says nothing without"),
         (

@@ -146,7 +146,7 @@ def test_a_built_fabric_is_a_machine() -> None:
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-recv"])
 @pytest.mark.parametrize("on", ["torus", "mesh"])
 def test_on_a_torus_the_chain_is_the_formula(kind: Collective, on: str) -> None:
-    made = cluster_from(FabricDesign(topology=on, sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    made = cluster_from(FabricDesign(topology=on, sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     for size in (1e4, 1e9):
         found = time_collective(made, kind, size)
         assert found.figure.value == pytest.approx(found.choice.time_s, rel=1e-9)
@@ -172,7 +172,7 @@ def test_a_collective_is_timed_with_what_stands_beside_it() -> None:
 
 
 def test_on_a_torus_the_same_array_is_timed_with_every_collective() -> None:
-    made = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    made = cluster_from(FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     for kind, time_s in time_collective(made, "all-gather", 1e9).same_array.items():
         assert time_collective(made, kind, 1e9).choice.time_s == time_s
 
@@ -224,17 +224,17 @@ def test_training_feels_the_fabric_it_stands_on() -> None:
     job = Job(model=CATALOG.model("llama-3.1-70b"), seq=8192, global_batch=512)
     layout = Layout(tp=8, pp=4, dp=32, micro_batch=1, recompute="full")
     step_s = {}
-    for on, ratio in (("", "1:1"), ("fat-tree", "1:1"), ("fat-tree", "4:1"), ("tree", "1:1")):
-        asked = FabricDesign(topology=on, chips=1024, oversubscription=ratio)
+    for on, ratio in (("", 1.0), ("fat-tree", 1.0), ("fat-tree", 4.0), ("tree", 1.0)):
+        asked = FabricDesign(topology=on, chips=1024, oversubscription=(ratio,))
         times = step_times(job, cluster_from(asked, CATALOG), Space.of(layout), framework("megatron-2022"))
         step_s[on, ratio] = float(times.step_s[0])
-    assert step_s["", "1:1"] == step_s["fat-tree", "1:1"] < step_s["fat-tree", "4:1"] < step_s["tree", "1:1"]
+    assert step_s["", 1.0] == step_s["fat-tree", 1.0] < step_s["fat-tree", 4.0] < step_s["tree", 1.0]
 
 
 def test_neighbours_by_number_are_neighbours_on_the_torus() -> None:
-    made = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    made = cluster_from(FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     assert made.system.torus == (8, 4, 4)  # the last axis runs fastest
-    mesh = cluster_from(FabricDesign(topology="mesh", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    mesh = cluster_from(FabricDesign(topology="mesh", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     ring, line = (time_collective(one, "all-gather", 1e9).choice.time_s for one in (made, mesh))
     assert line > 1.5 * ring
 
@@ -290,7 +290,7 @@ def test_a_chip_reads_drives_at_the_slower_of_its_link_and_its_share_of_them() -
 
 
 def test_what_binds_is_the_wait_for_few_bytes_and_the_wires_for_many() -> None:
-    torus = cluster_from(FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"), CATALOG)
+    torus = cluster_from(FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     servers = cluster_from(FabricDesign(chips=64), CATALOG)
     server = cluster_from(FabricDesign(chips=8), CATALOG)
     for cluster, wires in ((torus, "links"), (servers, "NIC"), (server, "scale-up")):

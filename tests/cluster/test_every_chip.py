@@ -133,7 +133,7 @@ def test_a_switch_holds_as_many_ports_as_its_cages_do(speed: int) -> None:
     """A cage of 800 Gb/s holds two ports of 400 Gb/s, one of 401 and none of 801."""
     rate = speed * 1e9 / 8
     chip = CATALOG.chip("h100-sxm")
-    parts = network_parts(CATALOG, chip, usual_server(CATALOG, chip), nic_bytes_per_s=rate)
+    parts = network_parts(FabricDesign(nic_bytes_per_s=rate), CATALOG, chip, usual_server(CATALOG, chip))
     assert parts.switch is not None
     whole = int(parts.switch.port_bytes_per_s / rate + 1e-9)
     most = max(parts.switch.num_ports, parts.switch.num_split_ports)

@@ -33,14 +33,14 @@ CATALOG = Catalog(user=False)
 ON = {
     "tree": FabricDesign(topology="tree", chips=128),
     "fat-tree": FabricDesign(topology="fat-tree", chips=128),
-    "tapered": FabricDesign(topology="clos", chips=128, radix=16, oversubscription="3:1"),
+    "tapered": FabricDesign(topology="clos", chips=128, radix=16, oversubscription=(3.0,)),
     "rails": FabricDesign(topology="rail-optimised", chips=512),
     "dragonfly": FabricDesign(topology="dragonfly", chips=128),
     "hyperx": FabricDesign(topology="hyperx", chips=128),
     "racks": FabricDesign(topology="nvl72", chips=144),
     "rack": FabricDesign(topology="nvl72", chips=72),
-    "torus": FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"),
-    "mesh": FabricDesign(topology="mesh", sides="4x8", chip="tpu-v6e"),
+    "torus": FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"),
+    "mesh": FabricDesign(topology="mesh", sides=(4, 8), chip="tpu-v6e"),
     "full mesh": FabricDesign(topology="full-mesh", chips=8),
 }
 WHOLE = {name: cluster_from(design, CATALOG) for name, design in ON.items()}

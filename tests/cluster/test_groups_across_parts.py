@@ -11,8 +11,9 @@ from tests.cluster.test_cuts import FABRICS
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
-from datahall.fabric.collectives.crossing import leaving_bytes_per_s, straddling_share
+from datahall.fabric.collectives.crossing import least_s, leaving_bytes_per_s, straddling_share
 from datahall.fabric.collectives.system import system_of
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.cuts import Cut, cuts
@@ -121,9 +122,9 @@ def test_experts_that_lie_across_leaves_get_what_the_way_out_leaves_them() -> No
 @pytest.mark.parametrize(
     "design",
     [
-        FabricDesign(topology="torus", sides="4x4x8", chip="tpu-v5p"),
-        FabricDesign(topology="torus", sides="8x8", chip="tpu-v6e"),
-        FabricDesign(topology="mesh", sides="4x4x8", chip="tpu-v5p"),
+        FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"),
+        FabricDesign(topology="torus", sides=(8, 8), chip="tpu-v6e"),
+        FabricDesign(topology="mesh", sides=(4, 4, 8), chip="tpu-v5p"),
         FabricDesign(topology="tpu-pod", chips=512, chip="tpu-v4"),
     ],
 )
@@ -150,3 +151,30 @@ def test_a_job_on_part_of_a_fabric_crosses_no_boundary_that_it_does_not_reach() 
     pod = next(cut for cut in part.system.cuts if cut.name == "pod")
     assert sum(size * count for size, count in pod.sizes) == 2048
     assert straddling_share("all-reduce", 256, pod.apart(8)) == 0.0
+
+
+def test_a_network_twice_as_fast_halves_what_groups_across_parts_wait() -> None:
+    """Groups that begin in one leaf and end in the next are bound by the widest way out, which grows with the rest."""
+    fabric = clos(24, Wire(50e9), radix=8, tiers=2, oversubscription=(3.0,))
+    system = system_of("h100-sxm", num_domain=1, nic_bytes_per_s=50e9, catalog=CATALOG)
+    narrow = msgspec.structs.replace(system, cuts=cuts(fabric))
+    sizes = np.array([SIZE])
+    straddling = [ranks for ranks in range(2, 7) if straddling_share("all-reduce", ranks, narrow.cuts[0])]
+    assert straddling
+    for ranks in straddling:
+        fast = least_s(narrow.with_network(2.0), "all-reduce", sizes, ranks)
+        assert fast == pytest.approx(least_s(narrow, "all-reduce", sizes, ranks) / 2.0)
+
+
+def test_a_group_across_two_whole_parts_is_not_said_to_lack_what_another_part_lost() -> None:
+    """Half of one leaf's ways out is gone; the group lies across two others, which have all of theirs."""
+    leaf = Cut(
+        name="leaf", num_below=12, num_full=24, bytes_per_s=100e9, link_bytes_per_s=50e9, left_fraction=0.5,
+        sizes=((12, 4),), widest_bytes_per_s=200e9,
+    )  # fmt: skip
+    plain = cluster_from(FabricDesign(chips=16), CATALOG)
+    cluster = msgspec.structs.replace(plain, system=msgspec.structs.replace(plain.system, cuts=(leaf,)))
+    way = time_collective(cluster, "all-to-all", 1e12).figure.at("out of a leaf", "way out of a leaf")
+    assert way.value == 200e9
+    assert way.at("links out of it").value == 4
+    assert {part.name for part in way.parts} == {"links out of it", "network of a chip, one way"}

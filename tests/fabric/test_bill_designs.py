@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.fabric.designs import design
 
 from datahall.catalog import Catalog
 from datahall.fabric.design.bill import bill, estimates
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import design, read_oversubscription
-from datahall.fabric.design.topologies import TOPOLOGIES
+from datahall.scenario.words import TOPOLOGIES
 
 CATALOG = Catalog(user=False)
 
@@ -112,8 +112,3 @@ def test_48_circuit_switches_join_a_v4_pod() -> None:
     items = {item.part.name: item.num for item in bill(preset("tpu-v4-pod", catalog=CATALOG), CATALOG).items}
     assert items["palomar-ocs"] == 48
     assert items["ici-optical"] == 3072
-
-
-def test_oversubscription_is_read_as_down_to_up() -> None:
-    assert read_oversubscription("9:8") == (1.125,)
-    assert read_oversubscription("1:1, 7:1") == (1.0, 7.0)

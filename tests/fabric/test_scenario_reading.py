@@ -109,12 +109,14 @@ def test_what_is_left_out_has_its_usual_value() -> None:
 
 
 def test_what_is_given_is_taken() -> None:
-    words = '[network]\nrouting = "spray"\npaths = 3\ntransport = "lossy"\nlanes = 4\nloss = "1 %"\n'
+    words = '[network]\nrouting = "ecmp"\npaths = 3\ntransport = "lossy"\nloss = "1 %"\n'
     more = 'start = "1 ms"\nrepeat = 2\npause = "2 ms"\noverhead = "3 us"\nalgorithm = "tree"\n'
-    found = read(FABRIC + words + 'selective_repeat = true\nwatchdog = "1 s"\n' + JOB + more)
-    assert (found.net.routing.policy, found.net.routing.num_parts, found.net.seed) == ("spray", 3, 3)
+    found = read(
+        FABRIC + words + 'selective_repeat = true\nwatchdog = "1 s"\n' + JOB + more + "[[stall]]\nchip = 1\n"
+    )
+    assert (found.net.routing.policy, found.net.routing.num_parts, found.net.seed) == ("ecmp", 3, 3)
     transport = found.net.transport
-    assert (transport.kind, transport.virtual_lanes, transport.loss_fraction) == ("lossy", 4, 0.01)
+    assert (transport.kind, transport.loss_fraction) == ("lossy", 0.01)
     assert (transport.selective_repeat, transport.watchdog_s) == (True, 1.0)
     (job,) = found.jobs
     assert (job.name, job.start_s, job.repeat, job.pause_s, job.message_s) == ("train", 1e-3, 2, 2e-3, 3e-6)

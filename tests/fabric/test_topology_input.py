@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.fabric.designs import design
 from tests.fabric.topologies import FAST, WIRE
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, spelled
 from datahall.fabric import Fabric, Wire, route
-from datahall.fabric.design.design import design
 from datahall.fabric.routing.paths import CutOffError
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
@@ -56,7 +56,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "slice across cubes": (lambda: check_slice((4, 4, 6), TPU_V4), "whole cubes", "4x4x8"),
     "slice of so many": (lambda: slice_for(100, TPU_V4), "100 chips", "64 or 128"),
     "dragonfly too small": (lambda: dragonfly(1000, WIRE, radix=7), "7-port", "15 ports hold 1,056"),
-    "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "6"),
+    "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "4 or 6"),
     "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16), "HyperX of 16-port", "3 axes"),
     "hyperx over-full": (lambda: hyperx((2, 2), WIRE, terminals=1, num_chips=5), "5 chips", "holds 4"),
     "empty domain": (lambda: scale_up_domain(0, FAST), "0 chips", "8 or 72"),
@@ -72,8 +72,8 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "taper upside down": (
         lambda: design("clos", 16, catalog=CATALOG, oversubscription="1:7"), "more bandwidth up", "7:1",
     ),
-    "no ratio": (lambda: design("clos", 16, catalog=CATALOG, oversubscription="x"), "not an over", "1:1,7:1"),
-    "no torus": (lambda: design("torus", 64, catalog=CATALOG, sides="4xy"), "not the sides", "16x16x24"),
+    "no ratio": (lambda: design("clos", 16, catalog=CATALOG, oversubscription="x"), "cannot be read", "1:1,7:1"),
+    "no torus": (lambda: design("torus", 64, catalog=CATALOG, sides="4xy"), "cannot be read", "16x16x24"),
     "a pod of GPUs": (lambda: design("tpu-pod", 64, catalog=CATALOG, chip="h100-sxm"), "no pods", "tpu-v4"),
     "half a pod on switches": (lambda: design("clos", 64, catalog=CATALOG, chip="tpu-v4"), "domains of 4096", "4,096"),
     "a card without a network": (lambda: design("clos", 64, catalog=CATALOG, chip="l4"), "what network", "400 Gb/s"),
@@ -88,6 +88,26 @@ def test_bad_input_names_what_was_seen_and_what_is_near(case: str) -> None:
         make()
     assert seen in caught.value.message
     assert near in spelled(caught.value.hint)
+
+
+@pytest.mark.parametrize("chips", [11, 23, 101, 9217])
+def test_a_torus_that_cannot_be_names_the_nearest_on_either_side(chips: int) -> None:
+    """No axis is more than four times another: counted by hand over all boxes of so many chips."""
+
+    def squat(number: int) -> bool:
+        sides = [n for n in range(1, number + 1) if number % n == 0]
+        return any(
+            number % (a * b) == 0 and max(a, b, number // (a * b)) <= 4 * min(a, b, number // (a * b))
+            for a in sides
+            for b in sides
+        )
+
+    lower = next(n for n in range(chips - 1, 0, -1) if squat(n))
+    upper = next(n for n in range(chips + 1, 2 * chips) if squat(n))
+    with pytest.raises(DatahallError) as caught:
+        torus_for(chips, WIRE)
+    assert f"{lower:,} (" in caught.value.hint
+    assert f"{upper:,} (" in caught.value.hint
 
 
 def test_a_fabric_in_two_parts_says_which_pairs_are_cut_off() -> None:

@@ -44,9 +44,9 @@ def asked(
 
 
 def test_a_replica_has_the_narrow_places_of_its_fabric(shelf: Catalog) -> None:
-    design = FabricDesign(topology="fat-tree", oversubscription="4:1")
+    design = FabricDesign(topology="fat-tree", oversubscription=(4.0,))
     machine = cluster_from(design, shelf, chip="h200-sxm", num_chips=SMALLEST_FABRIC).system
-    found = on(shelf, topology="fat-tree", oversubscription="4:1")
+    found = on(shelf, topology="fat-tree", oversubscription=(4.0,))
     assert machine.cuts
     assert replica_system(found) == machine
     free = replica_system(on(shelf, topology="fat-tree"))
@@ -59,9 +59,7 @@ def test_without_a_fabric_a_replica_has_no_narrow_place(shelf: Catalog) -> None:
 
 
 def test_steps_across_servers_get_longer_as_the_fabric_narrows(shelf: Catalog) -> None:
-    times = [
-        step_s(on(shelf, topology="fat-tree", oversubscription=ratio)) for ratio in ("1:1", "4:1", "16:1")
-    ]
+    times = [step_s(on(shelf, topology="fat-tree", oversubscription=(ratio,))) for ratio in (1.0, 4.0, 16.0)]
     assert times == sorted(times)
     assert times[0] < times[-1]
 

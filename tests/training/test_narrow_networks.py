@@ -41,7 +41,8 @@ FABRICS = (
 def on(topology: str, oversubscription: str = "", num_chips: int = NUM_CHIPS) -> Cluster:
     design = FabricDesign(topology=topology, chip="h100-sxm", chips=num_chips)
     if oversubscription:
-        design = msgspec.structs.replace(design, oversubscription=oversubscription)
+        ratio = float(oversubscription.removesuffix(":1"))
+        design = msgspec.structs.replace(design, oversubscription=(ratio,))
     return cluster_from(design, SHELF, num_chips=num_chips)
 
 

@@ -215,6 +215,8 @@ VERBS = (
                     "tiers",
                     "oversubscription",
                     "sides",
+                    "domain",
+                    "nic",
                 ),
             ),
         ),

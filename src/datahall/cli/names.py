@@ -48,6 +48,10 @@ def names(kind: Kind) -> Iterable[str]:
             return (chip.name for chip in load().chips())
         case "model":
             return (model.name for model in load().models())
+        case "server":
+            return (server.name for server in load().servers())
+        case "switch":
+            return (switch.name for switch in load().switches())
         case "fabric":
             from datahall.scenario.words import TOPOLOGIES
 

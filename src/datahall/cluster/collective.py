@@ -20,6 +20,7 @@ from datahall.cluster.network import LEFT
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.algorithms.torus import group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
@@ -35,6 +36,7 @@ from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
+from datahall.scenario.idle import does_nothing
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time
@@ -111,7 +113,7 @@ def refuse_on_torus(cluster: Cluster, names: Iterable[str]) -> None:
     for name in names:
         if cluster.system.torus:
             raise ScenarioError(
-                f"NCCL does not run on a torus, so {option(name)} says nothing",
+                does_nothing(name, "NCCL does not run on a torus"),
                 field=name,
                 hint=f"leave {option(name)} out",
             )
@@ -130,7 +132,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
     band = library().bands["torus"]
-    algorithm = "direct" if collective in {"all-to-all", "send-recv"} else "bucket"
+    algorithm = "bucket" if TABLE[collective].on_torus == "buckets" else "direct"
     found = Choice(
         collective=collective,
         size_bytes=size.value,
@@ -179,7 +181,7 @@ def _crossing(wires: Wires, found: Choice, size: Breakdown, cut: Cut) -> Breakdo
         "links out of it",
         width / fraction / speed,
         "count",
-        note=f"for {cut.num_below:,} chips",
+        note=f"for {cut.num_below:,} chip{'s' if cut.num_below != 1 else ''}",
     )
     left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")

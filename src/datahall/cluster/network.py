@@ -13,7 +13,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
-from datahall.errors import InfeasibleError, ScenarioError
+from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
@@ -48,6 +48,12 @@ def network_of_design(
     level: str | None = None,
 ) -> Network:
     """The system that collectives run on, on a design of which some parts may be out."""
+    if made.topology == "full-mesh" and made.counts.num_hosts > made.parts.num_domain:
+        raise UnsupportedError(
+            f"collectives on a full mesh of ports are not modelled, only of the links of {made.parts.num_domain} chips",
+            field="on",
+            hint=f"at most {option('chips', made.parts.num_domain)}, or {option('on', 'fat-tree')}",
+        )
     fabric = left_by(made.fabric, failures)
     port = made.parts.port
     share = _narrowest_share(fabric) / _narrowest_share(made.fabric) if failures else 1.0

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from datahall.errors import ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.failure import Failure
-from datahall.scenario.words import FABRIC_PARTS
+from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
 
 class Wiring(NamedTuple):

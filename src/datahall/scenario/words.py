@@ -37,6 +37,11 @@ TopologyName = Literal[
     "torus", "mesh", "tpu-pod", "full-mesh", "hgx", "nvl72",
 ]  # fmt: skip
 TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
+PLAIN_TOPOLOGIES = ("scale-up",)  # those that only links make which are all alike
+OTHER_NAMES: dict[str, TopologyName] = {
+    "fattree": "fat-tree", "rail": "rail-optimised", "rail-optimized": "rail-optimised",
+    "dragonfly+": "dragonfly-plus", "3d-torus": "torus", "fullmesh": "full-mesh",
+}  # fmt: skip
 Policy = Literal["deterministic", "ecmp", "spray"]
 TransportKind = Literal["infiniband", "roce", "lossy"]
 Collective = Literal[
@@ -47,10 +52,6 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
-
-# what a fabric or a service can lose
-FABRIC_PARTS = ("chips", "nics", "links", "switches", "domains", "cubes")
-SERVICE_PARTS = ("replicas", "region")
 
 Phase = Literal["prefill", "decode"]
 FlowLevel = Literal["symmetric", "full"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
+
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
+from datahall.answers.counted import counted
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
-from datahall.answers.follow import follow
+from datahall.answers.follow import explained, follow
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     NCCL_NAMES,
@@ -15,12 +18,16 @@ from datahall.cluster.collective import (
     refuse_on_torus,
     time_collective,
 )
+from datahall.cluster.idle import idle_inputs
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
-from datahall.fabric.collectives.system import version_of
+from datahall.fabric.collectives.system import DEFAULT_VERSION
+from datahall.fabric.design.asked import is_built, possible
+from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective
 from datahall.units import fmt
 
@@ -35,7 +42,7 @@ def show_collective(scenario: Scenario) -> Answer:
         scenario.catalog,
         num_chips=moe.num_experts if moe else 0,
         failures=wiring.failures,
-        version=version_of(call.version),
+        version=call.version or DEFAULT_VERSION,
         level=call.level,
     )
     refuse_on_torus(
@@ -43,11 +50,20 @@ def show_collective(scenario: Scenario) -> Answer:
     )
     only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
-    return _answer(scenario, found, cluster, moe, every=call.all)
+    idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)
+    return _answer(
+        scenario, found, cluster, moe, idle_notes(scenario, idle | _no_more(found)), every=call.all
+    )
 
 
 def _answer(
-    scenario: Scenario, found: CollectiveTime, cluster: Cluster, moe: Dispatch | None, *, every: bool
+    scenario: Scenario,
+    found: CollectiveTime,
+    cluster: Cluster,
+    moe: Dispatch | None,
+    idle: tuple[str, ...],
+    *,
+    every: bool,
 ) -> Answer:
     choice = found.choice
     tables = (
@@ -71,10 +87,16 @@ def _answer(
         tables=tables,
         figure=found.figure,
         charts=(_chart(found),) if choice.collective != "barrier" else (),
-        notes=_notes(found, cluster),
+        notes=(*_notes(found, cluster), *idle),
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
     )
+
+
+def _no_more(found: CollectiveTime) -> dict[str, str]:
+    """Whether there is nothing but what is shown anyway."""
+    same = found.ways and algorithms(found, every=True).rows == algorithms(found, every=False).rows
+    return {"all": f"these are all there are for {found.choice.collective}"} if same else {}
 
 
 def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None) -> str:
@@ -109,7 +131,7 @@ def _binding(found: CollectiveTime) -> str:
         leaving = found.figure.at(f"out of a {cut.name}", f"bytes that leave a {cut.name}")
         return (
             f"The way out of a {cut.name} binds: at least {fmt(leaving.value, 'bytes', 3)} must leave its "
-            f"{cut.num_below:,} chips, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
+            f"{counted(cut.num_below, 'chip')}, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
         )
     waits = fmt(choice.latency_fraction, "fraction", 2)
     if found.bound.kind == "latency":
@@ -179,8 +201,17 @@ def _next(scenario: Scenario, found: Choice, cluster: Cluster, moe: Dispatch | N
     lines = []
     if moe is None and found.collective != "barrier":
         lines.append(follow(scenario, changes={"size": "64KB" if found.size_bytes != 64e3 else "1GB"}))
-    if cluster.design is not None:
-        lines.append(follow(scenario, "show fabric", {"topologies": [scenario.one(FabricDesign).topology]}))
-    else:
-        lines.append(follow(scenario, changes={"on": "fat-tree"}))
-    return (*lines, "datahall validate collectives")
+    return (*lines, _next_of_fabric(scenario, cluster), "datahall validate collectives")
+
+
+def _next_of_fabric(scenario: Scenario, cluster: Cluster) -> str:
+    """The fabric that was named, or one for the same chips; the chain where neither would be what was asked about."""
+    asked, again = scenario.one(FabricDesign), explained(follow(scenario))
+    if cluster.design is None:
+        same = msgspec.structs.replace(asked, chips=cluster.num_chips)
+        wired = possible(same, ("fat-tree",), scenario.catalog)
+        return follow(scenario, changes={"on": wired[0]}) if wired else again
+    if scenario.all(Failure):
+        return again
+    chips = None if is_built(asked.topology, scenario.catalog) else cluster.num_chips
+    return follow(scenario, "show fabric", {"topologies": [asked.topology], "chips": chips})

@@ -10,10 +10,11 @@ from datahall.answers.fabric.fabric_table import compared, made_of, reach, survi
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
 from datahall.errors import DatahallError, ScenarioError, option
-from datahall.fabric.design.asked import design_of, fitting, possible
+from datahall.fabric.design.asked import design_of, fitting, possible, unused, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.survival import cubes_up, survivals
+from datahall.scenario.idle import does_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
@@ -37,8 +38,13 @@ def show_fabric(scenario: Scenario) -> Answer:
                 hint=f"leave {option('chips')} out",
             )
         return _one(scenario, names[0], made, bill(made, catalog))
+    idle = [
+        f"{name}: {does_nothing(word, why)}"
+        for name, reasons in unused(asked, names, catalog).items()
+        for word, why in reasons.items()
+    ]
     designs = [_made(scenario, name) for name in names]
-    return _several(scenario, names, designs, [bill(one, catalog) for one in designs])
+    return _several(scenario, names, designs, [bill(one, catalog) for one in designs], idle)
 
 
 def _made(scenario: Scenario, name: str, *, alone: bool = False) -> Design:
@@ -65,7 +71,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
         results=_results(made, cost),
         tables=tuple(table for table in tables if table.rows),
         figure=cost.price if cost.items else None,
-        notes=(*made.notes, *_notes(made, cost)),
+        notes=(*made.notes, *_idle(scenario, made), *_notes(made, cost)),
         sources=(*cost.power.citations(), *dict.fromkeys(one.source for one in failures)),
         next_commands=(
             follow(scenario, changes={"topologies": [name, *others[:3]], "chips": chips}),
@@ -74,13 +80,19 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
     )
 
 
-def _several(scenario: Scenario, names: list[str], designs: list[Design], bills: list[Bill]) -> Answer:
+def _several(
+    scenario: Scenario, names: list[str], designs: list[Design], bills: list[Bill], idle: list[str]
+) -> Answer:
     best = most_for_the_money(designs, bills)
     results: dict[str, Cell] = {}
     for name, made, cost in zip(names, designs, bills, strict=True):
         key = name.replace("-", "_")
         results |= {f"{key}_{field}": value for field, value in _results(made, cost).items()}
-    notes = [f"{name}: {note}" for name, made in zip(names, designs, strict=True) for note in made.notes]
+    notes = [
+        f"{name}: {note}"
+        for name, made in zip(names, designs, strict=True)
+        for note in (*made.notes, *_idle(scenario, made))
+    ]
     return Answer(
         kind="fabrics",
         headline=_verdict(names, designs, bills, best),
@@ -88,7 +100,7 @@ def _several(scenario: Scenario, names: list[str], designs: list[Design], bills:
         results=results,
         tables=compared(names, designs, bills, best),
         figure=bills[best].price if bills[best].items else None,
-        notes=(*notes, *_notes(designs[best], bills[best]), *_chips_differ(names, designs)),
+        notes=(*notes, *idle, *_notes(designs[best], bills[best]), *_chips_differ(names, designs)),
         sources=tuple(dict.fromkeys(source for cost in bills for source in cost.power.citations())),
         next_commands=tuple(
             _alone(scenario, name, made) for name, made in list(zip(names, designs, strict=True))[:3]
@@ -99,11 +111,13 @@ def _several(scenario: Scenario, names: list[str], designs: list[Design], bills:
 def _alone(scenario: Scenario, name: str, made: Design) -> str:
     """The same question of one of them, without what it has no use for."""
     fits = fitting(scenario.one(FabricDesign), name, scenario.catalog)
-    plain = FabricDesign()
-    words = ("oversubscription", "sides", "switch", "radix", "tiers", "server", "chip")
-    unused = {word: None for word in words if getattr(fits, word) == getattr(plain, word)}
+    left_out = {
+        field.name: None
+        for field in scenario.form.fields.values()
+        if getattr(fits, field.attribute) == field.default
+    }
     chips = None if fits.chips is None else made.counts.num_hosts
-    return follow(scenario, changes={"topologies": [name], "chips": chips, **unused})
+    return follow(scenario, changes={**left_out, "topologies": [name], "chips": chips})
 
 
 def _headline(made: Design, cost: Bill) -> str:
@@ -114,10 +128,13 @@ def _headline(made: Design, cost: Bill) -> str:
         body = f"{switches} of {made.parts.radix} ports in {tiers} and {counted(cost.num_cables, 'cable')}"
     elif cost.num_switches:
         body = (
-            f"{cost.num_switches:,} optical circuit switches and {cost.num_cables:,} cables, no packet switch"
+            f"{counted(cost.num_switches, 'optical circuit switch')} and {counted(cost.num_cables, 'cable')}, "
+            "no packet switch"
         )
     else:
-        body = f"{cost.num_cables:,} cables and no switch" if cost.items else "the links of one machine"
+        body = (
+            f"{counted(cost.num_cables, 'cable')} and no switch" if cost.items else "the links of one machine"
+        )
     price = f": {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
     name = sentence(with_article(made.fabric.name))
     return f"{name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
@@ -129,8 +146,9 @@ def _binding(made: Design) -> str:
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
     if cut is not None:
         each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
+        share = "shares" if cut.num_below == 1 else "share"
         return (
-            f"The way out of a {cut.name} binds: its {cut.num_below:,} chips share "
+            f"The way out of a {cut.name} binds: its {counted(cut.num_below, 'chip')} {share} "
             f"{fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way, so an all-to-all gets {each} per chip of its {port}. "
             f"The bisection is {width}, {fmt(found.full_bisection_fraction, 'fraction')} of what half of them can send."
         )
@@ -144,7 +162,7 @@ def _binding(made: Design) -> str:
 
 def _verdict(names: list[str], designs: list[Design], bills: list[Bill], best: int) -> str:
     sizes = {made.counts.num_hosts for made in designs}
-    of = f"For {sizes.pop():,} chips" if len(sizes) == 1 else "Of these fabrics"
+    of = f"For {counted(sizes.pop(), 'chip')}" if len(sizes) == 1 else "Of these fabrics"
     each = fmt(designs[best].all_to_all_bytes_per_s, "bytes_per_s", 3)
     cost = bills[best]
     price = f" for {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
@@ -169,7 +187,7 @@ def _narrowest(names: list[str], designs: list[Design]) -> str:
         return f"{names[worst]} is narrowest: its ports leave an all-to-all {each} per chip."
     return (
         f"{names[worst]} is narrowest: {fmt(cut.bytes_per_s, 'bytes_per_s')} out of a {cut.name} of "
-        f"{cut.num_below:,} chips leave an all-to-all {each} per chip."
+        f"{counted(cut.num_below, 'chip')} leave an all-to-all {each} per chip."
     )
 
 
@@ -192,6 +210,11 @@ def _results(made: Design, cost: Bill) -> dict[str, Cell]:
         "power_w": cost.power.value,
         "price_usd": _with_range(cost),
     }
+
+
+def _idle(scenario: Scenario, made: Design) -> tuple[str, ...]:
+    why = f"all {made.counts.num_hosts:,} chips are in one scale-up domain"
+    return idle_notes(scenario, dict.fromkeys(without_network(made), why))
 
 
 def _with_range(cost: Bill) -> Quantity:

@@ -10,9 +10,12 @@ from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
+from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
+from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.views import Simulation
 from datahall.units import fmt
 
@@ -57,7 +60,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=_notes(outcome),
+        notes=(*_notes(outcome), *_idle(scenario, outcome)),
         next_commands=_next(scenario, other),
     )
 
@@ -134,6 +137,13 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
             "a phase starts when the one before has ended everywhere; the full level simulates each message"
         )
     return tuple(lines)
+
+
+def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    act = ("on", "chips", "chip", "level", "check_with", "name", "bandwidth", "job", "background")
+    names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
+    said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
+    return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))
 
 
 def _next(scenario: Scenario, other: Crosscheck | None) -> tuple[str, ...]:

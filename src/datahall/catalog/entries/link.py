@@ -21,6 +21,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     kind: LinkKind
     bytes_per_s: float  # one way
     latency_s: float = nan  # one way, without software
+    num_torus_axes: int = 0  # of the torus that it joins chips into; 0: nobody says, or it joins none
     year: int = 0
     aliases: tuple[str, ...] = ()
     note: str = ""
@@ -37,6 +38,7 @@ FIELDS = (
     Field("kind", "kind", "what it joins", "text", required=True, choices=("scale-up", "host", "network")),
     Field("bandwidth", "bytes_per_s", "bandwidth, one way", required=True),
     Field("latency", "latency_s", "latency, one way"),
+    Field("torus_axes", "num_torus_axes", "axes of the torus"),
     Field("year", "year", "year", at_least=1970),
     Field("aliases", "aliases", "other names", "texts"),
     Field("note", "note", "note", "text"),

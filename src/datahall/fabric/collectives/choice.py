@@ -18,8 +18,10 @@ from datahall.fabric.collectives.algorithms.bus import (
     algorithm_bandwidth,
     bus_bandwidth,
 )
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
+from datahall.scenario.words import ALGORITHMS
 
 SMALLEST_BYTES, LARGEST_BYTES = 1024.0, 64 * 2.0**30
 POINTS_PER_DOUBLING = 8
@@ -169,9 +171,12 @@ def _chosen(
     }
     wanted = set(only) & {pair[0] for pair in possible}
     if only and not wanted:
-        known = ", ".join(sorted({pair[0] for pair in possible}))
+        known = sorted({pair[0].lower().replace(" ", "-") for pair in possible} & set(ALGORITHMS))
         raise ScenarioError(
-            f'no {collective} algorithm "{", ".join(only)}" on {system.name}', hint=f"there are: {known}"
+            f"NCCL {'.'.join(map(str, system.version))} has no {' or '.join(only)} for {collective} on "
+            f"{system.name}",
+            field="algorithm",
+            hint=f"one of {', '.join(known)}" if known else f"leave {option('algorithm')} out",
         )
     return tuner.choose(thought or possible, wanted, without)
 
@@ -179,7 +184,7 @@ def _chosen(
 def _estimates(
     system: System, collective: Collective, size: Floats, num_ranks: int
 ) -> dict[tuple[str, str], Floats]:
-    if collective in {"all-to-all", "send-recv", "barrier"} or system.library != "nccl":
+    if "ring" not in TABLE[collective].algorithms or system.library != "nccl":
         return {}
     return tuner.estimates(system.setting(num_ranks), collective, size)
 

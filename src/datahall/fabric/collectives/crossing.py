@@ -15,10 +15,14 @@ from functools import lru_cache
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.graph import Ints
 from datahall.scenario.words import Collective
+
+# what a part lets out of its own comes in from the others, where the result is the other of the two
+OTHER_WAY = {"whole": "share", "share": "whole"}
 
 
 def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
@@ -30,15 +34,16 @@ def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
     """
     below, full = min(cut.num_below, num_ranks), min(cut.num_full, num_ranks)
     outside = (num_ranks - below) / num_ranks
-    if collective == "barrier" or outside == 0.0:
+    result = TABLE[collective].result
+    if result == "nothing" or outside == 0.0:
         return 0.0
-    if collective == "all-reduce":
+    if result == "sum":
         parts = -(-num_ranks // full)
         return 2.0 * (parts - 1) / parts
-    if collective == "all-to-all":
+    if result == "pieces":
         return below * outside
     # one way goes what the ranks inside hold, the other way what those outside do
-    return max(outside, 1.0 - outside) if collective in {"all-gather", "reduce-scatter"} else 1.0
+    return max(outside, 1.0 - outside) if result in OTHER_WAY else 1.0
 
 
 def straddling_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
@@ -58,7 +63,8 @@ def straddling_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
 def _straddling(
     collective: Collective, num_ranks: int, stride: int, sizes: tuple[tuple[int, int], ...]
 ) -> float:
-    if not sizes or collective == "barrier":
+    result = TABLE[collective].result
+    if not sizes or result == "nothing":
         return 0.0
     block = num_ranks * stride
     part = np.repeat([size for size, _ in sizes], [count for _, count in sizes])
@@ -67,33 +73,31 @@ def _straddling(
     first, last = begin // block, (end - 1) // block
     one = first == last
     ends = (np.where(one, part, (first + 1) * block - begin), np.where(one, 0, end - last * block))
-    found = [_leaving(collective, num_ranks, stride, inside) for inside in ends]
-    if collective in {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}:
+    found = [_leaving(result, num_ranks, stride, inside) for inside in ends]
+    if result != "copy":
         return float(np.max([left + right for left, right in zip(*found, strict=True)]))
     return float(np.max(found))
 
 
-def _leaving(collective: Collective, num_ranks: int, stride: int, inside: Ints) -> tuple[Floats, Floats]:
+def _leaving(result: str, num_ranks: int, stride: int, inside: Ints) -> tuple[Floats, Floats]:
     """Bytes out of a part and into it, of the groups of a block with so many of its endpoints inside."""
     some, more = inside // stride, inside % stride
-    out = more * _least(collective, num_ranks, some + 1) + (stride - more) * _least(
-        collective, num_ranks, some
-    )
-    other = "reduce-scatter" if collective == "all-gather" else "all-gather"
-    if collective not in {"all-gather", "reduce-scatter"}:
+    out = more * _least(result, num_ranks, some + 1) + (stride - more) * _least(result, num_ranks, some)
+    other = OTHER_WAY.get(result)
+    if other is None:
         return out, out
     back = more * _least(other, num_ranks, some + 1) + (stride - more) * _least(other, num_ranks, some)
     return out, back
 
 
-def _least(collective: str, num_ranks: int, inside: Ints) -> Floats:
+def _least(result: str, num_ranks: int, inside: Ints) -> Floats:
     """The least that leaves a part with some of a group's ranks inside, over the size of the array."""
     across = (inside > 0) & (inside < num_ranks)
-    if collective == "all-gather":
+    if result == "whole":
         return np.where(across, inside / num_ranks, 0.0)
-    if collective == "reduce-scatter":
+    if result == "share":
         return np.where(across, (num_ranks - inside) / num_ranks, 0.0)
-    if collective == "all-to-all":
+    if result == "pieces":
         return np.where(across, inside * (num_ranks - inside) / num_ranks, 0.0)
     return np.where(across, 1.0, 0.0)
 
@@ -151,7 +155,8 @@ def floor_s(system: System, collective: Collective, size_bytes: float, num_ranks
     T ≥ share · S / links of the part;  share = 1 (all-reduce, broadcast), (n−m)/n (all-gather), m(n−m)/n (all-to-all)
     """
     least = float(least_s(system, collective, np.array([size_bytes]), num_ranks)[0])
-    if system.torus or num_ranks < 2 or collective == "barrier":
+    result = TABLE[collective].result
+    if system.torus or num_ranks < 2 or result == "nothing":
         return least
     inside, domains = system.shape(num_ranks)
     nic_bytes_per_s = system.nic_bytes_per_s if domains > 1 else 0.0
@@ -159,9 +164,7 @@ def floor_s(system: System, collective: Collective, size_bytes: float, num_ranks
     for members, bytes_per_s in ((1, near_bytes_per_s + nic_bytes_per_s), (inside, inside * nic_bytes_per_s)):
         if members < num_ranks and bytes_per_s > 0:
             out = (num_ranks - members) / num_ranks
-            share = {"all-gather": out, "reduce-scatter": out, "all-to-all": members * out}.get(
-                collective, 1.0
-            )
+            share = {"whole": out, "share": out, "pieces": members * out}.get(result, 1.0)
             least = max(least, share * size_bytes / bytes_per_s)
     return least
 

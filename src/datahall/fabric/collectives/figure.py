@@ -27,6 +27,7 @@ from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.all_gather import PAT_RANK_S, PAT_SHARE
 from datahall.fabric.collectives.algorithms.all_reduce import tree_depth
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.constants import Across, Protocol
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, tree_most_bytes_per_s
@@ -74,9 +75,10 @@ def barrier_array() -> Breakdown:
 
 def closed_form(ask: Ask, algorithm: str, protocol: str) -> Told:
     """The time of an algorithm and protocol that NCCL has, as `nccl.times` computes it."""
-    if ask.collective == "barrier":
+    other = TABLE[ask.collective].stands_for
+    if other is not None:
         return closed_form(
-            ask._replace(collective="all-reduce", size=barrier_array()),
+            ask._replace(collective=other, size=barrier_array()),
             algorithm,
             protocol,
         )
@@ -174,7 +176,7 @@ def _ring(ask: Ask, index: int) -> Told:
     system, (inside, domains) = ask.system, ask.shape
     protocol = system.inside.protocol(PROTOCOLS[index])
     assert protocol is not None
-    rounds = 2 if ask.collective == "all-reduce" else 1
+    rounds = TABLE[ask.collective].num_rounds
     steps = rounds * (ask.num_ranks - 1)
     all_steps = derived("steps", steps, "count", note="2 (n − 1)" if rounds == 2 else "n − 1")
     hop, link = _hop(ask, protocol), _link(ask, protocol)
@@ -196,7 +198,7 @@ def _ring(ask: Ask, index: int) -> Told:
                 _across(ask, "loss through many nodes", slower, "ratio"),
                 "bytes_per_s",
             )
-    volume = ask.size if ask.collective in nccl.ROOTED else _ring_volume(ask, all_steps, protocol)
+    volume = ask.size if TABLE[ask.collective].is_rooted else _ring_volume(ask, all_steps, protocol)
     transfer = quotient("transfer", volume, rate, "s")
     both = overlap("steps and transfer", latency, transfer, _degree(ask, protocol.overlap))
     inside_s = volume.value / link.value if inside > 1 else 0.0
@@ -348,7 +350,7 @@ def _pat(ask: Ask) -> Told:
 def _exchange(ask: Ask) -> Told:
     """All-to-all, or one message between neighbours."""
     system, (inside, domains) = ask.system, ask.shape
-    pairwise = ask.collective == "send-recv"
+    pairwise = TABLE[ask.collective].is_pairwise
     own = system.inside.exchange or system.inside.simple
     share, local = (1, 1) if pairwise else (ask.num_ranks, inside - 1)
     peers = 1 if pairwise else ask.num_ranks - 1

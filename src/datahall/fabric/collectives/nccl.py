@@ -13,6 +13,7 @@ from datahall.fabric.collectives.algorithms.all_gather import pat_all_gather_tim
 from datahall.fabric.collectives.algorithms.all_reduce import nvlink_sharp_all_reduce_time, tree_depth
 from datahall.fabric.collectives.algorithms.bus import Collective, Floats
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.constants import RAMP_DOUBLINGS, RAMP_FROM_BYTES, Across, Protocol
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, allowed, nvls_tree_allowed, tree_most_bytes_per_s
@@ -24,17 +25,15 @@ TREE_INSIDE_SHARE = 0.92
 LARGE_BYTES = 2.0**32
 PAT_HOPS = 3.5  # steps of PAT that overlap, so each takes this part of a hop (NCCL)
 BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
-ROOTED = {"broadcast", "reduce"}
 
 
 def times(system: System, collective: Collective, size_bytes: Floats, num_ranks: int) -> dict[Pair, Floats]:
     """Return the time [s] of every algorithm and protocol that NCCL has for a collective."""
-    if collective in {"all-to-all", "send-recv"}:
-        return {
-            ("direct", "Simple"): exchange(system, size_bytes, num_ranks, pairwise=collective == "send-recv")
-        }
-    if collective == "barrier":
-        tiny = times(system, "all-reduce", np.full_like(size_bytes, BARRIER_BYTES), num_ranks)
+    row = TABLE[collective]
+    if "direct" in row.algorithms:
+        return {("direct", "Simple"): exchange(system, size_bytes, num_ranks, pairwise=row.is_pairwise)}
+    if row.stands_for is not None:
+        tiny = times(system, row.stands_for, np.full_like(size_bytes, BARRIER_BYTES), num_ranks)
         return {pair: time for pair, time in tiny.items() if pair[1] == "LL"}
     found: dict[Pair, Floats] = {}
     inside, domains = system.shape(num_ranks)
@@ -43,14 +42,14 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
         if protocol is None or (name == "LL128" and not system.has_ll128(domains)):
             continue
         found["ring", name] = _ring(system, collective, protocol, index, size_bytes, num_ranks)
-        if collective == "all-reduce" and allowed(system.version, "tree"):
+        if "tree" in row.algorithms and allowed(system.version, "tree"):
             found["tree", name] = _tree(system, protocol, index, size_bytes, num_ranks)
-    if collective == "all-reduce" and system.nvls and system.inside.nvls_bytes_per_s > 0 and inside > 1:
+    if "NVLS" in row.algorithms and system.nvls and system.inside.nvls_bytes_per_s > 0 and inside > 1:
         if domains == 1 and allowed(system.version, "NVLS"):
             found["NVLS", "Simple"] = _nvls(system, size_bytes, inside)
         elif nvls_tree_allowed(num_ranks, domains) and allowed(system.version, "NVLS tree"):
             found["NVLS tree", "Simple"] = _nvls_tree(system, size_bytes, inside, domains)
-    if inside == 1 and collective in {"all-gather", "reduce-scatter"} and allowed(system.version, "PAT"):
+    if inside == 1 and "PAT" in row.algorithms and allowed(system.version, "PAT"):
         found["PAT", "Simple"] = _pat(system, size_bytes, num_ranks)
     return {pair: time + system.harness_s for pair, time in found.items()}
 
@@ -85,7 +84,7 @@ def _ring(
     system: System, collective: Collective, protocol: Protocol, index: int, size: Floats, num_ranks: int
 ) -> Floats:
     inside, domains = system.shape(num_ranks)
-    rounds = 2 if collective == "all-reduce" else 1
+    rounds = TABLE[collective].num_rounds
     steps = rounds * (num_ranks - 1)
     rate = link_rate(system, protocol, inside)
     hop, base = _hop(protocol, size), protocol.base_s
@@ -101,7 +100,7 @@ def _ring(
         rate = tapered(min(rate, node) if inside > 1 else node, across, domains)
         floor = np.maximum(hop, across.step_s[index])
         latency = (steps - network_steps) * floor + network_steps * across.hop_s[index]
-    volume = size if collective in ROOTED else (steps + protocol.own_steps) * size / num_ranks
+    volume = size if TABLE[collective].is_rooted else (steps + protocol.own_steps) * size / num_ranks
     return np.asarray(base + overlapped(latency, volume / rate, protocol.overlap), dtype=np.float64)
 
 
@@ -179,7 +178,7 @@ def exchange(system: System, size: Floats, num_ranks: int, *, pairwise: bool = F
 def num_steps(system: System, collective: Collective, algorithm: str, num_ranks: int) -> float:
     """Steps that follow one another: a ring counts ranks, a tree levels, a switch none."""
     inside, domains = system.shape(num_ranks)
-    rounds = 2 if collective == "all-reduce" else 1
+    rounds = TABLE[collective].num_rounds
     if algorithm == "ring":
         return float(rounds * (num_ranks - 1))
     if algorithm in {"tree", "NVLS tree"}:
@@ -187,6 +186,6 @@ def num_steps(system: System, collective: Collective, algorithm: str, num_ranks:
         return float(2 * (local + (tree_depth(float(domains)) if domains > 1 else 0)))
     if algorithm == "PAT":
         return float(tree_depth(float(num_ranks)))
-    return {"NVLS": 2.0, "direct": float(1 if collective == "send-recv" else num_ranks - 1)}.get(
+    return {"NVLS": 2.0, "direct": float(1 if TABLE[collective].is_pairwise else num_ranks - 1)}.get(
         algorithm, 1.0
     )

@@ -14,7 +14,7 @@ from datahall.fabric.collectives.constants import Across, Inside, Protocol, libr
 from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
-from datahall.scenario.sections.fabric import NCCL, USUAL_NCCL
+from datahall.scenario.sections.fabric import USUAL_NCCL
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
@@ -60,7 +60,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     def shape(self, num_ranks: int) -> tuple[int, int]:
         """Ranks per domain and domains used; more than one domain needs a network."""
         if num_ranks < 2:
-            raise ScenarioError(f"a collective of {num_ranks} ranks moves nothing", hint="2 ranks or more")
+            raise ScenarioError(
+                f"a collective of {num_ranks} moves nothing",
+                field="chips",
+                hint=f"at least {option('chips', 2)}",
+            )
         inside = min(num_ranks, self.num_domain)
         domains = -(-num_ranks // inside)
         if domains > 1 and self.nic_bytes_per_s <= 0:
@@ -167,22 +171,6 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
         field="level",
         hint=f"leave {option('level')} out",
     )
-
-
-def version_of(text: str) -> tuple[int, int]:
-    """NCCL's version as two numbers; nothing is the usual one.
-
-    >>> version_of("2.19.3"), version_of("NCCL 2.27"), version_of("")
-    ((2, 19), (2, 27), (2, 27))
-    """
-    if not text:
-        return DEFAULT_VERSION
-    parts = text.lower().removeprefix("nccl").strip().split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts):
-        raise ScenarioError(
-            f'"{text}" is not a version of NCCL', field="version", hint=f"e.g. {option('version', NCCL)}"
-        )
-    return int(parts[0]), int(parts[1])
 
 
 def family_of(chip: Chip) -> str:

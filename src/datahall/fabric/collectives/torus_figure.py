@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datahall.breakdown import Breakdown, assumed, derived, maximum, product, quotient, total
 from datahall.errors import UnsupportedError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.figure import Told
 
-ON_A_TORUS: tuple[Collective, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-recv")
+ON_A_TORUS = tuple(name for name, row in TABLE.items() if row.on_torus)
 SPAN = 8.0  # half of a ring's chips send half of their array over two links: S · X / 8
 
 
@@ -35,16 +36,17 @@ def torus_form(
     """The chain of `torus.torus_times` for a whole slice; `link` is one way of one link."""
     lengths = [length for length in axes if length > 1]
     hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
-    if collective == "send-recv":
+    row = TABLE[collective]
+    if row.on_torus == "link":
         transfer = quotient("transfer", size, link, "s")
         return Told(total("closed form", [hop, transfer]), transfer.value)
-    if collective == "all-to-all":
+    if row.on_torus == "bisection":
         return _bisected(size, lengths, link, hop, wrapped=wrapped)
     gather = _bucket(size, lengths, link, hop, wrapped=wrapped)
-    if collective == "all-reduce":
-        phases = derived("phases", 2, "count", note="reduce-scatter, then all-gather")
+    if row.num_rounds > 1:
+        phases = derived("phases", row.num_rounds, "count", note="reduce-scatter, then all-gather")
         figure = product("closed form", [phases, gather.figure], "s")
-        return Told(figure, 2.0 * gather.inside_s)
+        return Told(figure, row.num_rounds * gather.inside_s)
     return gather._replace(figure=gather.figure.named("closed form"))
 
 

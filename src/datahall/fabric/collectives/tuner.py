@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, Floats, Number, bus_factor
+from datahall.fabric.collectives.algorithms.table import TABLE
 
 PROTOCOLS = ("LL", "LL128", "Simple")
 # base latency, per hop inside a domain over NVLink and over PCIe, per hop over the network: LL, LL128, Simple
@@ -74,13 +75,14 @@ def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> d
     """Return NCCL's own estimate [s] of every pair it weighs, on arrays of sizes."""
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
     found: dict[tuple[str, str], Floats] = {}
+    has = TABLE[collective].algorithms
     for index, protocol in enumerate(PROTOCOLS):
         if protocol == "LL128" and not (setting.ll128 and setting.nvlink):
             continue
         found["ring", protocol] = _ring(setting, collective, index, size)
-        if collective == "all-reduce" and allowed(setting.version, "tree"):
+        if "tree" in has and allowed(setting.version, "tree"):
             found["tree", protocol] = _tree(setting, index, size)
-    if collective == "all-reduce" and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
+    if "NVLS" in has and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
         if setting.num_nodes == 1 and allowed(setting.version, "NVLS"):
             found["NVLS", "Simple"] = _nvls(setting, size)
         several = (
@@ -92,7 +94,7 @@ def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> d
         if tree and several:
             found["NVLS tree", "Simple"] = _nvls_tree(setting, size)
     one_per_node = setting.num_nodes == setting.num_ranks and setting.num_nodes > 1
-    if collective in {"all-gather", "reduce-scatter"} and one_per_node and allowed(setting.version, "PAT"):
+    if "PAT" in has and one_per_node and allowed(setting.version, "PAT"):
         found["PAT", "Simple"] = _pat(setting, size)
     return found
 
@@ -158,7 +160,7 @@ def _hops(setting: Setting, algorithm: str, index: int) -> tuple[float, float]:
 
 
 def _ring(setting: Setting, collective: Collective, index: int, size: Floats) -> Floats:
-    rounds = 2 if collective == "all-reduce" else 1
+    rounds = TABLE[collective].num_rounds
     inside, across = _hops(setting, "ring", index)
     total, most = _total(setting), 0.0
     if index == 0:
@@ -171,10 +173,9 @@ def _ring(setting: Setting, collective: Collective, index: int, size: Floats) ->
     if setting.num_nodes > 1:
         inside = max(inside, 3.0 if index == 2 else 1.0)
     latency = np.full(size.shape, BASE_US["ring"][index] + (steps - network) * inside + network * across)
-    if index == 2 and setting.num_nodes > 1 and collective == "all-reduce":
+    if index == 2 and setting.num_nodes > 1 and rounds == 2:
         latency[size / (_channels(setting) * setting.num_ranks) >= 64] *= PLATEAU
-    factor = bus_factor(collective if collective in {"all-reduce", "all-gather", "reduce-scatter"} else "broadcast",
-                        float(setting.num_ranks))  # fmt: skip
+    factor = bus_factor(collective, float(setting.num_ranks))
     return latency * 1e-6 + size * factor / (total * 1e9)
 
 

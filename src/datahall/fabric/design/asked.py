@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
 
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError, ScenarioError, UnknownNameError, option
+from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import Design, design, read_oversubscription, read_sides
-from datahall.fabric.design.topologies import ALIKE, PLAIN, TABLE, Spec, topology_of_parts
-from datahall.fabric.design.topologies import topology as find_topology
+from datahall.fabric.design.design import Design, design
+from datahall.fabric.design.topologies import ALIKE, BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.scenario.idle import does_nothing
+from datahall.scenario.kinds import key_of
 from datahall.scenario.sections.fabric import FabricDesign
 
 
@@ -21,15 +22,8 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     """A design of catalogue parts; `chip` and `num_chips` stand where the section names none."""
     if is_built(asked.topology, catalog):
         return _built(asked, catalog, asked.chip or chip, asked.chips or num_chips)
-    kind = topology_of_parts(asked.topology)
-    for name in idle(asked, kind.uses):
-        able = (one.name for one in TABLE if one.parts and name in one.uses)
-        raise ScenarioError(
-            f"a {kind.name} has no {_word(name)} to choose",
-            field=_word(name),
-            hint=f"leave {option(_word(name))} out, or take one of {', '.join(able)}",
-        )
-    count = asked.chips or num_chips or (prod(read_sides(asked.sides)) if asked.sides else 0)
+    unused(asked, (asked.topology,), catalog)
+    count = asked.chips or num_chips or (prod(asked.sides) if asked.sides else 0)
     if not count:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
         raise ScenarioError(
@@ -37,23 +31,47 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
             field="chips",
             hint=f"{option('chips', 16384)}; published fabrics have their own: {known}",
         )
-    return design(
-        asked.topology,
-        count,
-        catalog=catalog,
-        chip=asked.chip or chip,
-        server=asked.server,
-        switch=asked.switch,
-        radix=asked.radix,
-        tiers=asked.tiers,
-        oversubscription=asked.oversubscription,
-        sides=asked.sides,
-        domain=asked.domain,
-        nic_bytes_per_s=asked.nic_bytes_per_s,
-    )
+    return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
 
 
-def idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
+def unused(asked: FabricDesign, topologies: Sequence[str], catalog: Catalog) -> dict[str, dict[str, str]]:
+    """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
+    reasons = {
+        name: {key_of(one): _why(name, one) for one in _idle(asked, _uses(name, catalog))}
+        for name in topologies
+    }
+    for name, those in reasons.items() if len(reasons) > 1 else ():
+        if is_built(name, catalog):
+            those |= {one: _why(name, one) for one in ("chip", "chips") if getattr(asked, one)}
+    for word, why in next(iter(reasons.values())).items():
+        if all(word in those for those in reasons.values()):
+            able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
+            raise ScenarioError(
+                does_nothing(word, why),
+                field=word,
+                hint=f"leave {option(word)} out, or take one of {able}",
+            )
+    return reasons
+
+
+def without_network(made: Design) -> tuple[str, ...]:
+    """Inputs that say nothing of a fabric because it is one scale-up domain."""
+    alone = made.counts.num_hosts == made.parts.num_domain and made.parts.switch is not None
+    uses = BY_NAME[made.topology].uses if alone and made.topology in BY_NAME else ()
+    return tuple(key_of(name) for name in uses if name not in ("server", "domain"))
+
+
+def _uses(topology: str, catalog: Catalog) -> tuple[str, ...]:
+    return () if is_built(topology, catalog) else topology_of_parts(topology).uses
+
+
+def _why(topology: str, attribute: str) -> str:
+    if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
+        return f"a {topology} has no {key_of(attribute)} to choose"
+    return f"{topology} was built, and has its own"
+
+
+def _idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
     """What a section gives beside the inputs that a topology has a use for."""
     plain = FabricDesign()
     names = sorted({name for one in TABLE for name in one.uses} - set(uses))
@@ -66,9 +84,9 @@ def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesig
     if is_built(topology, catalog):
         return FabricDesign(topology=topology)
     plain = FabricDesign()
-    unused = {name: getattr(plain, name) for name in idle(named, topology_of_parts(topology).uses)}
-    chips = named.chips or (prod(read_sides(named.sides)) if named.sides else None)
-    return msgspec.structs.replace(named, chips=chips, **unused)
+    left_out = {name: getattr(plain, name) for name in _idle(named, _uses(topology, catalog))}
+    chips = named.chips or (prod(named.sides) if named.sides else None)
+    return msgspec.structs.replace(named, chips=chips, **left_out)
 
 
 def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -> list[str]:
@@ -83,25 +101,13 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
     return found
 
 
-def _word(attribute: str) -> str:
-    return attribute.removesuffix("_bytes_per_s")
-
-
 def is_built(topology: str, catalog: Catalog) -> bool:
     """Whether a name is that of a fabric that was built."""
-    known = find_topology(topology)
-    if known is not None and known.parts:
-        return False
-    return any(topology in (one.name, *one.aliases) for one in catalog.known_fabrics())
+    return topology not in BY_NAME and any(topology == one.name for one in catalog.known_fabrics())
 
 
 def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
-    for name in idle(asked, ()):
-        raise ScenarioError(
-            f"{asked.topology} was built, so its {_word(name)} is what it is",
-            field=_word(name),
-            hint=f"leave {option(_word(name))} out, or ask for the topology itself",
-        )
+    unused(asked, (asked.topology,), catalog)
     made = preset(asked.topology, catalog=catalog)
     if chip and catalog.chip(chip).name != made.parts.chip.name:
         raise ScenarioError(
@@ -122,34 +128,29 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
     """The wires of a section: of catalogue parts, or all alike where it gives a bandwidth for every link."""
     if asked.bandwidth_bytes_per_s is None:
         return design_of(asked, catalog).fabric
-    kind = find_topology(asked.topology)
+    kind = BY_NAME.get(asked.topology)
     if kind is None or not kind.alike:
-        if kind is None and not is_built(asked.topology, catalog):
-            raise UnknownNameError(
-                "topology", asked.topology, PLAIN, field="on", hint=f"one of {', '.join(PLAIN)}"
-            )
         raise ScenarioError(
             f"{asked.topology} is made of parts of the catalogue",
             field="bandwidth",
             hint=f"leave {option('bandwidth')} out and name a chip, or take one of {', '.join(PLAIN)}",
         )
-    for name in idle(asked, set(kind.uses) & set(ALIKE)):
+    for name in _idle(asked, set(kind.uses) & set(ALIKE)):
+        why = f"a {kind.name} of links that are all alike has no {key_of(name)} to choose"
         raise ScenarioError(
-            f"a {kind.name} of links that are all alike has no {_word(name)} to choose", field=_word(name),
-            hint=f"leave {option(_word(name))} or {option('bandwidth')} out",
+            does_nothing(key_of(name), why), field=key_of(name),
+            hint=f"leave {option(key_of(name))} or {option('bandwidth')} out",
         )  # fmt: skip
     if asked.chips is None:
         raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
     return kind.lay(
         Spec(
+            asked,
             asked.chips,
             Wire(asked.bandwidth_bytes_per_s, asked.latency_s),
             scale_up=Wire(asked.scale_up_bytes_per_s, asked.scale_up_latency_s),
             domain=asked.domain or 0,
             radix=asked.radix,
-            tiers=asked.tiers,
-            ratios=read_oversubscription(asked.oversubscription),
-            sides=read_sides(asked.sides) if asked.sides else (),
             alike=True,
         )
     )

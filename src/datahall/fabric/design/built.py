@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.known_fabric import KnownFabric
 from datahall.fabric.design.design import Design, design
+from datahall.scenario.field import fields
+from datahall.scenario.kinds import Reading
+from datahall.scenario.sections.fabric import FabricDesign
 
 
 def preset(name: str, *, catalog: Catalog) -> Design:
     """The design of a published fabric by name; what was not published is said in its notes."""
     known = catalog.known_fabric(name)
-    made = design(
-        known.topology,
-        known.num_chips,
-        catalog=catalog,
+    asked = FabricDesign(
+        chips=known.num_chips,
         server=known.server,
         switch=known.switch if known.topology != "tpu-pod" else "",
         radix=known.num_radix or None,
         tiers=known.num_tiers or None,
-        oversubscription=known.oversubscription or "1:1",
-        sides=known.sides,
-        pod_chips=known.num_pod_chips or None,
+        **_shape(known, catalog),
     )
+    made = design(asked, catalog, pod_chips=known.num_pod_chips or None)
     fabric = msgspec.structs.replace(made.fabric, name=known.title)
     return msgspec.structs.replace(
         made, fabric=fabric, notes=(*made.notes, *_estimates(known), *_note(known))
     )
+
+
+def _shape(known: KnownFabric, catalog: Catalog) -> dict[str, Any]:
+    """What the entry says in words, read as an input would be."""
+    said = {"topology": known.topology, "oversubscription": known.oversubscription, "sides": known.sides}
+    at = Reading(catalog=catalog)
+    return {one.key: one.kind.read(said[one.key], at) for one in fields("fabric") if said.get(one.key)}
 
 
 def _estimates(known: KnownFabric) -> tuple[str, ...]:

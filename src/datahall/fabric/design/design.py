@@ -1,11 +1,6 @@
-"""A fabric by name: the topology a person asks for, of the parts that the catalogue has.
-
-design("fat-tree", 16384, catalog=catalog, chip="h100-sxm", oversubscription="1:1")
-"""
+"""A fabric as it is asked for: a topology of the parts that the catalogue has, with what it counts."""
 
 from __future__ import annotations
-
-import re
 
 import msgspec
 import numpy as np
@@ -19,6 +14,10 @@ from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
 from datahall.fabric.topology.scale_up import check_whole_domains
 from datahall.fabric.topology.tpu_pod import PODS
+from datahall.scenario.sections.fabric import FabricDesign
+
+USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
+ONE_DOMAIN = "one scale-up domain, so it needs no network"
 
 
 class Design(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +27,6 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     fabric: Fabric
     counts: Counts
     parts: Parts
-    oversubscription: tuple[float, ...] = (1.0,)
     cuts: tuple[Cut, ...] = ()  # where it is narrow
     notes: tuple[str, ...] = ()
 
@@ -58,81 +56,65 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
         return cut.bytes_per_s * hosts / (cut.num_below * (hosts - cut.num_below))
 
 
-def design(
-    topology: str,
-    num_chips: int,
-    *,
-    catalog: Catalog,
-    chip: str = "",
-    server: str = "",
-    switch: str = "",
-    radix: int | None = None,
-    tiers: int | None = None,
-    oversubscription: str = "1:1",
-    sides: str = "",
-    pod_chips: int | None = None,
-    domain: int | None = None,
-    nic_bytes_per_s: float | None = None,
-) -> Design:
+def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = None) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
-    kind = topology_of_parts(topology)
-    if num_chips < 1:
-        raise ScenarioError(f"a fabric of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
-    ratios = read_oversubscription(oversubscription)
-    shown_chip, home = machine(catalog, chip or ("" if server else kind.chip), server)
+    kind = topology_of_parts(asked.topology)
+    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
     if kind.kind == "direct":
-        parts = Parts(
-            chip=shown_chip,
-            server=home,
-            scale_up=catalog.link(home.scale_up_link) if home.scale_up_link else None,
-        )
-        fabric, notes = _direct(kind, num_chips, parts, read_sides(sides) if sides else ())
+        link = catalog.link(home.scale_up_link) if home.scale_up_link else None
+        parts = Parts(chip=chip, server=home, scale_up=link)
+        fabric, notes = _direct(kind, asked, parts)
     else:
-        parts = network_parts(
-            catalog, shown_chip, home, switch=switch, radix=radix, nic_bytes_per_s=nic_bytes_per_s,
-            domain=domain, named=bool(server),
-        )  # fmt: skip
-        fabric, notes = _switched(kind, num_chips, parts, tiers, ratios, pod_chips)
-        notes = (*notes, *(() if server or nic_bytes_per_s else port_note(parts)))
+        parts = network_parts(asked, catalog, chip, home)
+        fabric, notes = _switched(kind, asked, parts, pod_chips)
+        notes = (*notes, *(() if asked.server or asked.nic_bytes_per_s else port_note(parts)))
     return Design(
         topology=kind.name,
         fabric=fabric,
         counts=counts(fabric),
         parts=parts,
-        oversubscription=ratios,
         cuts=cuts(fabric),
         notes=notes,
     )
 
 
 def _switched(
-    kind: Topology,
-    num_chips: int,
-    parts: Parts,
-    tiers: int | None,
-    ratios: tuple[float, ...],
-    pod_chips: int | None,
+    kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
 ) -> tuple[Fabric, tuple[str, ...]]:
-    size = kind.domain or parts.num_domain
+    size, num_chips = kind.domain or parts.num_domain, asked.chips or 0
     if parts.num_domain != size:
         raise ScenarioError(
             f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
             field="chip",
             hint=f"leave {option('chip')} out, or name a chip of such a machine, e.g. gb200 or h100-sxm",
         )
-    check_whole_domains(num_chips, size)
+    _check_domains(asked, num_chips, size)
     spec = Spec(
-        num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size, radix=parts.radix,
-        tiers=tiers, ratios=ratios, pod_chips=pod_chips,
+        asked, num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size,
+        radix=parts.radix, pod_chips=pod_chips,
     )  # fmt: skip
     fabric = kind.lay(spec)
     if kind.domain == num_chips:
-        return fabric, ("one scale-up domain, so it needs no network",)
+        return fabric, (ONE_DOMAIN,)
+    ratios = asked.oversubscription
     _check_tiers(fabric, ratios)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
     name = _name(kind.name, fabric, size, ratios)
     return msgspec.structs.replace(fabric, name=name, topology=kind.name, link_latency_s=latency), ()
+
+
+def _check_domains(asked: FabricDesign, num_chips: int, size: int) -> None:
+    """Chips fill their domains; where somebody chose the domain, it is that which does not fit."""
+    try:
+        check_whole_domains(num_chips, size)
+    except ScenarioError as error:
+        if asked.domain is None:
+            raise
+        sizes = [n for n in range(1, num_chips + 1) if num_chips % n == 0]
+        below, above = max(n for n in sizes if n < size), min((n for n in sizes if n > size), default=0)
+        near = " or ".join(option("domain", n) for n in (below, above) if n)
+        raise ScenarioError(error.message, field="domain", hint=f"{near}; of chips, {error.hint}") from error
 
 
 def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
@@ -164,17 +146,22 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
             return fabric.name
 
 
-def _direct(
-    kind: Topology, num_chips: int, parts: Parts, sides: tuple[int, ...]
-) -> tuple[Fabric, tuple[str, ...]]:
+def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, tuple[str, ...]]:
+    num_chips = asked.chips or 0
     wire, notes = _direct_wire(parts, kind.name, num_chips)
+    if kind.name == "full-mesh" and not notes and num_chips > parts.num_domain:
+        raise ScenarioError(
+            f"{parts.chip.title} has links to {parts.num_domain - 1} others, not to {num_chips - 1:,}",
+            field="chips",
+            hint=f"a full mesh of it joins at most {option('chips', parts.num_domain)}",
+        )
     pod = PODS.get(parts.chip.name)
     if kind.name == "tpu-pod" and pod is None:
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    axes = 2 if parts.scale_up is not None and "2D" in parts.scale_up.note else 3
-    return kind.lay(Spec(num_chips, wire, sides=sides, axes=axes, pod=pod)), notes
+    axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
+    return kind.lay(Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
 
 
 def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[str, ...]]:
@@ -193,37 +180,3 @@ def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[s
         )
     note = f"{parts.chip.title} has no torus links: its network ports are spread over {neighbours} neighbours"
     return Wire(speed / neighbours, 1e-6), (note,)
-
-
-def read_oversubscription(text: str) -> tuple[float, ...]:
-    """Down : up of each tier from the leaves, e.g. "3:1" or "1:1,7:1".
-
-    >>> read_oversubscription("1:1, 7:1"), read_oversubscription("9:8")
-    ((1.0, 7.0), (1.125,))
-    """
-    ratios = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*:\s*(\d+(?:\.\d+)?)\s*", part)
-        if match is None or float(match[2]) == 0:
-            raise ScenarioError(
-                f'"{text}" is not an oversubscription',
-                field="oversubscription",
-                hint='write down:up for each tier, e.g. "1:1" or "1:1,7:1"',
-            )
-        ratio = float(match[1]) / float(match[2])
-        if ratio < 1:
-            raise ScenarioError(
-                f"{part.strip()} has more bandwidth up than down",
-                field="oversubscription",
-                hint=f"did you mean {match[2]}:{match[1]}?",
-            )
-        ratios.append(ratio)
-    return tuple(ratios)
-
-
-def read_sides(text: str) -> tuple[int, ...]:
-    """Sides of a torus, e.g. "16x16x24"."""
-    parts = re.split(r"[x×*]", text.strip().lower())
-    if not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise ScenarioError(f'"{text}" are not the sides of a torus', field="sides", hint="e.g. 16x16x24")
-    return tuple(int(part) for part in parts)

@@ -14,6 +14,7 @@ from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.switch import Switch
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.topology.graph import Wire
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
 
 FIBRE_S_PER_M = 5e-9  # light in glass: 3e8 m/s over an index of 1.47
@@ -114,37 +115,28 @@ def usual_port(catalog: Catalog, chip: Chip, server: Server) -> Link:
     return next((link for link in ports if link.bytes_per_s >= rate), ports[-1])
 
 
-def network_parts(
-    catalog: Catalog,
-    chip: Chip,
-    server: Server,
-    *,
-    switch: str = "",
-    radix: int | None = None,
-    nic_bytes_per_s: float | None = None,
-    domain: int | None = None,
-    named: bool = False,
-) -> Parts:
-    """The port of each chip, and the switch for it: as named, else one of its speed and network.
+def network_parts(asked: FabricDesign, catalog: Catalog, chip: Chip, server: Server) -> Parts:
+    """The port of each chip, and the switch for it: as asked for, else one of its speed and network.
 
-    Where no server was `named`, domain and port are what the chip is said to have wherever it stands.
+    Where no server was named, domain and port are what the chip is said to have wherever it stands.
     """
+    named = bool(asked.server)
     usual = server.network_bytes_per_s_per_chip if named else usual_nic_bytes_per_s(chip, server)
-    speed = nic_bytes_per_s or usual
+    speed = asked.nic_bytes_per_s or usual
     if not speed > 0:
         raise UnsupportedError(
             f"nobody published what network {server.title if named else chip.title} has",
             field="nic",
             hint=f"say it, e.g. {option('nic', '400 Gb/s')}",
         )
-    size = domain or usual_domain(chip, server, named=named)
+    size = asked.domain or usual_domain(chip, server, named=named)
     if size > 1 and not chip.scale_up_bytes_per_s > 0:
         raise UnsupportedError(
             f"nobody published a scale-up bandwidth for {chip.name}", field="chip", hint="pick another chip"
         )
     port = usual_port(catalog, chip, server)
-    box = catalog.switch(switch) if switch else _switch_for(catalog, port, speed)
-    ports = radix if radix is not None else box.radix(speed)
+    box = catalog.switch(asked.switch) if asked.switch else _switch_for(catalog, port, speed)
+    ports = asked.radix if asked.radix is not None else box.radix(speed)
     if ports < 2:
         raise ScenarioError(
             f"{box.title} has no ports of {speed * 8 / 1e9:g} Gb/s",

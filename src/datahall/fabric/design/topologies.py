@@ -5,12 +5,11 @@ The same builders lay catalogue parts and links that are all alike; who has no s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from math import prod
 from typing import Literal, NamedTuple
 
-from datahall.errors import ScenarioError, nearest, option
+from datahall.errors import ScenarioError, option
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
@@ -22,23 +21,22 @@ from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tpu_pod import Pod, slice_for, tpu_pod, tpu_slice
 from datahall.fabric.topology.tree import tree
 from datahall.scenario.sections.deployment import USUAL_CHIP as USUAL_CHIP
-from datahall.scenario.words import TOPOLOGIES, TopologyName
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.words import TopologyName
 
 USUAL_RADIX = 64
 USUAL_RAILS = 8
 
 
 class Spec(NamedTuple):
-    """What a fabric is laid of."""
+    """What a fabric is laid of: what was asked for, and what its parts make of it."""
 
+    asked: FabricDesign
     num_chips: int
     wire: Wire  # of a chip into the network, or between two neighbours
     scale_up: Wire | None = None  # of a chip into its scale-up domain
     domain: int = 0  # chips of one
     radix: int | None = None  # None: as textbooks have it
-    tiers: int | None = None
-    ratios: tuple[float, ...] = (1.0,)
-    sides: tuple[int, ...] = ()
     axes: int = 3
     pod: Pod | None = None
     pod_chips: int | None = None
@@ -60,7 +58,6 @@ class Topology(NamedTuple):
     kind: Literal["switched", "direct", "domains"]
     lay: Lay
     uses: tuple[str, ...]  # inputs that say something of it
-    aliases: tuple[str, ...] = ()
     chip: str = USUAL_CHIP  # that it is usually made of
     domain: int = 0  # chips of its scale-up domains, where the name says so
     alike: bool = False  # whether links that are all alike make it, without parts of the catalogue
@@ -75,20 +72,20 @@ def _in_domains(flat: Fabric, spec: Spec) -> Fabric:
     return with_scale_up(flat, spec.domain, spec.scale_up)
 
 
-def _clos(spec: Spec) -> Fabric:
+def _clos(spec: Spec, tiers: int | None = None) -> Fabric:
     flat = clos(
         spec.num_chips,
         spec.wire,
         radix=spec.ports,
-        tiers=spec.tiers,
-        oversubscription=spec.ratios,
+        tiers=tiers or spec.asked.tiers,
+        oversubscription=spec.asked.oversubscription,
         pod_chips=spec.pod_chips,
     )
     return _in_domains(flat, spec)
 
 
 def _fat_tree(spec: Spec) -> Fabric:
-    if spec.alike and set(spec.ratios) == {1.0} and spec.tiers is None:
+    if spec.alike and set(spec.asked.oversubscription) == {1.0} and spec.asked.tiers is None:
         return _in_domains(fat_tree(spec.num_chips, spec.wire, radix=spec.radix), spec)
     return _clos(spec)
 
@@ -100,8 +97,8 @@ def _rails(make: Callable[..., Fabric]) -> Lay:
         spec.scale_up,
         radix=spec.ports,
         rails=spec.domain or USUAL_RAILS,
-        tiers=spec.tiers,
-        oversubscription=spec.ratios,
+        tiers=spec.asked.tiers,
+        oversubscription=spec.asked.oversubscription,
     )
 
 
@@ -118,21 +115,22 @@ def _domains(spec: Spec) -> Fabric:
 
 
 def _torus(spec: Spec, *, wrap: bool = True) -> Fabric:
-    if not spec.sides:
+    sides = spec.asked.sides
+    if not sides:
         return torus_for(spec.num_chips, spec.wire, axes=spec.axes, wrap=wrap)
-    if prod(spec.sides) != spec.num_chips:
+    if prod(sides) != spec.num_chips:
         raise ScenarioError(
-            f"{'x'.join(map(str, spec.sides))} has {prod(spec.sides):,} chips, not {spec.num_chips:,}",
+            f"{'x'.join(map(str, sides))} has {prod(sides):,} chips, not {spec.num_chips:,}",
             field="sides",
-            hint=f"{option('chips', prod(spec.sides))}, or other sides",
+            hint=f"{option('chips', prod(sides))}, or other sides",
         )
-    return torus(spec.sides, spec.wire, wrap=wrap)
+    return torus(sides, spec.wire, wrap=wrap)
 
 
 def _tpu_pod(spec: Spec) -> Fabric:
     assert spec.pod is not None
-    if spec.sides and spec.sides != spec.pod.sides:
-        return tpu_slice(spec.sides, spec.wire, spec.pod)
+    if spec.asked.sides and spec.asked.sides != spec.pod.sides:
+        return tpu_slice(spec.asked.sides, spec.wire, spec.pod)
     if spec.num_chips == spec.pod.num_chips:
         return tpu_pod(spec.pod, spec.wire)
     return tpu_slice(slice_for(spec.num_chips, spec.pod), spec.wire, spec.pod)
@@ -152,12 +150,12 @@ TABLE = (
         NETWORK,
         alike=True,
     ),
-    Topology("fat-tree", "switched", _fat_tree, TAPERED, aliases=("fattree",), alike=True),
+    Topology("fat-tree", "switched", _fat_tree, TAPERED, alike=True),
     Topology("clos", "switched", _clos, TAPERED, alike=True),
     Topology(
         "leaf-spine",
         "switched",
-        lambda spec: _clos(spec._replace(tiers=2)),
+        lambda spec: _clos(spec, tiers=2),
         (*NETWORK, "oversubscription"),
         alike=True,
     ),
@@ -166,7 +164,6 @@ TABLE = (
         "switched",
         _rails(rail_optimised),
         TAPERED,
-        aliases=("rail", "rail-optimized"),
         alike=True,
     ),
     Topology("rail-only", "switched", _rails(rail_only), TAPERED),
@@ -182,7 +179,6 @@ TABLE = (
         "switched",
         _flat(lambda spec: dragonfly_plus(spec.num_chips, spec.wire, radix=spec.ports)),
         NETWORK,
-        aliases=("dragonfly+",),
     ),
     Topology(
         "hyperx",
@@ -190,7 +186,7 @@ TABLE = (
         _flat(lambda spec: hyperx_for(spec.num_chips, spec.wire, radix=spec.ports)),
         NETWORK,
     ),
-    Topology("torus", "direct", _torus, GRID, aliases=("3d-torus",), chip="tpu-v7x", alike=True),
+    Topology("torus", "direct", _torus, GRID, chip="tpu-v7x", alike=True),
     Topology("mesh", "direct", lambda spec: _torus(spec, wrap=False), GRID, chip="tpu-v7x"),
     Topology("tpu-pod", "direct", _tpu_pod, GRID, chip="tpu-v5p"),
     Topology(
@@ -198,7 +194,6 @@ TABLE = (
         "direct",
         lambda spec: full_mesh(spec.num_chips, spec.wire),
         ("server",),
-        aliases=("fullmesh",),
         chip="mi300x",
         alike=True,
     ),
@@ -214,23 +209,16 @@ TABLE = (
     ),
 )
 PLAIN = tuple(one.name for one in TABLE if one.alike)
+BY_NAME: dict[str, Topology] = {one.name: one for one in TABLE}
 
 
-def topology(text: str) -> Topology | None:
-    """The topology of a name in any spelling; None where there is none."""
-    folded = re.sub(r"[\s_]+", "-", text.strip().lower())
-    return next((one for one in TABLE if folded in (one.name, *one.aliases)), None)
-
-
-def topology_of_parts(text: str) -> Topology:
-    """A topology that is made of parts of the catalogue, or an error with the nearest."""
-    found = topology(text)
+def topology_of_parts(name: str) -> Topology:
+    """A topology that is made of parts of the catalogue."""
+    found = BY_NAME.get(name)
     if found is None or not found.parts:
-        close = nearest(re.sub(r"[\s_]+", "-", text.strip().lower()), TOPOLOGIES, 3)
-        guess = f"did you mean: {', '.join(close)}?   " if close else ""
         raise ScenarioError(
-            f'"{text}" is not a topology',
+            f"{name} is not made of parts of the catalogue",
             field="on",
-            hint=f"{guess}all of them: {', '.join(TOPOLOGIES)}",
+            hint=f"one of {', '.join(one.name for one in TABLE if one.parts)}",
         )
     return found

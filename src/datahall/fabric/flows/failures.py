@@ -16,8 +16,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
-from datahall.scenario.sections.failure import Failure
-from datahall.scenario.words import FABRIC_PARTS
+from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
 Bools = NDArray[np.bool_]
 

@@ -30,6 +30,7 @@ class FlowScenario(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a run needs."""
 
     net: Net
+    wired: Fabric  # before anything failed
     jobs: tuple[Job, ...]
     asks: tuple[Ask, ...]
     bursts: tuple[Burst, ...] = ()
@@ -81,6 +82,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
     tries.finish()
     network = scenario.one(Network)
     return FlowScenario(
+        wired=fabric,
         net=Net(
             fabric=wired,
             routing=Routing(cast(Policy, network.routing), network.paths),

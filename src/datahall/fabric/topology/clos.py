@@ -12,8 +12,7 @@ import msgspec
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
-
-MOST_TIERS = 3
+from datahall.scenario.sections.fabric import MOST_TIERS
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -77,6 +76,7 @@ def size_clos(
         more = f", {tiers + 1} tiers" if tiers < MOST_TIERS else ""
         raise ScenarioError(
             f"{num_chips:,} chips do not fit {tiers} tiers of {radix}-port switches, which hold {held:,}",
+            field="chips",
             hint=f"take {held:,} chips, switches of {enough} ports{more} or more oversubscription",
         )
     if tiers == 1:
@@ -96,6 +96,7 @@ def size_clos(
     if pods > radix:
         raise ScenarioError(
             f"{pods} pods of {most_leaves * down:,} chips do not fit {radix}-port core switches",
+            field="chips",
             hint=f"pods of {-(-leaves // radix) * down:,} chips or more",
         )
     pod_leaves = -(-leaves // pods)
@@ -142,18 +143,22 @@ def _ceil(value: float) -> int:
 
 def _check(num_chips: int, radix: int, tiers: int | None, oversubscription: Sequence[float]) -> None:
     if num_chips < 1:
-        raise ScenarioError(f"a network of {num_chips} chips", hint="ask for 1 chip or more")
+        raise ScenarioError(f"a network of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     if radix < 2 or radix % 2:
         near = sorted({max(2, radix - 1), max(2, radix + 1)})
         raise ScenarioError(
             f"a switch has an even number of ports, not {radix}",
+            field="radix",
             hint=f"nearest: {' or '.join(map(str, near))}",
         )
     if tiers is not None and not 1 <= tiers <= MOST_TIERS:
-        raise ScenarioError(f"a Clos network of {tiers} tiers is not modelled", hint="1, 2 or 3 tiers")
+        raise ScenarioError(
+            f"a Clos network of {tiers} tiers is not modelled", field="tiers", hint="1, 2 or 3 tiers"
+        )
     for ratio in oversubscription:
         if not 1 <= ratio <= radix - 1:
             raise ScenarioError(
                 f"oversubscription {ratio:g}:1 is not possible with {radix}-port switches",
+                field="oversubscription",
                 hint=f"between 1:1 and {radix - 1}:1",
             )

@@ -183,6 +183,7 @@ def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric
         if held < 1 or _most(held) < num_chips:
             raise ScenarioError(
                 f"{num_chips:,} chips do not fit a dragonfly of {radix}-port switches",
+                field="chips",
                 hint=f"it holds {_most(held):,}; {4 * chips - 1} ports hold {_most(chips):,}",
             )
         chips = held
@@ -202,13 +203,16 @@ def dragonfly_plus(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     """Groups of k/2 leaves and k/2 spines of k ports: (k/2)² chips and global ports each."""
     if radix < 2 or radix % 2:
         raise ScenarioError(
-            f"a switch has an even number of ports, not {radix}", hint=f"nearest: {radix + 1}"
+            f"a switch has an even number of ports, not {radix}",
+            field="radix",
+            hint=f"nearest: {radix - 1} or {radix + 1}",
         )
     half = radix // 2
     most = (half * half + 1) * half * half
     if num_chips < 1 or num_chips > most:
         raise ScenarioError(
             f"{num_chips:,} chips do not fit a dragonfly+ of {radix}-port switches",
+            field="chips",
             hint=f"it holds 1 to {most:,}",
         )
     groups = -(-num_chips // (half * half))

@@ -32,17 +32,19 @@ def fat_tree(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
     With `radix` given it has only the pods that are needed, and as many core switches as these fill.
     """
     if num_chips < 1:
-        raise ScenarioError(f"a fat tree of {num_chips} chips", hint="ask for 1 chip or more")
+        raise ScenarioError(f"a fat tree of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     k = smallest_radix(num_chips) if radix is None else radix
     if k < 2 or k % 2:
         near = sorted({max(2, k - 1), max(2, k + 1)})
         raise ScenarioError(
             f"a fat tree needs switches with an even number of ports, not {k}",
+            field="radix",
             hint=f"nearest: {' or '.join(map(str, near))}",
         )
     if num_chips > k**3 // 4:
         raise ScenarioError(
             f"{num_chips:,} chips do not fit a fat tree of radix {k}, which holds {k**3 // 4:,}",
+            field="chips",
             hint=f"radix {smallest_radix(num_chips)} holds {smallest_radix(num_chips) ** 3 // 4:,}; "
             f"or take {k**3 // 4:,} chips",
         )

@@ -154,7 +154,7 @@ def hyperx(sides: tuple[int, ...], wire: Wire, *, terminals: int, num_chips: int
     kind[: 2 * chips if terminals else 0] = ACCESS
     num_nodes = chips + (shape.num_routers if terminals else 0)
     return Fabric(
-        name=f"{'x'.join(map(str, sides))} {'full mesh' if len(sides) == 1 else 'HyperX'}",
+        name=f"full mesh of {sides[0]}" if len(sides) == 1 else f"{'x'.join(map(str, sides))} HyperX",
         topology="full-mesh" if len(sides) == 1 else "hyperx",
         num_hosts=chips,
         num_nodes=num_nodes,
@@ -189,5 +189,6 @@ def hyperx_for(
     raise ScenarioError(
         f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches with "
         f"{bisection_fraction:.0%} of full bisection",
+        field="chips",
         hint=f"it holds {max(held, 0):,} chips; take {axes + 1} axes, more ports or less bisection",
     )

@@ -71,7 +71,9 @@ def rail_only(
     """One network per rail and nothing between them but the scale-up links inside each server."""
     check_whole_domains(num_chips, rails)
     if rails < 2:
-        raise ScenarioError(f"{rails} rail is an ordinary network", hint="2 rails or more, or topology clos")
+        raise ScenarioError(
+            f"{rails} rail is an ordinary network", field="domain", hint="2 rails or more, or topology clos"
+        )
     plane = size_clos(num_chips // rails, radix=radix, tiers=tiers, oversubscription=oversubscription)
     shape = msgspec.structs.replace(
         plane,

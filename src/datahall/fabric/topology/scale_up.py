@@ -17,19 +17,23 @@ from datahall.fabric.topology.graph import SCALE_UP, SCALE_UP_TIER, Fabric, Wire
 def check_whole_domains(num_chips: int, size: int) -> None:
     """Chips come in whole servers or racks."""
     if size < 1:
-        raise ScenarioError(f"a scale-up domain of {size} chips", hint="1 chip or more, e.g. 8 or 72")
+        raise ScenarioError(f"a scale-up domain of {size} chips", field="domain", hint="e.g. 8 or 72")
     if num_chips < 1 or num_chips % size:
         lower, upper = num_chips // size * size, (num_chips // size + 1) * size
         near = " or ".join(f"{n:,}" for n in (lower, upper) if n > 0)
         raise ScenarioError(
-            f"{num_chips:,} chips are no whole number of scale-up domains of {size}", hint=f"nearest: {near}"
+            f"{num_chips:,} chips are no whole number of scale-up domains of {size}",
+            field="chips",
+            hint=f"nearest: {near}",
         )
 
 
 def scale_up_domain(num_chips: int, wire: Wire) -> Fabric:
     """One domain and nothing else: every chip on one crossbar."""
     if num_chips < 1:
-        raise ScenarioError(f"a scale-up domain of {num_chips} chips", hint="1 chip or more, e.g. 8 or 72")
+        raise ScenarioError(
+            f"a scale-up domain of {num_chips} chips", field="chips", hint="1 chip or more, e.g. 8 or 72"
+        )
     shape = FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))
     flat = folded_clos(f"scale-up domain of {num_chips}", "scale-up", shape, wire)
     return msgspec.structs.replace(

@@ -272,7 +272,7 @@ def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
 def torus_for(num_chips: int, wire: Wire, *, axes: int = 3, wrap: bool = True) -> Fabric:
     """The most cube-like torus of exactly `num_chips` chips, or an error with the nearest numbers."""
     if num_chips < 1:
-        raise ScenarioError(f"a torus of {num_chips} chips", hint="ask for 1 chip or more")
+        raise ScenarioError(f"a torus of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     sides = cubic_sides(num_chips, axes)
     if not _squat(sides):
         lower = next((n for n in range(num_chips - 1, 0, -1) if _squat(cubic_sides(n, axes))), 0)
@@ -280,6 +280,7 @@ def torus_for(num_chips: int, wire: Wire, *, axes: int = 3, wrap: bool = True) -
         near = " or ".join(f"{n:,} ({_written(cubic_sides(n, axes))})" for n in (lower, upper) if n)
         raise ScenarioError(
             f"{num_chips:,} chips make no {axes}D torus: the most cube-like is {_written(sides)}",
+            field="chips",
             hint=f"nearest that do: {near}",
         )
     return torus(sides, wire, wrap=wrap)

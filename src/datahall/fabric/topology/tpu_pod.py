@@ -81,6 +81,7 @@ def check_slice(sides: Sequence[int], pod: Pod) -> tuple[int, int, int]:
     )
     raise ScenarioError(
         f"{written(sides)} cannot be scheduled on {pod.name}: {why}",
+        field="sides",
         hint=f"nearest: {', '.join(f'{written(shape)} ({prod(shape):,})' for shape in near)}",
     )
 
@@ -102,6 +103,7 @@ def slice_for(num_chips: int, pod: Pod) -> tuple[int, int, int]:
     above = [n for n in sizes if n > num_chips][:1]
     raise ScenarioError(
         f"no slice of {pod.name} has {num_chips:,} chips",
+        field="chips",
         hint=f"nearest: {' or '.join(f'{n:,}' for n in (*below, *above))}",
     )
 

@@ -14,10 +14,11 @@ from datahall.fabric.topology.graph import Fabric, Wire
 def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     """The lowest tree of switches with `radix` ports, one of them up; `radix` 3 is a binary tree."""
     if num_chips < 1:
-        raise ScenarioError(f"a tree of {num_chips} chips", hint="ask for 1 chip or more")
+        raise ScenarioError(f"a tree of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     if radix < 3:
         raise ScenarioError(
             f"a tree of switches with {radix} ports has no two branches",
+            field="radix",
             hint="nearest: 3 ports, a binary tree",
         )
     children = []

@@ -1,5 +1,6 @@
 """Kinds of input: how each is read from what a person wrote, bounded, written back and described."""
 
+from datahall.scenario.kinds.fabrics import Ratios, Sides, Topology, Version
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, key_of, shown
 from datahall.scenario.kinds.lists import Listed, Mapped, Numbers, inline_table, listed
 from datahall.scenario.kinds.numbers import (
@@ -31,10 +32,14 @@ __all__ = [
     "Plain",
     "Quantity",
     "Rate",
+    "Ratios",
     "Raw",
     "Reading",
     "Share",
+    "Sides",
     "Text",
+    "Topology",
+    "Version",
     "bounded",
     "exact",
     "inline_table",

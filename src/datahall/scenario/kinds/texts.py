@@ -8,6 +8,7 @@ from pathlib import Path
 from datahall.errors import ScenarioError, UnknownNameError, nearest
 from datahall.scenario.kinds.kind import Kind, Raw, Reading, shown
 
+CATALOGUED = ("chip", "server", "switch")  # of which nothing but the name is read here
 SAMPLES = {
     "chip": "h100-sxm",
     "entry": "h100-sxm",
@@ -73,8 +74,8 @@ class Name(Kind, frozen=True):
         if not isinstance(raw, str):
             raise self.wrong(raw, f"the name of {'an' if self.of[0] in 'aeiou' else 'a'} {self.of}")
         name = raw.strip()
-        if self.of == "chip":
-            return at.catalog.name_of("chip", name)
+        if self.of in CATALOGUED:
+            return at.catalog.name_of(self.of, name)
         if self.of == "model":
             return model_name(name, at)
         if not name:

@@ -3,11 +3,26 @@
 from typing import Annotated
 
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Choice, Count, Flag, Listed, Name, Numbers, Quantity, Share, Text
+from datahall.scenario.kinds import (
+    Choice,
+    Count,
+    Flag,
+    Listed,
+    Name,
+    Numbers,
+    Quantity,
+    Ratios,
+    Share,
+    Sides,
+    Text,
+    Topology,
+    Version,
+)
 from datahall.scenario.sections.deployment import MOST_CHIPS, USUAL_CHIP, precision_kind
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
 
-USUAL_NCCL = (2, 27)  # the version where nobody says one
+USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
+MOST_TIERS = 3  # of switches; no Clos network of more was ever needed
 NCCL = ".".join(map(str, USUAL_NCCL))
 
 
@@ -16,12 +31,9 @@ class FabricDesign(Section, frozen=True, kw_only=True):
 
     topology: Annotated[
         str,
-        Name(
+        Topology(
             "Topology, or a fabric that was built (default: as the chip is sold, full bisection).",
             flat="on",
-            of="fabric",
-            metavar="TOPOLOGY",
-            example="fat-tree",
             group="wiring",
         ),
     ] = ""
@@ -29,7 +41,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         tuple[str, ...],
         Listed(
             "Topologies, or fabrics that were built, side by side.",
-            of=Name("", of="fabric"),
+            of=Topology(""),
             against=("on",),
             metavar="TOPOLOGY",
         ),
@@ -45,29 +57,27 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         Quantity("Network of a chip, one way (default: its usual one).", above=True, group="wiring"),
     ] = None
     oversubscription: Annotated[
-        str,
-        Text(
+        tuple[float, ...],
+        Ratios(
             'Down:up of each tier from the leaves, e.g. "1:1,7:1".',
-            metavar="DOWN:UP",
-            example="2:1",
             needs=("on", "topologies"),
             group="wiring",
         ),
-    ] = "1:1"
+    ] = (1.0,)
     switch: Annotated[
         str,
-        Text(
+        Name(
             "Switch of the catalogue (default: of the port's speed).",
-            metavar="SWITCH",
+            of="switch",
             rare=True,
             needs=("on", "topologies"),
         ),
     ] = ""
     server: Annotated[
         str,
-        Text(
+        Name(
             "Server of the catalogue (default: the one the chip is sold in).",
-            metavar="SERVER",
+            of="server",
             rare=True,
             needs=("on", "topologies"),
         ),
@@ -84,17 +94,19 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     ] = None
     tiers: Annotated[
         int | None,
-        Count("Tiers of switches (default: the fewest).", most=9, rare=True, needs=("on", "topologies")),
+        Count(
+            "Tiers of switches (default: the fewest).", most=MOST_TIERS, rare=True, needs=("on", "topologies")
+        ),
     ] = None
     sides: Annotated[
-        str,
-        Text(
+        tuple[int, ...],
+        Sides(
             "Sides of a torus (default: the most cube-like).",
-            metavar="XxYxZ",
+            most=MOST_CHIPS,
             rare=True,
             needs=("on", "topologies"),
         ),
-    ] = ""
+    ] = ()
     bandwidth_bytes_per_s: Annotated[
         float | None,
         Quantity(
@@ -124,12 +136,20 @@ class Network(Section, frozen=True, kw_only=True):
     routing: Annotated[
         str, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
     ] = "ecmp"
-    paths: Annotated[int, Count("Queue pairs that a flow is split into.", most=1024)] = 1
+    paths: Annotated[
+        int, Count("Queue pairs that a flow is split into.", most=1024, needs=("routing=ecmp",))
+    ] = 1
     transport: Annotated[
         str, Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS)
     ] = "infiniband"
     lanes: Annotated[
-        int, Count("Virtual lanes; with 1 a blocked flow blocks all behind it.", most=16, rare=True)
+        int,
+        Count(
+            "Virtual lanes; with 1 a blocked flow blocks all behind it.",
+            most=16,
+            rare=True,
+            needs=("transport=infiniband", "transport=roce"),
+        ),
     ] = 2
     loss_fraction: Annotated[
         float, Share("Share of packets that a lossy transport drops.", below=True, rare=True)
@@ -138,7 +158,7 @@ class Network(Section, frozen=True, kw_only=True):
         bool, Flag("Send only what was lost again, not the whole window.", rare=True, needs=("loss",))
     ] = False
     watchdog_s: Annotated[
-        float, Quantity("Time after which a paused port drops what it holds.", rare=True)
+        float, Quantity("Time after which a paused port drops what it holds.", rare=True, needs=("stall",))
     ] = 0.1
 
 
@@ -155,7 +175,7 @@ class FabricJob(Section, frozen=True, kw_only=True):
     size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
     repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
     start_s: Annotated[float, Quantity("When the job begins.")] = 0.0
-    pause_s: Annotated[float, Quantity("Time between two runs.")] = 0.0
+    pause_s: Annotated[float, Quantity("Time between two runs.", needs=("repeat",))] = 0.0
     overhead_s: Annotated[float, Quantity("Time that software takes for each message.")] = 0.0
 
 
@@ -206,7 +226,16 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         str | None,
         Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),
     ] = None
-    version: Annotated[str, Text(f"Version of NCCL (default {NCCL}).", metavar="X.Y", example=NCCL)] = ""
+    version: Annotated[
+        tuple[int, int] | None,
+        Version(
+            f"Version of NCCL (default {NCCL}).",
+            library="NCCL",
+            first=(2, 0),
+            last_major=USUAL_NCCL[0],
+            example=NCCL,
+        ),
+    ] = None
     level: Annotated[
         str | None, Choice("Constants to use: datasheet, family or measured.", options=LEVELS)
     ] = None

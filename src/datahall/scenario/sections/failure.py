@@ -4,20 +4,33 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Flag, Numbers, Quantity, Share, Text
-from datahall.scenario.words import FABRIC_PARTS, SERVICE_PARTS
 
 
-class Failure(Section, frozen=True, kw_only=True):
+def _part(words: str) -> Numbers:
+    return Numbers(words, group=OF_FABRIC)
+
+
+OF_FABRIC = "fabric"  # the group of what verbs without a service take
+
+
+class FabricParts(Section, frozen=True, kw_only=True):
+    """What a fabric can lose; how links follow from it: fabric/flows/failures.py."""
+
+    chips: Annotated[tuple[int, ...], _part("Chips, gone altogether.")] = ()
+    nics: Annotated[tuple[int, ...], _part("Network ports of chips, which keep their scale-up links.")] = ()
+    links: Annotated[tuple[int, ...], _part("Cables, both ways.")] = ()
+    switches: Annotated[tuple[int, ...], _part("Switches, counted from the first.")] = ()
+    domains: Annotated[tuple[int, ...], _part("Scale-up domains: servers or racks.")] = ()
+    cubes: Annotated[tuple[int, ...], _part("Cubes of 4×4×4 chips of a torus.")] = ()
+
+
+FABRIC_PARTS = FabricParts.__struct_fields__
+SERVICE_PARTS = ("replicas", "region")
+
+
+class Failure(FabricParts, frozen=True, kw_only=True):
     """Parts that are gone or slow; without a start they are so from the beginning."""
 
-    chips: Annotated[tuple[int, ...], Numbers("Chips, gone altogether.", group="fabric")] = ()
-    nics: Annotated[
-        tuple[int, ...], Numbers("Network ports of chips, which keep their scale-up links.", group="fabric")
-    ] = ()
-    links: Annotated[tuple[int, ...], Numbers("Cables, both ways.", group="fabric")] = ()
-    switches: Annotated[tuple[int, ...], Numbers("Switches, counted from the first.", group="fabric")] = ()
-    domains: Annotated[tuple[int, ...], Numbers("Scale-up domains: servers or racks.", group="fabric")] = ()
-    cubes: Annotated[tuple[int, ...], Numbers("Cubes of 4×4×4 chips of a torus.", group="fabric")] = ()
     replicas: Annotated[
         tuple[int, ...],
         Numbers("Replicas of a service, counted over all its pools.", against=(*FABRIC_PARTS, "region")),
@@ -29,7 +42,7 @@ class Failure(Section, frozen=True, kw_only=True):
     )
     left_fraction: Annotated[
         float,
-        Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS, group="fabric"),
+        Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS, group=OF_FABRIC),
     ] = 0.0
     drain: Annotated[
         bool, Flag("Replicas finish what they have and take nothing new.", needs=SERVICE_PARTS)

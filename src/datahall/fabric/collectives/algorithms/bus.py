@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.scenario.words import COLLECTIVES, Collective
 
 __all__ = [
@@ -30,11 +31,8 @@ def bus_factor(collective: Collective, num_ranks: Number) -> Number:
     >>> bus_factor("all-reduce", 8.0), bus_factor("all-gather", 8.0), bus_factor("broadcast", 8.0)
     (1.75, 0.875, 1.0)
     """
-    if collective == "all-reduce":
-        return 2.0 * (num_ranks - 1.0) / num_ranks
-    if collective in {"all-gather", "reduce-scatter", "all-to-all"}:
-        return (num_ranks - 1.0) / num_ranks
-    return num_ranks / num_ranks
+    passes = TABLE[collective].num_bus_passes
+    return passes * (num_ranks - 1.0) / num_ranks if passes else num_ranks / num_ranks
 
 
 def algorithm_bandwidth(size_bytes: Number, time_s: Number) -> Number:

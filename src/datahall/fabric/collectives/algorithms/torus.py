@@ -9,6 +9,7 @@ import numpy as np
 
 from datahall.errors import InfeasibleError, option
 from datahall.fabric.collectives.algorithms.bus import Collective, Number
+from datahall.fabric.collectives.algorithms.table import TABLE
 
 
 def bucket_all_gather_time(
@@ -118,14 +119,15 @@ def torus_times(
         rings = wrapped and (num_ranks == prod(sides) or rings)
     hop = HOP_S if hop_s is None else hop_s
     link = chip_bytes_per_s / (2.0 * len(sides)) if link_bytes_per_s is None else link_bytes_per_s
-    if collective == "all-to-all":
+    row = TABLE[collective]
+    if row.on_torus == "bisection":
         inside = torus_all_to_all_time(size_bytes, axes or (1,), hop_s=hop, bytes_per_s=link, wrapped=rings)
-    elif collective == "send-recv":
+    elif row.on_torus == "link":
         inside = hop + size_bytes / link
     else:
-        run = bucket_all_reduce_time if collective == "all-reduce" else bucket_all_gather_time
+        run = bucket_all_reduce_time if row.num_rounds == 2 else bucket_all_gather_time
         inside = run(size_bytes, axes, hop_s=hop, bytes_per_s=link, wrapped=rings)
-    if slices == 1 or collective in {"all-gather", "send-recv"}:
+    if slices == 1 or not row.joins_slices:
         return inside
     if not network_bytes_per_s > 0:
         raise InfeasibleError(

@@ -1,0 +1,81 @@
+"""Which inputs a collective was given for nothing: its time is the same without them."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.collective import CollectiveTime
+from datahall.cluster.groups import machine_times
+from datahall.cluster.wiring import Wiring
+from datahall.errors import DatahallError
+from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.choice import Choice, collective_times
+from datahall.fabric.collectives.system import DEFAULT_VERSION, System
+from datahall.scenario.kinds import key_of
+from datahall.scenario.sections.fabric import FabricDesign
+
+
+def idle_inputs(
+    cluster: Cluster,
+    found: CollectiveTime,
+    wiring: Wiring,
+    catalog: Catalog,
+    *,
+    level: str | None = None,
+    only: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """Inputs that change nothing of a time, and why; `level` and `only` are what it was asked with."""
+    reasons = {"size": "a barrier moves one number"} if found.choice.collective == "barrier" else {}
+    if not cluster.system.torus:
+        reasons |= _of_version(cluster.system, found.choice)
+    alone = found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus
+    domain = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
+    for name, less in _less(wiring).items():
+        try:
+            other = cluster_from(
+                less.design, catalog, num_chips=cluster.num_chips, failures=less.failures,
+                version=cluster.system.version, level=level,
+            )  # fmt: skip
+        except DatahallError:
+            continue  # it could not be built without
+        if _time_s(cluster.system, found.choice, only) == _time_s(other.system, found.choice, only):
+            reasons[name] = domain if alone else "something else binds"
+    return reasons
+
+
+def _of_version(system: System, choice: Choice) -> dict[str, str]:
+    usual = msgspec.structs.replace(system, version=DEFAULT_VERSION)
+    if _pairs(usual, choice) != _pairs(system, choice):
+        return {}
+    name = f"NCCL {'.'.join(map(str, DEFAULT_VERSION))}"
+    if system.version > DEFAULT_VERSION:
+        return {"version": f"{name} is the newest whose choices are known, and stands for it"}
+    return {"version": f"{name} has the same algorithms for it"}
+
+
+def _less(wiring: Wiring) -> dict[str, Wiring]:
+    """The wiring without each input that may turn out to say nothing, where it was given."""
+    plain = FabricDesign()
+    found = {
+        key_of(name): wiring._replace(
+            design=msgspec.structs.replace(wiring.design, **{name: getattr(plain, name)})
+        )
+        for name in ("domain", "nic_bytes_per_s", "oversubscription")
+        if getattr(wiring.design, name) != getattr(plain, name)
+    }
+    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
+
+
+def _pairs(system: System, choice: Choice) -> set[tuple[str, str]]:
+    """The algorithms and protocols that NCCL has for a collective."""
+    return set(nccl.times(system, choice.collective, np.array([choice.size_bytes]), choice.num_ranks))
+
+
+def _time_s(system: System, choice: Choice, only: tuple[str, ...]) -> float:
+    size = np.array([choice.size_bytes])
+    if system.torus:
+        return float(machine_times(system, choice.collective, size, choice.num_ranks)[0])
+    return float(collective_times(system, choice.collective, size, choice.num_ranks, only=only)[0][0])

@@ -1,0 +1,105 @@
+"""Which inputs a run was given for nothing: the flows would have met the same links at the same rates without them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+import numpy as np
+
+from datahall.catalog import Catalog
+from datahall.errors import DatahallError
+from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.jobs import traffic
+from datahall.fabric.flows.outcome import Outcome
+from datahall.fabric.routing.paths import num_paths
+from datahall.fabric.topology.graph import Fabric, Ints
+from datahall.scenario.kinds import key_of
+from datahall.scenario.sections.fabric import FabricDesign
+
+WIRED = (
+    "domain", "nic_bytes_per_s", "oversubscription", "switch", "server", "radix", "tiers", "sides", "latency_s",
+    "scale_up_bytes_per_s", "scale_up_latency_s",
+)  # fmt: skip
+
+
+def idle_inputs(
+    outcome: Outcome, asked: FabricDesign, catalog: Catalog, said: Collection[str]
+) -> dict[str, str]:
+    """Those of the inputs that were `said` which changed nothing of a run, and why."""
+    if not said:
+        return {}
+    used = np.unique(outcome.traffic.flows.paths.links)
+    found = {
+        **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
+        **_of_stalls(outcome, used),
+        **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
+        **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
+    }
+    return {name: why for name, why in found.items() if name in said}
+
+
+def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> list[str]:
+    plain, found = FabricDesign(), []
+    for name in WIRED:
+        if getattr(asked, name) == getattr(plain, name):
+            continue
+        try:
+            other = fabric_of(msgspec.structs.replace(asked, **{name: getattr(plain, name)}), catalog)
+        except DatahallError:
+            continue  # it could not be built without
+        if _alike(outcome.scenario.wired, other, used):
+            found.append(key_of(name))
+    return found
+
+
+def _alike(one: Fabric, other: Fabric, used: Ints) -> bool:
+    """Whether two fabrics join the same ends, with the same links where flows pass."""
+    return (
+        np.array_equal(one.link_source, other.link_source)
+        and np.array_equal(one.link_target, other.link_target)
+        and np.array_equal(one.link_bytes_per_s[used], other.link_bytes_per_s[used])
+        and np.array_equal(one.link_latency_s[used], other.link_latency_s[used])
+    )
+
+
+def _of_routing(outcome: Outcome) -> dict[str, str]:
+    net, flows, reasons = outcome.scenario.net, outcome.traffic, {}
+    if not net.transport.head_of_line:
+        reasons["lanes"] = "with two lanes no flow waits behind another, so more are no better"
+    if net.routing.policy != "ecmp" and not outcome.scenario.bursts:
+        reasons["seed"] = "nothing is drawn at random"
+    sent = flows.source >= 0
+    pairs = np.unique(flows.source[sent] * np.int64(net.fabric.num_hosts) + flows.target[sent])
+    ends = np.divmod(pairs, net.fabric.num_hosts)
+    if net.routing.policy != "spray" and bool((num_paths(net.fabric, *ends) <= 1).all()):
+        names = ("routing", "paths", *(() if outcome.scenario.bursts else ("seed",)))
+        reasons |= dict.fromkeys(names, "there is one shortest path between any two of them")
+    return reasons
+
+
+def _of_stalls(outcome: Outcome, used: Ints) -> dict[str, str]:
+    stalls, reasons = outcome.scenario.stalls, {}
+    late = outcome.run.makespan_s
+    if all(one.link not in used or one.start_s >= late for one in stalls):
+        reasons["stall"] = "nothing is sent there then"
+    watchdog_s = outcome.scenario.net.transport.watchdog_s
+    if all(one.end_s - one.start_s <= watchdog_s or one.start_s + watchdog_s >= late for one in stalls):
+        reasons["watchdog"] = "it would come after the end of the stall, or of all"
+    return reasons
+
+
+def _failures_act(outcome: Outcome, used: Ints) -> bool:
+    scenario, changes = outcome.scenario, outcome.scenario.changes
+    if bool((np.isin(changes.link, used) & (changes.at_s < outcome.run.makespan_s)).any()):
+        return True
+    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired)
+    if whole.fabric is scenario.net.fabric:
+        return False
+    before = traffic(whole, scenario.jobs, scenario.bursts, outcome.level).flows.paths
+    now = outcome.traffic.flows.paths
+    return not (
+        np.array_equal(before.links, now.links)
+        and np.array_equal(before.offsets, now.offsets)
+        and _alike(scenario.net.fabric, scenario.wired, used)
+    )
