@@ -27,7 +27,7 @@ from datahall.training.layout.asked import layout_of
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
-from datahall.training.pipeline.schedule import check_counts
+from datahall.training.pipeline.schedule import check_order, usual_order
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job
@@ -74,7 +74,7 @@ def setup_of(scenario: Scenario) -> Setup:
         layout=layout,
         framework=framework,
         books=books,
-        schedule=asked.schedule or ("interleaved" if layout.vpp > 1 else "1f1b"),
+        schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
     )
     _check_order(found)
@@ -88,7 +88,8 @@ def _check_order(found: Setup) -> None:
             field="global_batch",
             hint=f"a larger {option('micro_batch')} or {option('dp')}",
         )
-    check_counts(found.schedule, found.layout.pp, found.num_micro, found.layout.vpp)
+    layout, num_micro = found.layout, found.num_micro
+    check_order(found.schedule, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
 
 
 def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.errors import ScenarioError, option
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
-from datahall.training.pipeline.schedule import Schedule, schedule
+from datahall.training.pipeline.schedule import Schedule, check_order, schedule, usual_order
 from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import stage_speeds
 from datahall.training.step.framework import Framework
@@ -275,16 +274,6 @@ def _clean(rest_s: float, whole_s: float) -> float:
     return rest_s if abs(rest_s) > 1e-12 * whole_s else 0.0
 
 
-def check_chunks(order: str, layout: Layout) -> None:
-    """Refuse to simulate interleaved stages that have one chunk each."""
-    if order == "interleaved" and layout.vpp == 1 and layout.pp > 1:
-        raise ScenarioError(
-            "interleaved stages need at least two chunks each",
-            field="vpp",
-            hint=f"{option('vpp', 2)} or more",
-        )
-
-
 def simulate_step(
     job: Job,
     cluster: Cluster,
@@ -301,9 +290,9 @@ def simulate_step(
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
     layout.check(job.model, cluster.num_chips, job.global_batch)
-    name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
-    check_chunks(name, layout)
+    name = order or usual_order(layout.vpp)
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
+    check_order(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)
     stages = stage_work(job, cluster, layout, framework, plan, closed)

@@ -27,11 +27,17 @@ from datahall.training.pipeline.orders import (
     zero_bubble,
 )
 
+USUAL = "1f1b"  # the order where nobody names one
 EMPTY = -1  # kind of a slot beyond a stage's last
 NOWHERE = -1
 
 Places = NDArray[np.int32]
 Slots = NDArray[np.int32]
+
+
+def usual_order(num_chunks: int) -> str:
+    """The order of work where nobody names one."""
+    return "interleaved" if num_chunks > 1 else USUAL
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +94,23 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     }
     position = _both_ways(num_stages) if name == "dualpipe" else _round_robin(num_stages, num_chunks)
     return from_rows(name, make[name](), num_micro, position)
+
+
+def check_order(name: str, *, num_stages: int, num_micro: int, num_chunks: int) -> None:
+    """Refuse an order of work that a layout has no use for, or whose counts it cannot have: the same for every verb."""
+    if num_stages == 1 and name != USUAL:
+        raise ScenarioError(
+            f"{name} orders the stages of a pipeline, and there is one stage",
+            field="schedule",
+            hint=f"{option('pp', 2)} or more, or {option('schedule', USUAL)}",
+        )
+    if name == "interleaved" and num_chunks == 1:
+        raise ScenarioError(
+            "interleaved stages need at least two chunks each",
+            field="vpp",
+            hint=f"{option('vpp', 2)} or more",
+        )
+    check_counts(name, num_stages, num_micro, num_chunks)
 
 
 def check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) -> None:
