@@ -65,13 +65,14 @@ def test_a_row_on_another_machine_is_one_layout_there(name: str) -> None:
     system = found.cluster.system
     assert found.machines
     for one in found.machines:
-        other = system.with_network(one.network_ratio)
+        other = system.with_network(1.0 + one.network_fraction)
         other = msgspec.structs.replace(other, num_domain=one.num_domain or system.num_domain)
         there = msgspec.structs.replace(found.cluster, system=other)
         assert one.step_s == pytest.approx(step_s(found, one.layout, there), rel=1e-12)
+        assert one.difference_fraction == pytest.approx(one.step_s / found.closed_step_s - 1.0, rel=1e-9)
         assert one.chosen == (one.layout == found.layout)
-    for change in {(one.network_ratio, one.num_domain) for one in found.machines}:
-        rows = [one for one in found.machines if (one.network_ratio, one.num_domain) == change]
+    for change in {(one.network_fraction, one.num_domain) for one in found.machines}:
+        rows = [one for one in found.machines if (one.network_fraction, one.num_domain) == change]
         assert [one.chosen for one in rows] == [True, False][: len(rows)]
         assert [one.step_s for one in rows if one.fastest] == [min(one.step_s for one in rows)]
 

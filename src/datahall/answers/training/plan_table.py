@@ -69,7 +69,7 @@ def machine_table(plan: TrainingPlan) -> Table:
                 _changed(one),
                 one.layout.words,
                 one.step_s,
-                one.step_s / plan.closed_step_s - 1.0,
+                one.difference_fraction,
                 "yes" if one.fastest else "no",
             )
             for one in plan.machines
@@ -82,7 +82,7 @@ def machine_table(plan: TrainingPlan) -> Table:
 def _changed(one: Elsewhere) -> str:
     if one.num_domain:
         return f"scale-up domain of {one.num_domain}"
-    return f"network {100.0 * (one.network_ratio - 1.0):+.0f} %"
+    return f"network {100 * one.network_fraction:+.0f} %"
 
 
 def memory_table(plan: TrainingPlan) -> Table:

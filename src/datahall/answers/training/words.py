@@ -27,7 +27,7 @@ def why_lost(loss: Loss) -> str:
         return "the host does not hold what it moves there"
     if not loss.fits:
         return f"does not fit by {fmt(loss.over_bytes, 'bytes', 3)}"
-    away, more = loss.slower_ratio - 1.0, f"{fmt(loss.more_s, 's', 3)} more {PARTS[loss.part]}"
+    away, more = loss.slower_fraction, f"{fmt(loss.more_s, 's', 3)} more {PARTS[loss.part]}"
     if abs(away) < ALIKE:
         return "equally fast"
     if away < 0:

@@ -104,7 +104,7 @@ def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> 
     own = [name for name in PART_NAMES if name not in OF_WHICH]
     more = {name: getattr(mine.parts, name) - getattr(best.parts, name) for name in own}
     most = max(more, key=lambda name: more[name])
-    return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s, most.removesuffix("_s"), more[most])
+    return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s - 1.0, most.removesuffix("_s"), more[most])
 
 
 def _refusals(found: Search) -> tuple[Refusal, ...]:

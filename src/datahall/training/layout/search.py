@@ -155,7 +155,7 @@ class Loss(NamedTuple):
     layout: Layout
     fits: bool
     over_bytes: float  # beyond what a chip has; 0 where it is the host that does not hold it
-    slower_ratio: float  # of the other's step
+    slower_fraction: float  # of the other's step; negative: faster
     part: str  # of the step, a key of `PARTS`
     more_s: float
 
@@ -178,8 +178,8 @@ def loss(found: Search, row: int, place: int = 0) -> Loss:
         return Loss(layout, False, max(0.0, over), np.inf, "", 0.0)
     mine, other = found.parts(int(places[0])), found.parts(place)
     part = max(mine, key=lambda name: mine[name] - other[name])
-    ratio = float(found.step_s[row] / found.step_s[found.order[place]])
-    return Loss(layout, True, 0.0, ratio, part, mine[part] - other[part])
+    slower = float(found.step_s[row] / found.step_s[found.order[place]]) - 1.0
+    return Loss(layout, True, 0.0, slower, part, mine[part] - other[part])
 
 
 def sensitivity(found: Search, place: int = 0) -> list[Change]:
@@ -212,9 +212,10 @@ class Elsewhere(NamedTuple):
 
     layout: Layout
     step_s: float
+    difference_fraction: float  # from the step of the layout that was asked about, on the machine as it is
     chosen: bool  # the layout that was asked about; else one that is faster there
     fastest: bool  # of it and the best other cuts of the model
-    network_ratio: float = 1.0  # its bandwidth over that of the machine as it is
+    network_fraction: float = 0.0  # change of its bandwidth
     num_domain: int = 0  # chips of a scale-up domain where that is what is changed
 
 
@@ -227,17 +228,17 @@ def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[
     rows = [int(found.order[place]), *(int(found.order[one]) for one in found.best(rivals) if one != place)]
     space, system = found.space.keep(np.array(rows)), found.cluster.system
     replace = msgspec.structs.replace
-    machines = [(system.with_network(ratio), ratio, 0) for ratio in (1.0 - CHANGE, 1.0 + CHANGE)]
+    machines = [(system.with_network(1.0 + change), change, 0) for change in (-CHANGE, CHANGE)]
     if system.num_domain > 1 and not system.torus:
         sizes = (system.num_domain // 2, 2 * system.num_domain)
-        machines += [(replace(system, num_domain=size), 1.0, size) for size in sizes]
-    changed = []
-    for other, ratio, size in machines:
+        machines += [(replace(system, num_domain=size), 0.0, size) for size in sizes]
+    now_s, changed = float(found.step_s[rows[0]]), []
+    for other, change, size in machines:
         cluster = replace(found.cluster, system=other)
         step_s = step_times(found.job, cluster, space, found.framework).step_s
         fastest = int(np.argmin(step_s))
-        changed += [
-            Elsewhere(space.row(row), float(step_s[row]), row == 0, row == fastest, ratio, size)
-            for row in dict.fromkeys((0, fastest))
-        ]
+        for row in dict.fromkeys((0, fastest)):
+            taken_s = float(step_s[row])
+            away = taken_s / now_s - 1.0
+            changed.append(Elsewhere(space.row(row), taken_s, away, row == 0, row == fastest, change, size))
     return changed

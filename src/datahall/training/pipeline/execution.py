@@ -168,7 +168,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kernels_s += ends[0] * sum(stages.first.kernels_s) + ends[1] * sum(stages.last.kernels_s)
         exchange_s = layers * sum(stages.layer.exchange_s)
         busy_s, free_s = float(self.alone.busy_s[stage]), self.alone.kernels_s
-        messages_s = self._num_messages(stage) * stages.work.blocked_s
+        messages_s = self.num_messages(stage) * stages.work.blocked_s
         opened_s = float(self.alone.start_s[:, 0].min())
         data_s = opened_s + self.alone.makespan_s - free_s + self.data_exposed_s
         optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
@@ -236,7 +236,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         whole_data_s = float((work.gather_s + work.reduce_s)[mine].sum()) + self.data_exposed_s
         return {
             "tensor": max(0.0, layers * self.stages.tensor_whole_s - parts.exchange_s),
-            "messages": self._num_messages(stage) * (self.stages.message_s - work.blocked_s),
+            "messages": self.num_messages(stage) * (self.stages.message_s - work.blocked_s),
             "data": max(0.0, whole_data_s - parts.data_s),
             "parameters": max(0.0, num_micro * float(self.closed.gathered_s[0]) - parts.beside_s),
         }
@@ -246,7 +246,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Exchange of the heaviest stage that ran beside kernels, all kinds together [s]."""
         return sum(self.hidden_s.values())
 
-    def _num_messages(self, stage: int) -> int:
+    def num_messages(self, stage: int) -> int:
         """Messages that a stage sends in a step."""
         places = np.arange(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
         count = 0
