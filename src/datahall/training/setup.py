@@ -25,12 +25,12 @@ from datahall.scenario.sections.training import (
 )
 from datahall.training.layout.asked import layout_of
 from datahall.training.layout.file import LayoutFile, read_layout
-from datahall.training.layout.layout import Layout
+from datahall.training.layout.layout import Layout, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.pipeline.schedule import check_order, usual_order
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
-from datahall.training.step.step import Job
+from datahall.training.step.step import Job, step_times
 from datahall.workload.precision import Precision
 
 MOST_MICRO = 100_000  # micro-batches of a step
@@ -67,6 +67,7 @@ def setup_of(scenario: Scenario) -> Setup:
     # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
     stated = scenario.given("global_batch") or stated_batch(file, layout)
     layout.check(model, cluster.num_chips, job.global_batch if stated else 0)
+    _check_imbalance(job, layout)
     framework, books = framework_of(scenario)
     found = Setup(
         job=job,
@@ -79,6 +80,15 @@ def setup_of(scenario: Scenario) -> Setup:
     )
     _check_order(found)
     return found
+
+
+def _check_imbalance(job: Job, layout: Layout) -> None:
+    if job.imbalance is not None and layout.ep == 1:
+        raise ScenarioError(
+            f"{option('imbalance')} says nothing where every chip holds all experts",
+            field="imbalance",
+            hint=f"{option('ep', 2)} or more, or leave it out",
+        )
 
 
 def _check_order(found: Setup) -> None:
@@ -143,12 +153,30 @@ def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
         return framework, bookkeeping_of(framework, asked.state)
 
 
-def machine_of(scenario: Scenario) -> Machine:
-    """The machine that is asked for, with any number of chips: plans also look at fewer and at more."""
+def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
+    """The machine that is asked for, with any number of chips: plans also look at fewer and at more.
+
+    `whole`: as it would be without what has failed.
+    """
     wiring, catalog = wiring_of(scenario), scenario.catalog
+    failures = () if whole else wiring.failures
     return lambda num_chips: cluster_from(
-        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=wiring.failures
+        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=failures
     )
+
+
+def torus_failure_fraction(
+    scenario: Scenario, job: Job, cluster: Cluster, layout: Layout, framework: Framework
+) -> float | None:
+    """How much longer a step takes in closed form for what has failed of a torus; None where nothing has.
+
+    Failed links narrow the way out of a chip and the middle of an axis; a ring along an axis is timed as if whole.
+    """
+    if not cluster.system.torus or not wiring_of(scenario).failures:
+        return None
+    machines = (cluster, machine_of(scenario, whole=True)(cluster.num_chips))
+    step_s, whole_s = (float(step_times(job, one, Space.of(layout), framework).step_s[0]) for one in machines)
+    return step_s / whole_s - 1.0
 
 
 def built(machine: Machine, num_chips: int) -> Cluster | None:

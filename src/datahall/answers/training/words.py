@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datahall.scenario.scenario import Scenario
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Loss
@@ -56,6 +57,27 @@ def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
         f"the busiest of {layout.ep} expert ranks has {layout_load(job, layout):.3f} of the mean load ({why}); a "
         "router that nothing holds even cost Qwen3-235B 8 to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
     )
+
+
+def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
+    """What failed links of a torus do to a step; nothing where none has failed."""
+    if longer_fraction is None:
+        return ()
+    does = (
+        f"makes the step {fmt(longer_fraction, 'fraction')} longer in closed form"
+        if longer_fraction
+        else "changes nothing of this step"
+    )
+    return (
+        f"the failure {does}: failed links of a torus narrow the ways out of chips and the middles of its axes; a ring "
+        "along an axis is timed as if its links were whole",
+    )
+
+
+def sharing_notes(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
+    """That a state is shared with nobody, where somebody says how."""
+    alone = layout.dp == 1 and layout.cp == 1 and scenario.given("zero")
+    return ("one replica shares its state with nobody: zero changes nothing",) if alone else ()
 
 
 def compression_notes(layout: Layout) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from datahall.training.layout.layout import Layout, Space
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, check_order, schedule, usual_order
 from datahall.training.pipeline.simulate import Simulated, simulate
-from datahall.training.pipeline.straggler import stage_speeds
+from datahall.training.pipeline.straggler import num_slow, stage_speeds
 from datahall.training.step.framework import Framework
 from datahall.training.step.parts import PARTS
 from datahall.training.step.stage_work import StageWork, stage_work
@@ -132,6 +132,15 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def closed_difference_fraction(self) -> float:
         """How far the closed form is from what was simulated."""
         return self.closed_parts.step_s / self.step_s - 1.0
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts, or scale-up domains, that the chips stand in."""
+        return -(-self.layout.num_chips // self.cluster.num_domain)
+
+    @property
+    def num_slow_hosts(self) -> int:
+        return num_slow(self.stragglers, self.num_hosts)
 
     @property
     def num_stage_chips(self) -> int:
