@@ -6,29 +6,26 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
+from datahall.scenario.field import fields
 from datahall.scenario.kinds import Plain
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 
-NAMED = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard", "context")
-
-
-# inputs of a layout, by the attribute that they set; data parallelism takes the chips left over
-NAMES = {
-    "tp": "tp", "pp": "pp", "vpp": "vpp", "cp": "cp", "ep": "ep", "etp": "etp", "zero": "zero", "shard": "shard",
-    "micro_batch": "micro_batch", "recompute": "recompute", "context": "context", "modules": "modules",
-    "split": "split", "offload": "offload", "compression": "compress",
-}  # fmt: skip
+# attributes of a layout that are inputs, with their names: drawn from the declaration
+INPUTS = {one.attribute: one.name for one in fields("layout") if one.attribute in Layout.__struct_fields__}
 
 
 def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain | None]:
-    """What of a layout differs from another, by default from the usual one, as inputs of a question."""
+    """What of a layout differs from another, by default from the usual one, as inputs of a question.
+
+    Data parallelism is left out: it takes the chips left over.
+    """
     other = than or Layout()
     found: dict[str, Plain | None] = {}
-    for attribute, name in NAMES.items():
+    for attribute, name in INPUTS.items():
         value = getattr(layout, attribute)
-        if value != getattr(other, attribute):
+        if attribute != "dp" and value != getattr(other, attribute):
             found[name] = (list(value) or None) if isinstance(value, tuple) else value
     return found
 
@@ -55,10 +52,8 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     >>> named_layout(Layout(tp=8, zero=0), TrainingLayout(tp=4, modules=("mlp",))).words
     'tp 4, mb 1, recompute mlp'
     """
-    said: dict[str, object] = {name: getattr(asked, name) for name in NAMED}
-    said |= {"compression": asked.compress, "recompute": asked.recompute}
-    said |= {name: getattr(asked, name) or None for name in ("split", "offload", "modules")}
-    given = {name: value for name, value in said.items() if value is not None}
+    said = {name: getattr(asked, name) for name in INPUTS}
+    given = {name: value for name, value in said.items() if value not in (None, ())}
     if "modules" in given:
         if given.get("recompute") in ("none", "full"):
             raise ScenarioError(

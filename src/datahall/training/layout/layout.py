@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -101,7 +101,28 @@ def _runs(split: tuple[int, ...]) -> str:
     return " ".join(f"{layers}×{count}" if count > 1 else f"{layers}" for layers, count in found)
 
 
-NUMBERS = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard")
+class Code(NamedTuple):
+    """How a choice of a layout that is no number stands in a column; 0 is what is usual."""
+
+    dtype: type[np.generic]
+    number: Callable[[Any], int]
+    choice: Callable[[int], object]
+
+
+def _one_of(words: Sequence[str]) -> Code:
+    return Code(np.int8, words.index, words.__getitem__)
+
+
+CODES = {
+    "recompute": _one_of(RECOMPUTES),
+    "sequence_parallel": Code(np.bool_, int, bool),
+    "context": _one_of(CONTEXT_EXCHANGES),
+    "modules": Code(np.int16, module_bits, module_names),
+    "offload": Code(np.int8, offload_code, offload_names),
+    "compression": _one_of(COMPRESSIONS),
+}
+CUT = "split"  # any sequence of layers: an index into a table of its own
+NUMBERS = tuple(name for name in Layout.__struct_fields__ if name not in (*CODES, CUT))
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,46 +154,31 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, layouts: Layout | Sequence[Layout]) -> Space:
         """The columns of some layouts."""
         rows = [layouts] if isinstance(layouts, Layout) else list(layouts)
-
-        def column(name: str) -> Column:
-            return np.array([getattr(row, name) for row in rows], dtype=np.float64)
-
         splits = tuple(dict.fromkeys(((), *(row.split for row in rows))))
-        return cls(
-            **{name: column(name) for name in NUMBERS},
-            recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
-            sequence_parallel=np.array([row.sequence_parallel for row in rows]),
-            context=np.array([CONTEXT_EXCHANGES.index(row.context) for row in rows], dtype=np.int8),
-            modules=np.array([module_bits(row.modules) for row in rows], dtype=np.int16),
-            offload=np.array([offload_code(row.offload) for row in rows], dtype=np.int8),
-            compression=np.array([COMPRESSIONS.index(row.compression) for row in rows], dtype=np.int8),
-            split=np.array([splits.index(row.split) for row in rows], dtype=np.int16),
-            splits=splits,
-        )
+        columns: dict[str, Any] = {
+            name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in NUMBERS
+        }
+        for name, code in CODES.items():
+            columns[name] = np.array([code.number(getattr(row, name)) for row in rows], dtype=code.dtype)
+        cut = np.array([splits.index(row.split) for row in rows], dtype=np.int16)
+        return cls(**columns, split=cut, splits=splits)
 
     @classmethod
     def plain(cls, columns: dict[str, Column], **others: NDArray[np.generic]) -> Space:
         """Columns of numbers with whatever is not given left at its default."""
         length = columns["tp"].size
-        zeros = {name: np.zeros(length) for name in NUMBERS if name not in columns}
-        codes = {
-            "context": np.int8, "modules": np.int16, "offload": np.int8, "compression": np.int8, "split": np.int16,
-        }  # fmt: skip
-        left = {name: np.zeros(length, kind) for name, kind in codes.items() if name not in others}
-        return cls(**columns, **zeros, **left, **others)  # type: ignore[arg-type]
+        kinds = {**dict.fromkeys(NUMBERS, np.float64), **{name: one.dtype for name, one in CODES.items()}}
+        given: dict[str, Any] = {**columns, **others}
+        left = {name: np.zeros(length, kind) for name, kind in kinds.items() if name not in given}
+        return cls(**given, **left, split=np.zeros(length, np.int16))
 
     def row(self, index: int) -> Layout:
         """One layout of the space."""
-        return Layout(
-            **{name: int(getattr(self, name)[index]) for name in NUMBERS},
-            recompute=RECOMPUTES[int(self.recompute[index])],
-            sequence_parallel=bool(self.sequence_parallel[index]),
-            context=CONTEXT_EXCHANGES[int(self.context[index])],
-            modules=module_names(int(self.modules[index])),
-            offload=offload_names(int(self.offload[index])),
-            compression=COMPRESSIONS[int(self.compression[index])],
-            split=self.splits[int(self.split[index])],
-        )
+        numbers: dict[str, Any] = {name: int(getattr(self, name)[index]) for name in NUMBERS}
+        choices: dict[str, Any] = {
+            name: code.choice(int(getattr(self, name)[index])) for name, code in CODES.items()
+        }
+        return Layout(**numbers, **choices, split=self.splits[int(self.split[index])])
 
     def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """The rows a mask or index selects."""

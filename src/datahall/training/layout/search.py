@@ -10,16 +10,12 @@ from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
 from datahall.training.layout.layout import Column, Layout, Space
-from datahall.training.layout.space import USUAL, Options, layout_space
+from datahall.training.layout.space import USUAL, WEIGHED, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job, StepTimes, step_times
-
-DEGREES = (
-    "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "shard", "micro_batch", "context", "recompute", "offload",
-)  # fmt: skip
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,11 +185,11 @@ def sensitivity(found: Search, place: int = 0) -> list[Change]:
     """
     row = int(found.order[place])
     here = found.space.row(row)
-    columns = {name: np.asarray(getattr(found.space, name), dtype=np.float64) for name in DEGREES}
+    columns = {name: np.asarray(getattr(found.space, name), dtype=np.float64) for name in WEIGHED}
     same = {name: column == column[row] for name, column in columns.items()}
     changed = []
     for name, column in columns.items():
-        others = np.logical_and.reduce([same[other] for other in DEGREES if other != name])
+        others = np.logical_and.reduce([same[other] for other in WEIGHED if other != name])
         rows = np.flatnonzero(others & ~same[name])
         below, above = rows[column[rows] < column[row]], rows[column[rows] > column[row]]
         near = [below[np.argmax(column[below])]] if below.size else []
