@@ -15,7 +15,8 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search
 from datahall.training.memory.peak import peak_memory
 from datahall.training.setup import machine_of

@@ -14,7 +14,8 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.read import read_names
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.setup import machine_of
 from datahall.training.step.exchange_figure import ExchangeFigures

@@ -6,7 +6,8 @@ import pytest
 from datahall.scenario.field import fields
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.asked import INPUTS, layout_inputs, named_layout
-from datahall.training.layout.layout import CODES, CUT, NUMBERS, Layout, Space
+from datahall.training.layout.columns import CODES, CUT, NUMBERS, Space
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import WEIGHED, Options
 
 # said of a layout and no part of one: a file that holds one, and the order of the pipeline's work

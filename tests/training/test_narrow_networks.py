@@ -22,7 +22,8 @@ from datahall.cluster.collective import group_figure
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.framework import framework

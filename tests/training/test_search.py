@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from datahall.answers.training.words import why_lost
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import (
     Search,
     front,

@@ -23,7 +23,8 @@ from datahall.training.layout.codes import (
     offload_code,
     offload_names,
 )
-from datahall.training.layout.layout import Layout, Space, unique_rows
+from datahall.training.layout.columns import Space, unique_rows
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.legality import nearest_legal
 from datahall.training.layout.search import loss, pareto, search, step_parts
 from datahall.training.layout.space import Options, divisors, layout_space

@@ -12,7 +12,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.choice import collective_times
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.simulate import simulate

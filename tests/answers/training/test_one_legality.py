@@ -1,6 +1,8 @@
 """Which layouts can run is one rule: every verb that takes a layout refuses the same ones in the same words."""
 
 import random
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -95,3 +97,18 @@ def test_an_order_that_a_pipeline_has_no_use_for_is_refused(
 def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
     given = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64, "schedule": "1f1b"}
     assert verdict(verb, given) == ""
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize(
+    "said", [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}], ids=str
+)
+def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, object]) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, **said}
+    code = (
+        "import sys\nfrom datahall.answers.ask import ask\nfrom datahall.errors import ScenarioError\n"
+        f"try:\n    ask({verb!r}, {given!r})\nexcept ScenarioError:\n"
+        "    print([name for name in ('numpy', 'numba', 'datahall.cluster') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

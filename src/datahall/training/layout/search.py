@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.training.layout.layout import Column, Layout, Space
+from datahall.training.layout.columns import Column, Space
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import USUAL, WEIGHED, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory

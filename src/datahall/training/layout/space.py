@@ -12,7 +12,7 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import offload_code
-from datahall.training.layout.layout import Column, Space
+from datahall.training.layout.columns import Column, Space
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
 from datahall.workload.sharding import Sharding

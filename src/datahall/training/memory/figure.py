@@ -9,7 +9,8 @@ import numpy as np
 
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees, counted, dimension
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters

@@ -15,7 +15,8 @@ from datahall.breakdown import (
 )
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees, counted
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of

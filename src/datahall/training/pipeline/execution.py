@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.sections.training import Stragglers
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.order import check_order, usual_order
 from datahall.training.pipeline.bubble import bubble_time
-from datahall.training.pipeline.schedule import Schedule, check_order, schedule, usual_order
+from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import num_slow, stage_speeds
 from datahall.training.step.framework import Framework

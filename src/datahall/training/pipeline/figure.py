@@ -15,7 +15,7 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.training.layout.layout import Space
+from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, dimension, part_of_bandwidth
 from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution

@@ -19,7 +19,8 @@ from datahall.breakdown import (
 )
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import group_figure
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees, counted, dimension, part_of_bandwidth
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import EXCHANGES, layout_load, moe_share, reached

@@ -29,7 +29,8 @@ from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 if TYPE_CHECKING:
     from datahall.catalog.entries.model import Moe
     from datahall.cluster.cluster import Cluster
-    from datahall.training.layout.layout import Column, Layout, Space
+    from datahall.training.layout.columns import Column, Space
+    from datahall.training.layout.layout import Layout
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
