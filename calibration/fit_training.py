@@ -25,7 +25,7 @@ from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import DatahallError
 from datahall.silicon.attention import smooth_max
-from datahall.training.layout.layout import Space
+from datahall.training.layout.columns import Space
 from datahall.training.step.framework import WRITTEN_FOR, Framework
 from datahall.training.step.step import HIDING_SHARPNESS, step_band, step_times
 from datahall.validation import training as ledger

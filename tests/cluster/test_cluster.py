@@ -22,7 +22,8 @@ from datahall.fabric.collectives.system import system_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_times
 

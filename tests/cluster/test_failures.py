@@ -25,7 +25,8 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import COLLECTIVES, Collective
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_times
 

@@ -13,14 +13,14 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
-from datahall.planner.plan import Alternative
 from datahall.planner.training import choice, deadline
 from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.planner.training.choice import STEP_TIME, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
-from datahall.planner.training.plan import TrainingPlan, num_steps
+from datahall.planner.training.plan import Lost, TrainingPlan, num_steps
 from datahall.planner.training.trade import OnChips, chips_against_time
 from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Loss
 from datahall.training.layout.space import Options
 from datahall.training.setup import Machine
 from datahall.training.step.framework import framework
@@ -31,6 +31,7 @@ SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
 KIT = framework("nemo")
 JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=8192, global_batch=64)
+SLOWER = Loss(Layout(), True, 0.0, 2.0, "kernels", 1.0)
 FEW = Options(micro_batch=(1,), zero=(1,), vpp=(1,), recompute=("none",))
 
 
@@ -52,7 +53,7 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
         return SimpleNamespace(step_s=(9.0, 5.0, 7.0)[len(asked) - 1])
 
     monkeypatch.setattr(choice, "simulate_step", simulated)
-    monkeypatch.setattr(choice, "_why", lambda *_: "slower")
+    monkeypatch.setattr(choice, "_loss", lambda *_: SLOWER)
     monkeypatch.setattr(choice, "MOST_SIMULATED", 3)
     plan = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW)
     found = plan.search
@@ -91,7 +92,7 @@ def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(
     monkeypatch.setattr(
         choice, "simulate_step", lambda *asked: SimpleNamespace(step_s=1.2 * promised[asked[2]])
     )
-    monkeypatch.setattr(choice, "_why", lambda *_: "slower")
+    monkeypatch.setattr(choice, "_loss", lambda *_: SLOWER)
     first_s = min(promised.values())
     hopeful = sum(closed_s < 1.2 * first_s for closed_s in promised.values())
     assert 2 < hopeful < len(promised)
@@ -126,7 +127,7 @@ def test_what_a_plan_says_of_its_candidates() -> None:
     plan = msgspec.structs.replace(
         plan,
         chosen=fast,
-        alternatives=(Alternative(faster, "other"),),
+        alternatives=(Lost(faster, loss=SLOWER),),
         deadline_s=10_000.0,
         chips_front=front,
     )

@@ -7,7 +7,8 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
 from datahall.scenario.words import COMPRESSIONS
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.compression import METHODS, compression, wire_bytes

@@ -10,7 +10,8 @@ from tests.training.hand import BODY, CLUSTER, DENSE, JOB, KIT, RATE, SEQUENCE, 
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.torus import torus_times
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.step import (
     CONTEXT_EXPOSED,
     chip_share,

@@ -8,7 +8,8 @@ import pytest
 
 from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.experts import (
     apart_by_expert,
     bias_traffic,

@@ -8,7 +8,8 @@ import pytest
 from tests.training.hand import CLUSTER, H100, KIT, LLAMA, QWEN, RATE, ROUTED, SHELF, one, took
 
 from datahall.silicon.kernel import time_operators
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.experts import (
     bias_traffic,
     busiest_load,
@@ -16,11 +17,7 @@ from datahall.training.step.experts import (
     moe_share,
     permuted_time,
 )
-from datahall.training.step.micro_batch import (
-    ExpertSharding,
-    micro_batch_operators,
-    sharding_of,
-)
+from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators, sharding_of
 from datahall.training.step.step import (
     Job,
     chip_share,

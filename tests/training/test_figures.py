@@ -9,7 +9,8 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.figure import memory_figure
 from datahall.training.memory.peak import fullest, stage_memories

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from tests.training.hand import BODY, CLUSTER, DENSE, JOB, KIT, LLAMA, QWEN, RATE, ROUTED, SHELF, one
 
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.modules import lacking_module
 from datahall.training.step.attention import score_traffic
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import launch_times, sync_time
-from datahall.training.step.micro_batch import (
-    lacking_module,
-    micro_batch_operators,
-    sharding_of,
-)
+from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.step.step import (
     Job,
     accumulation_time,

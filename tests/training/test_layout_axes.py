@@ -8,12 +8,14 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
 from datahall.silicon.kernel import time_operators
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.modules import PARTS
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory, stage_memories
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.step.framework import framework
-from datahall.training.step.micro_batch import PARTS, micro_batch_operators, sharding_of
+from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.step.stage import cut_by_ends, stage_depths, stage_layers
 from datahall.training.step.step import (
     Job,

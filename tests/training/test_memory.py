@@ -10,7 +10,8 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.memory.bookkeeping import BOOKS, bookkeeping_of
 from datahall.training.memory.peak import (

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from datahall.breakdown import assumed, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from, cluster_of
+from datahall.cluster.collective import group_figure
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.training.layout.layout import Layout, Space
-from datahall.training.leaf import exchange_time
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.framework import framework
@@ -178,7 +179,8 @@ def test_the_narrower_the_ways_out_of_a_leaf_the_longer_a_step(layout: Layout) -
 
 
 @pytest.mark.parametrize(
-    ("fabric", "is_narrow"), [(("tree", ""), True), (("fat-tree", "8:1"), True), (("fat-tree", "1:1"), False)]
+    ("fabric", "is_narrow"),
+    [(("tree", ""), True), (("fat-tree", "8:1"), False), (("fat-tree", "1:1"), False)],
 )
 def test_an_exchange_explains_itself_by_the_narrow_place_that_it_crosses(
     fabric: tuple[str, str], is_narrow: bool
@@ -189,23 +191,32 @@ def test_an_exchange_explains_itself_by_the_narrow_place_that_it_crosses(
     assert false_nodes(figure) == []
     assert figure.value == pytest.approx(run.step_s)
     whole = figure.at("gradients and parameters", "all of it, hidden or not")
-    names = {node.name for _, node in whole.walk()}
-    assert ("way out of a leaf for the group" in names) == is_narrow
-    assert ("what collectives of 64 make of the link" in names) != is_narrow
+    scatter = whole.at("reduce-scatter, dense")
+    passed = {part.name: part.value for part in scatter.parts} if scatter.operation == "maximum" else {}
+    binding = max(passed, key=lambda name: passed[name], default="closed form")
+    assert (binding == "out of a leaf") == is_narrow
     # inside a domain nothing is narrow
     inside = {node.name for _, node in figure.at("tensor and expert exchange").walk()}
-    assert "what collectives of 4 make of the link" in inside
+    assert not any(name.startswith("out of a") for name in inside)
 
 
-def test_an_exchange_inside_a_domain_is_explained_by_its_links_and_one_between_servers_by_its_ports() -> None:
-    machine = on("fat-tree", "1:1")
-    moved = assumed("moved", 1e9, "bytes", "of the test")
-    for ranks, stride, link in (
-        (8, 1, "scale-up"),
-        (8, 8, "network of a chip"),
-        (64, 1, "network of a chip"),
-    ):
-        figure = exchange_time("alone", moved, 0.01, machine, ranks, stride)
-        assert figure.value == pytest.approx(0.01)
-        assert any(link in node.name for _, node in figure.walk()), (ranks, stride)
-        assert not false_nodes(figure)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(FABRICS),
+    st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]),
+    st.floats(1e2, 1e10),
+    st.sampled_from([(8, 1), (2, 1), (8, 8), (64, 1), (32, 8), (4, 64)]),
+)
+def test_a_chain_of_a_collective_is_what_the_columns_have(
+    fabric: tuple[str, str], collective: Collective, size_bytes: float, group: tuple[int, int]
+) -> None:
+    machine, (ranks, stride) = on(*fabric), group
+    moved = assumed("moved", size_bytes, "bytes", "of the test")
+    figure = group_figure(machine, collective, moved, ranks, stride)
+    column = group_times(
+        machine.system, collective, np.array([size_bytes]), np.array([ranks]), np.array([stride])
+    )
+    assert figure.value == pytest.approx(float(column[0]), rel=1e-9)
+    assert not false_nodes(figure)
+    link = "scale-up" if ranks * stride <= machine.num_domain else "network of a chip"
+    assert any(link in node.name for _, node in figure.walk())

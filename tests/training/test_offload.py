@@ -10,7 +10,8 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host, host_of
 from datahall.errors import ScenarioError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.memory.remedy import host_holds, layout_offload, why_not

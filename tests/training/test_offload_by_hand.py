@@ -18,7 +18,8 @@ from datahall.catalog.entries.model import Layer
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host, host_of
 from datahall.errors import ScenarioError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.offload import (
     Line,

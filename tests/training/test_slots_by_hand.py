@@ -9,7 +9,8 @@ from tests.training.hand import BODY, CLUSTER, H100, JOB, KIT, LLAMA, ROUTED, SH
 
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.framework import band_of
 from datahall.training.step.stage import stage_depths
 from datahall.training.step.step import (

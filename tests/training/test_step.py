@@ -10,7 +10,8 @@ from datahall.catalog import load
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.cluster.groups import group_times
 from datahall.errors import ScenarioError, UnknownNameError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.step.step import Job, kernel_times, operator_times, step_times

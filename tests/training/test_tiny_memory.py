@@ -14,7 +14,8 @@ from tests.workload.tiny import FULL, MLA, MOE, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer, Model
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import (
     PARTS,

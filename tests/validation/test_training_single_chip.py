@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from datahall.catalog import load
-from datahall.training.layout.layout import Space
+from datahall.training.layout.columns import Space
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.validation.measurement import Row

@@ -236,7 +236,7 @@ VERBS = (
     Verb(
         name="show memory",
         about="what takes the memory of a chip in training: state, activations by tensor, buffers",
-        answer="training.memory:show_memory",
+        answer="training.front:show_memory",
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
@@ -334,7 +334,7 @@ VERBS = (
     Verb(
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
-        answer="training.simulation:simulate_train",
+        answer="training.front:simulate_train",
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),

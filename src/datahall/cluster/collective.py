@@ -7,13 +7,13 @@ place needs for the bytes that must cross it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isclose
+from math import isclose, prod
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient
+from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.cluster.network import LEFT
@@ -21,7 +21,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.table import TABLE
-from datahall.fabric.collectives.algorithms.torus import group_axes
+from datahall.fabric.collectives.algorithms.torus import HOP_S, group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
     Choice,
@@ -223,3 +223,51 @@ def _same_array(cluster: Cluster, size_bytes: float) -> dict[Collective, float]:
         kind: float(machine_times(cluster.system, kind, np.array([size_bytes]), cluster.num_chips)[0])
         for kind in ON_A_TORUS
     }
+
+
+def group_figure(
+    cluster: Cluster, collective: Collective, size: Breakdown, num_ranks: int, stride: int = 1
+) -> Breakdown:
+    """The time of a collective among ranks `stride` apart, as `groups.group_times` computes it, as a chain."""
+    near = msgspec.structs.replace(cluster, system=cluster.system.apart(stride))
+    if cluster.system.torus:
+        told = _among_neighbours(cluster, collective, size, num_ranks, stride)
+        found = _chosen(collective, size, num_ranks, "", "")
+    else:
+        _, pairs = collective_times(near.system, collective, size.value, num_ranks)
+        told = closed_form(Ask(near.system, cluster.wires, collective, size, num_ranks), *pairs[0])
+        found = _chosen(collective, size, num_ranks, *pairs[0])
+    return _figure(near, found, size, told)
+
+
+def _chosen(collective: Collective, size: Breakdown, num_ranks: int, algorithm: str, protocol: str) -> Choice:
+    """What runs among some ranks, without what else might."""
+    return Choice(
+        collective=collective, size_bytes=size.value, num_ranks=num_ranks, algorithm=algorithm, protocol=protocol,
+        time_s=0.0, latency_s=0.0, level="", candidates=(), crossovers=(),
+    )  # fmt: skip
+
+
+def _among_neighbours(
+    cluster: Cluster, collective: Collective, size: Breakdown, num_ranks: int, stride: int
+) -> Told:
+    """A group on the axes of a torus, and over the network where it spans several slices."""
+    system, link = cluster.system, cluster.system.torus_link
+    axes, rings, slices = group_axes(system.torus, num_ranks, stride)
+    if link is not None:
+        rings = link.wrapped and (num_ranks == prod(system.torus) or rings)
+    links = derived("links of a chip", 2 * len(system.torus), "count", note="two an axis")
+    one = (
+        cluster.wires.scale_up
+        if link
+        else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
+    )
+    told = torus_form(
+        collective, size, axes or (1,), link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings
+    )
+    if slices == 1 or collective in {"all-gather", "send-recv"} or cluster.wires.nic is None:
+        return told
+    part = quotient("part of a chip", size, derived("chips of a slice", prod(axes), "count"), "bytes")
+    passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")
+    across = quotient("over the network", product("bytes", [part, passes], "bytes"), cluster.wires.nic, "s")
+    return told._replace(figure=total("closed form", [told.figure.named("inside a slice"), across]))

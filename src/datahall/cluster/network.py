@@ -14,7 +14,6 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
 from datahall.fabric.design.design import Design
@@ -199,15 +198,6 @@ def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:
     nics, speed, chips = (fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known)
     whole = product("network of a server, one way", [nics, speed], "bytes_per_s")
     return quotient(name, whole, chips, "bytes_per_s")
-
-
-def with_failure(link: Breakdown, system: System, num_ranks: int, stride: int) -> Breakdown:
-    """A port, and what failures leave of the narrowest way that a group of ranks `stride` apart crosses."""
-    crossing = [cut for cut in crossed(system.apart(stride), num_ranks) if cut.name != DOMAIN]
-    narrowest = min(crossing, key=lambda cut: cut.left_fraction, default=None)
-    if narrowest is None or narrowest.left_fraction == 1.0:
-        return link
-    return _left(link, narrowest.left_fraction, f"of the way out of a {narrowest.name}")
 
 
 def _left(whole: Breakdown, share: float, of: str) -> Breakdown:

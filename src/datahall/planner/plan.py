@@ -30,7 +30,7 @@ class Alternative(msgspec.Struct, Generic[C], frozen=True):
     """A candidate that would do, and why it was not chosen."""
 
     candidate: C
-    why: str
+    why: str = ""  # nothing where a planner of its own says it in numbers
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,27 +1,40 @@
-"""Leaves of training's figures: facts of the model and the chip, rates that collectives reach."""
+"""Leaves of training's figures: dimensions of a model, facts of a chip, degrees of a layout, and what is counted."""
 
 from __future__ import annotations
 
-from datahall.breakdown import (
-    Breakdown,
-    Source,
-    assumed,
-    derived,
-    fact,
-    given,
-    modelled,
-    product,
-    quotient,
-)
+from operator import attrgetter
+
+from datahall.breakdown import Breakdown, Source, assumed, chosen, fact, given, modelled, product
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import Cluster
-from datahall.cluster.network import with_failure
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
+from datahall.training.layout.layout import Layout
 
 FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
+
+
+class Degrees:
+    """The numbers of a layout as leaves: given by who asks, or decided by a plan."""
+
+    def __init__(self, layout: Layout, *, planned: bool = False) -> None:
+        self.layout, self.planned = layout, planned
+
+    def number(self, name: str, value: float) -> Breakdown:
+        """A number of the layout under a name."""
+        if self.planned:
+            return chosen(name, value, "count", "of the fastest layout that fits")
+        return given(name, value, "count", "of the layout")
+
+    def group(self, name: str, **degrees: float) -> Breakdown:
+        """Chips that several degrees make together; those of 1 are left out."""
+        parts = [self.number(one, value) for one, value in degrees.items() if value != 1]
+        return (
+            parts[0].named(name)
+            if len(parts) == 1
+            else product(name, parts or [self.number(name, 1)], "count")
+        )
 
 
 def model_sources(model: Model) -> tuple[Source, ...]:
@@ -30,14 +43,20 @@ def model_sources(model: Model) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(one.source for one in found if one is not None))
 
 
-def of_model(model: Model, name: str, value: float, unit: str = "count", note: str = "") -> Breakdown:
-    """What follows from the dimensions of a model: a fact of the catalogue, or the input of who brought a config."""
-    sources = model_sources(model)
-    return (
-        fact(name, value, unit, *sources, note=note)
-        if sources
-        else given(name, value, unit, note or "config.json")
-    )
+def dimension(model: Model, field: str, name: str) -> Breakdown:
+    """A dimension of a model: a fact of the catalogue, or the input of who brought a config."""
+    value, known = float(attrgetter(field)(model)), model.facts.get(field)
+    if known is not None:
+        return fact(name, value, "count", known.source, note=known.note)
+    if not model_sources(model):
+        return given(name, value, "count", "config.json")
+    return counted(model, name, value, "count", f"of the entry of {model.name}, from its other dimensions")
+
+
+def counted(model: Model, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:
+    """What is counted over the operators, tensors or weights of a model, from its dimensions and what else decides."""
+    own = (dimension(model, "num_layers", "layers"), dimension(model, "hidden", "hidden width"))
+    return modelled(name, value, unit, how, *own, *inputs)
 
 
 def of_chip(chip: Chip, name: str, value: float, unit: str, shown: str = "") -> Breakdown:
@@ -68,51 +87,6 @@ def part_of_bandwidth(chip: Chip, share: float, why: str) -> Breakdown:
     """The bandwidth that streaming work reaches."""
     reached = assumed("share of it that streams reach", share, "fraction", why)
     return product("bandwidth reached", [bandwidth(chip), reached], "bytes_per_s")
-
-
-def exchange_time(
-    name: str, moved: Breakdown, time_s: float, cluster: Cluster, num_ranks: float, stride: float
-) -> Breakdown:
-    """What moving some bytes in a group takes: bytes over what the group's collective makes of a chip's link.
-
-    Where the group crosses a place of the network that is narrower than its ports, over its share of the way out.
-    """
-    system, nic = cluster.system, cluster.wires.nic
-    ranks = derived("ranks of the group", num_ranks, "count", "of the layout")
-    narrow = narrowest(system.apart(int(stride)), int(num_ranks))
-    if narrow is not None:
-        way = product(
-            f"way out of a {narrow.name} for the group",
-            [
-                derived(
-                    "links out of it",
-                    narrow.bytes_per_s / narrow.link_bytes_per_s,
-                    "count",
-                    "the group's share",
-                ),
-                derived("rate of such a link", narrow.link_bytes_per_s, "bytes_per_s", "of the fabric"),
-            ],
-            "bytes_per_s",
-        )
-        left = "arrays that pass while all that must leave does; no algorithm moves less"
-        passed = modelled(
-            "arrays per array that leaves", moved.value / time_s / way.value, "ratio", left, ranks
-        )
-        return quotient(name, moved, product("rate of the exchange", [way, passed], "bytes_per_s"), "s")
-    near = num_ranks * stride <= system.num_domain
-    if near or nic is None:
-        link = of_chip(cluster.chip, "scale_up_bytes_per_s", system.scale_up_bytes_per_s, "bytes_per_s")
-        on, source = system.inside.fitted_on, system.inside.source
-    else:
-        link = with_failure(nic, system, int(num_ranks), int(stride))
-        across = system.across
-        on = across.fitted_on if across is not None else system.inside.fitted_on
-        source = across.source if across is not None else system.inside.source
-    how = f"closed form of the collective, its constants fitted on {on}"
-    name_of_share = f"what collectives of {num_ranks:,.0f} make of the link"
-    share = modelled(name_of_share, moved.value / time_s / link.value, "ratio", how, ranks)
-    share = share.with_note(sources=(source,) if source is not None else ())
-    return quotient(name, moved, product("rate of the exchange", [link, share], "bytes_per_s"), "s")
 
 
 def narrowest(system: System, num_ranks: int) -> Cut | None:

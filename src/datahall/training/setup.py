@@ -17,23 +17,21 @@ from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import (
-    USUAL_BATCH,
     USUAL_PRECISION,
     USUAL_SEQ,
     TrainingJob,
     TrainingLayout,
 )
-from datahall.training.layout.asked import layout_of
+from datahall.training.layout.asked import laid_out, stated_batch, usual_batch
+from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
-from datahall.training.pipeline.schedule import check_counts
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
-from datahall.training.step.step import Job
+from datahall.training.step.step import Job, step_times
 from datahall.workload.precision import Precision
 
-MOST_MICRO = 100_000  # micro-batches of a step
 LARGEST_POWER = 20  # of two: more chips are not weighed
 
 Machine: TypeAlias = Callable[[int], Cluster]  # the same wiring with so many chips
@@ -58,37 +56,19 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 def setup_of(scenario: Scenario) -> Setup:
     """The run that a scenario lays out; what cannot run is refused with the rule that it breaks."""
-    asked, design = scenario.one(TrainingLayout), scenario.one(FabricDesign)
-    model = scenario.model()
+    asked = scenario.one(TrainingLayout)
     file = read_layout(asked.file) if asked.file else None
-    layout = layout_of(asked, model, file=file, num_chips=design.chips)
-    cluster = machine_of(scenario)(design.chips or layout.num_chips)
-    job = job_of(scenario, layout, file)
-    # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
-    stated = scenario.given("global_batch") or stated_batch(file, layout)
-    layout.check(model, cluster.num_chips, job.global_batch if stated else 0)
+    laid = laid_out(scenario, file)
     framework, books = framework_of(scenario)
-    found = Setup(
-        job=job,
-        cluster=cluster,
-        layout=layout,
+    return Setup(
+        job=job_of(scenario, laid.layout, file),
+        cluster=machine_of(scenario)(laid.num_chips),
+        layout=laid.layout,
         framework=framework,
         books=books,
-        schedule=asked.schedule or ("interleaved" if layout.vpp > 1 else "1f1b"),
+        schedule=laid.schedule,
         file=file,
     )
-    _check_order(found)
-    return found
-
-
-def _check_order(found: Setup) -> None:
-    if found.num_micro > MOST_MICRO:
-        raise ScenarioError(
-            f"{found.num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
-            field="global_batch",
-            hint=f"a larger {option('micro_batch')} or {option('dp')}",
-        )
-    check_counts(found.schedule, found.layout.pp, found.num_micro, found.layout.vpp)
 
 
 def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:
@@ -115,25 +95,6 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
     )
 
 
-def stated_batch(file: LayoutFile | None, layout: Layout) -> int:
-    """The global batch that a layout file states, or 0."""
-    if file is None:
-        return 0
-    return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
-
-
-def usual_batch(layout: Layout | None = None) -> int:
-    """The global batch where nobody says one: the usual, or the next number that the layout divides.
-
-    >>> usual_batch(), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
-    (1024, 1026, 1152)
-    """
-    if layout is None:
-        return USUAL_BATCH
-    unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
-    return -(-USUAL_BATCH // unit) * unit
-
-
 def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
     """Whose overlap and overheads, and how it uses memory."""
     asked = scenario.one(TrainingJob)
@@ -142,12 +103,30 @@ def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
         return framework, bookkeeping_of(framework, asked.state)
 
 
-def machine_of(scenario: Scenario) -> Machine:
-    """The machine that is asked for, with any number of chips: plans also look at fewer and at more."""
+def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
+    """The machine that is asked for, with any number of chips: plans also look at fewer and at more.
+
+    `whole`: as it would be without what has failed.
+    """
     wiring, catalog = wiring_of(scenario), scenario.catalog
+    failures = () if whole else wiring.failures
     return lambda num_chips: cluster_from(
-        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=wiring.failures
+        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=failures
     )
+
+
+def torus_failure_fraction(
+    scenario: Scenario, job: Job, cluster: Cluster, layout: Layout, framework: Framework
+) -> float | None:
+    """How much longer a step takes in closed form for what has failed of a torus; None where nothing has.
+
+    Failed links narrow the way out of a chip and the middle of an axis; a ring along an axis is timed as if whole.
+    """
+    if not cluster.system.torus or not wiring_of(scenario).failures:
+        return None
+    machines = (cluster, machine_of(scenario, whole=True)(cluster.num_chips))
+    step_s, whole_s = (float(step_times(job, one, Space.of(layout), framework).step_s[0]) for one in machines)
+    return step_s / whole_s - 1.0
 
 
 def built(machine: Machine, num_chips: int) -> Cluster | None:

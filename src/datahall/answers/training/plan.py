@@ -13,13 +13,14 @@ from datahall.answers.training.plan_table import (
     memory_table,
     sizes_table,
 )
-from datahall.answers.training.words import beside_simulation, routing_notes
+from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
 from datahall.training.pipeline.account import largest_parts
+from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
 from datahall.units import fmt
 
@@ -42,7 +43,12 @@ def plan_train(scenario: Scenario) -> Answer:
         ),
         figure=run_figure(plan),
         charts=(_chart(plan),),
-        notes=_notes(plan),
+        notes=(
+            *_notes(plan),
+            *torus_failure_notes(
+                torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
+            ),
+        ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
         next_commands=_next(scenario, plan),
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
+from datahall.answers.training.words import choice_changed, why_lost
 from datahall.planner.training.candidate import Candidate
 from datahall.planner.training.plan import TrainingPlan
+from datahall.training.layout.search import Elsewhere
 
 
 def best_table(plan: TrainingPlan) -> Table:
     """The best cuts of the model: in closed form, the first few also as simulated; why the others lost."""
-    ranked = [(plan.chosen, ""), *((one.candidate, one.why) for one in plan.alternatives)]
+    ranked = [(plan.chosen, ""), *((one.candidate, why_lost(one.loss)) for one in plan.alternatives)]
 
     def row(candidate: Candidate, why: str) -> tuple[Cell, ...]:
         run = candidate.execution
@@ -46,32 +48,41 @@ def change_table(plan: TrainingPlan) -> Table:
     return Table(
         title="if one choice changes",
         columns=(Column("change"), Column("then")),
-        rows=tuple((change, lost.reason) for change, lost in plan.changes),
-        note="data parallelism takes up what another degree gives; in closed form, against its fastest",
+        rows=tuple((choice_changed(one), why_lost(one.loss)) for one in plan.changes),
+        note="data parallelism takes up what another degree gives; in closed form, against the chosen layout's",
     )
 
 
 def machine_table(plan: TrainingPlan) -> Table:
-    """The chosen layout on a somewhat different machine, and whether it would still be chosen."""
+    """The chosen layout on a somewhat different machine, and below it the one that would be faster there."""
     return Table(
         title="if the machine changes",
         columns=(
             Column("change"),
+            Column("layout"),
             Column("step", "s"),
             Column("differs", "fraction"),
             Column("fastest then"),
         ),
         rows=tuple(
             (
-                one.change,
+                _changed(one),
+                one.layout.words,
                 one.step_s,
                 one.difference_fraction,
-                "the same layout" if one.same else one.fastest.words,
+                "yes" if one.fastest else "no",
             )
             for one in plan.machines
         ),
-        note="in closed form, among the best ways of splitting the model",
+        note="in closed form, among the best ways of splitting the model; differs: from the chosen layout's step on "
+        "the machine as it is",
     )
+
+
+def _changed(one: Elsewhere) -> str:
+    if one.num_domain:
+        return f"scale-up domain of {one.num_domain}"
+    return f"network {100 * one.network_fraction:+.0f} %"
 
 
 def memory_table(plan: TrainingPlan) -> Table:

@@ -14,17 +14,24 @@ from datahall.answers.training.simulation_tables import (
     stage_table,
     synchronisation_table,
 )
-from datahall.answers.training.words import beside_simulation, compression_notes, file_notes, routing_notes
+from datahall.answers.training.words import (
+    beside_simulation,
+    compression_notes,
+    file_notes,
+    routing_notes,
+    sharing_notes,
+    torus_failure_notes,
+)
 from datahall.events import perfetto
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.account import largest_loss, parts_account
-from datahall.training.pipeline.execution import Execution, check_chunks, simulate_step
+from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
-from datahall.training.setup import Setup, setup_of
+from datahall.training.setup import Setup, setup_of, torus_failure_fraction
 from datahall.units import fmt
 
 
@@ -45,8 +52,7 @@ def simulate_train(scenario: Scenario) -> Traced:
 
 def prepare(scenario: Scenario) -> None:
     """Put job, machine and layout together, without simulating a step."""
-    asked = setup_of(scenario)
-    check_chunks(asked.schedule, asked.layout)
+    setup_of(scenario)
 
 
 def train_trace(run: Execution) -> bytes:
@@ -72,7 +78,14 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         ),
         figure=step_figure(run),
         charts=(stage_chart(run),),
-        notes=(*_notes(run, asked, fits=memory.fits), *(line.sentence for line in outside)),
+        notes=(
+            *_notes(run, asked, fits=memory.fits),
+            *sharing_notes(scenario, run.layout),
+            *torus_failure_notes(
+                torus_failure_fraction(scenario, run.job, run.cluster, run.layout, run.framework)
+            ),
+            *(line.sentence for line in outside),
+        ),
         sources=(run.framework.source,),
         next_commands=_next(scenario, run),
     )
@@ -139,6 +152,10 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         f"{run.job.precision.compute} peak",
         f"the range holds eight of ten measured runs ({run.framework.title}; {run.framework.fitted_on})",
     ]
+    if run.stragglers.slow_hosts_fraction:
+        lines.append(
+            f"{run.num_slow_hosts:,} of {run.num_hosts:,} host{'s' if run.num_hosts != 1 else ''} slow"
+        )
     if run.stragglers.jitter_fraction:
         low, high = run.spread_s
         lines.append(

@@ -1,20 +1,51 @@
-"""What answers about training say alike: the layout as inputs of a follow-up, routing, what a file held besides."""
+"""What answers about training say alike: why a layout lost, routing, what a file held besides."""
 
 from __future__ import annotations
 
+from datahall.scenario.scenario import Scenario
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
+from datahall.training.layout.search import Change, Loss
 from datahall.training.step.compression import CAVEAT
 from datahall.training.step.experts import layout_load
+from datahall.training.step.parts import PARTS
 from datahall.training.step.step import Job
 from datahall.units import fmt
+
+ALIKE = 5e-4  # share of a step within which two are the same
 
 
 def beside_simulation(away: float) -> str:
     """How far the closed form is from what was simulated, as a share of that."""
-    if abs(away) < 5e-4:
+    if abs(away) < ALIKE:
         return "as the simulation does"
     return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"
+
+
+def why_lost(loss: Loss) -> str:
+    """One clause on why a layout is not the chosen one."""
+    if not loss.fits and loss.over_bytes <= 0:
+        return "the host does not hold what it moves there"
+    if not loss.fits:
+        return f"does not fit by {fmt(loss.over_bytes, 'bytes', 3)}"
+    away, more = loss.slower_fraction, f"{fmt(loss.more_s, 's', 3)} more {PARTS[loss.part]}"
+    if abs(away) < ALIKE:
+        return "equally fast"
+    if away < 0:
+        return f"{fmt(-away, 'fraction')} faster"
+    return f"{fmt(away, 'fraction')} slower: {more}"
+
+
+def choice_changed(change: Change) -> str:
+    """One choice of a layout before and after: "micro-batch 1 → 2"."""
+    before, after = (_choice(change.name, value) for value in (change.before, change.after))
+    return f"{change.name.replace('_', '-')} {before} → {after}"
+
+
+def _choice(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return " and ".join(map(str, value)) or "nothing"
+    return "usual" if name in ("etp", "shard") and not value else str(value)
 
 
 def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
@@ -26,6 +57,27 @@ def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
         f"the busiest of {layout.ep} expert ranks has {layout_load(job, layout):.3f} of the mean load ({why}); a "
         "router that nothing holds even cost Qwen3-235B 8 to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
     )
+
+
+def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
+    """What failed links of a torus do to a step; nothing where none has failed."""
+    if longer_fraction is None:
+        return ()
+    does = (
+        f"makes the step {fmt(longer_fraction, 'fraction')} longer in closed form"
+        if longer_fraction
+        else "changes nothing of this step"
+    )
+    return (
+        f"the failure {does}: failed links of a torus narrow the ways out of chips and the middles of its axes; a ring "
+        "along an axis is timed as if its links were whole",
+    )
+
+
+def sharing_notes(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
+    """That a state is shared with nobody, where somebody says how."""
+    alone = layout.dp == 1 and layout.cp == 1 and scenario.given("zero")
+    return ("one replica shares its state with nobody: zero changes nothing",) if alone else ()
 
 
 def compression_notes(layout: Layout) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from datahall.errors import ScenarioError, option
-from datahall.planner.plan import Alternative, Objective, Refusal
+from datahall.planner.plan import Objective, Refusal
 from datahall.planner.training.candidate import Candidate, closed_form, front_of
 from datahall.planner.training.nearest import nearest_chips
-from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
-from datahall.planner.training.trade import chips_against_time, machine_changes
-from datahall.training.layout.search import Search, loss, search, sensitivity
+from datahall.planner.training.trade import chips_against_time
+from datahall.training.layout.search import Loss, Search, loss, machine_sensitivity, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.leaf import narrowest
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
@@ -24,7 +24,6 @@ from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution
 from datahall.training.setup import Machine
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
-from datahall.units import fmt
 
 NUM_SIMULATED = 3  # at least
 MOST_SIMULATED = 24
@@ -72,7 +71,7 @@ def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULAT
         objective=STEP_TIME,
         chosen=closed_form(found, first, runs[first]),
         alternatives=tuple(
-            Alternative(closed_form(found, place, runs.get(place)), _why(found, place, runs, first))
+            Lost(closed_form(found, place, runs.get(place)), loss=_loss(found, place, runs, first))
             for place in others[: NUM_SHOWN - 1]
         ),
         refusals=_refusals(found),
@@ -97,19 +96,15 @@ def _simulated(found: Search, at_least: int) -> dict[int, Execution]:
     return runs
 
 
-def _why(found: Search, place: int, runs: dict[int, Execution], first: int) -> str:
-    """Why a layout is not the chosen one: by what was simulated where it was, else by the closed form."""
+def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> Loss:
+    """How a layout compares with the chosen one: by what was simulated where it was, else by the closed form."""
     if place not in runs:
-        return loss(found, int(found.order[place])).reason
+        return loss(found, int(found.order[place]), first)
     mine, best = runs[place], runs[first]
-    more = {
-        name: getattr(mine.parts, name) - getattr(best.parts, name)
-        for name in PART_NAMES
-        if name not in OF_WHICH
-    }
-    part = max(more, key=lambda name: more[name])
-    slower = fmt(mine.step_s / best.step_s - 1.0, "fraction")
-    return f"{slower} slower: {fmt(more[part], 's', 3)} more {PART_NAMES[part]}"
+    own = [name for name in PART_NAMES if name not in OF_WHICH]
+    more = {name: getattr(mine.parts, name) - getattr(best.parts, name) for name in own}
+    most = max(more, key=lambda name: more[name])
+    return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s - 1.0, most.removesuffix("_s"), more[most])
 
 
 def _refusals(found: Search) -> tuple[Refusal, ...]:
@@ -126,7 +121,7 @@ def with_reasons(plan: TrainingPlan) -> TrainingPlan:
     return msgspec.structs.replace(
         plan,
         changes=tuple(sensitivity(found, place)),
-        machines=machine_changes(found, place),
+        machines=tuple(machine_sensitivity(found, place)),
         memory_front=front_of(found, NUM_SHOWN),
         full_bisection=_with_full_bisection(found),
         offload=layout_offload(found.job, found.cluster, plan.layout, found.framework, found.books),

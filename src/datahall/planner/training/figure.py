@@ -19,4 +19,4 @@ def run_figure(plan: TrainingPlan) -> Breakdown:
     steps = ceiling(
         "steps", quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens"), once, "count")
     )
-    return product("time of the run", [steps, step_figure(plan.chosen.execution)], "s")
+    return product("time of the run", [steps, step_figure(plan.chosen.execution, planned=True)], "s")

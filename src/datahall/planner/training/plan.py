@@ -8,26 +8,33 @@ from __future__ import annotations
 from math import ceil
 
 from datahall.cluster.cluster import Cluster
-from datahall.planner.plan import Plan
+from datahall.planner.plan import Alternative, Plan
 from datahall.planner.training.candidate import Candidate
-from datahall.planner.training.trade import MachineChange, OnChips, chip_hours
+from datahall.planner.training.trade import OnChips, chip_hours
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.search import Loss, Search
+from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
 from datahall.training.step.step import Job, step_band
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 
+class Lost(Alternative[Candidate], frozen=True, kw_only=True):
+    """A layout that would do, and how it compares with the chosen one: as simulated where both were."""
+
+    loss: Loss
+
+
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The chosen layout of a run on a cluster, the ranking behind it, and what it hangs on."""
 
+    alternatives: tuple[Lost, ...] = ()
     search: Search
     num_tokens: float
     num_simulated: int = 0  # layouts
     deadline_s: float | None = None
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
-    changes: tuple[tuple[str, Loss], ...] = ()  # one choice of the layout changed
-    machines: tuple[MachineChange, ...] = ()  # the machine changed
+    changes: tuple[Change, ...] = ()  # one choice of the layout changed
+    machines: tuple[Elsewhere, ...] = ()  # the machine changed
     full_bisection: Candidate | None = (
         None  # the same run on a network without narrow places, where it has some
     )

@@ -1,4 +1,4 @@
-"""What a training plan trades: chips against time, and this machine against one somewhat different; closed form."""
+"""What a training plan trades: chips against time, in closed form."""
 
 from __future__ import annotations
 
@@ -6,22 +6,11 @@ import msgspec
 import numpy as np
 
 from datahall.planner.training.candidate import Candidate, closed_form
-from datahall.training.layout.layout import Layout
-from datahall.training.layout.search import Search, machine_sensitivity, pareto, search
+from datahall.training.layout.search import Search, pareto, search
 from datahall.training.setup import Machine, built
 from datahall.units import HOUR_S
 
 DOUBLINGS = (-2, -1, 1)  # of the chips: a quarter, a half, twice as many
-
-
-class MachineChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The chosen layout on a somewhat different machine, and who is then the fastest of the best cuts."""
-
-    change: str
-    step_s: float
-    difference_fraction: float  # from the step on the machine as it is
-    fastest: Layout
-    same: bool  # whether the chosen layout still is
 
 
 class OnChips(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,22 +21,6 @@ class OnChips(msgspec.Struct, frozen=True, kw_only=True):
     chip_hours: float
     beaten: bool  # fewer chips are as fast
     chosen: bool = False
-
-
-def machine_changes(found: Search, place: int) -> tuple[MachineChange, ...]:
-    """What a slower or faster network and a smaller or larger domain would do."""
-    chosen = found.layout(place)
-    now_s = float(found.step_s[found.order[place]])
-    return tuple(
-        MachineChange(
-            change=change,
-            step_s=step_s,
-            difference_fraction=step_s / now_s - 1.0,
-            fastest=fastest,
-            same=fastest == chosen,
-        )
-        for change, step_s, fastest in machine_sensitivity(found, place)
-    )
 
 
 def chip_hours(duration_s: float, num_chips: int) -> float:
@@ -70,7 +43,7 @@ def chips_against_time(
         count = chosen.num_chips * 2**power
         cluster = built(machine, int(count)) if count == int(count) else None
         if cluster is not None:
-            there = search(found.job, cluster, found.framework, books=found.books)
+            there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
             rows += [closed_form(there, 0)] if there.num_fitting else []
     rows.sort(key=lambda one: one.num_chips)
     times_s = [num_steps * one.closed_step_s for one in rows]

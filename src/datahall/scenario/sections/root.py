@@ -18,4 +18,4 @@ class Root(Section, frozen=True, kw_only=True):
             example="llama-3.1-8b",
         ),
     ] = ""
-    seed: Annotated[int, Count("Seed of every random draw.", least=0)] = 0
+    seed: Annotated[int, Count("Seed of every random draw.", least=0, needs=("jitter", "slow_hosts"))] = 0

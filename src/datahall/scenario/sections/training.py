@@ -182,10 +182,11 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
             metavar="LIST", rare=True,
         ),
     ] = ()  # fmt: skip
-    compress: Annotated[
+    compression: Annotated[
         str | None,
         Choice(
             f"Gradients on the wire: {', '.join(COMPRESSIONS)}.",
+            name="compress",
             options=COMPRESSIONS,
             metavar="HOW",
             rare=True,

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
+from datahall.scenario.field import fields
 from datahall.scenario.kinds import Plain
-from datahall.scenario.sections.training import TrainingLayout
-from datahall.training.layout.file import LayoutFile
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.training import USUAL_BATCH, TrainingJob, TrainingLayout
 from datahall.training.layout.layout import Layout
+from datahall.training.layout.order import check_order, usual_order
 
-NAMED = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard", "context")
+if TYPE_CHECKING:
+    from datahall.training.layout.file import LayoutFile
 
-
-# inputs of a layout, by the attribute that they set; data parallelism takes the chips left over
-NAMES = {
-    "tp": "tp", "pp": "pp", "vpp": "vpp", "cp": "cp", "ep": "ep", "etp": "etp", "zero": "zero", "shard": "shard",
-    "micro_batch": "micro_batch", "recompute": "recompute", "context": "context", "modules": "modules",
-    "split": "split", "offload": "offload", "compression": "compress",
-}  # fmt: skip
+# attributes of a layout that are inputs, with their names: drawn from the declaration
+INPUTS = {one.attribute: one.name for one in fields("layout") if one.attribute in Layout.__struct_fields__}
 
 
 def layout_inputs(layout: Layout, than: Layout | None = None) -> dict[str, Plain | None]:
-    """What of a layout differs from another, by default from the usual one, as inputs of a question."""
+    """What of a layout differs from another, by default from the usual one, as inputs of a question.
+
+    Data parallelism is left out: it takes the chips left over.
+    """
     other = than or Layout()
     found: dict[str, Plain | None] = {}
-    for attribute, name in NAMES.items():
+    for attribute, name in INPUTS.items():
         value = getattr(layout, attribute)
-        if value != getattr(other, attribute):
+        if attribute != "dp" and value != getattr(other, attribute):
             found[name] = (list(value) or None) if isinstance(value, tuple) else value
     return found
 
@@ -55,10 +59,8 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     >>> named_layout(Layout(tp=8, zero=0), TrainingLayout(tp=4, modules=("mlp",))).words
     'tp 4, mb 1, recompute mlp'
     """
-    said: dict[str, object] = {name: getattr(asked, name) for name in NAMED}
-    said |= {"compression": asked.compress, "recompute": asked.recompute}
-    said |= {name: getattr(asked, name) or None for name in ("split", "offload", "modules")}
-    given = {name: value for name, value in said.items() if value is not None}
+    said = {name: getattr(asked, name) for name in INPUTS}
+    given = {name: value for name, value in said.items() if value not in (None, ())}
     if "modules" in given:
         if given.get("recompute") in ("none", "full"):
             raise ScenarioError(
@@ -69,3 +71,81 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     elif "recompute" in given:
         given["modules"] = ()
     return msgspec.structs.replace(layout, **given)
+
+
+MOST_MICRO = 100_000  # micro-batches of a step
+
+
+class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A layout that can run, on so many chips, with its global batch and the order of its pipeline's work."""
+
+    layout: Layout
+    num_chips: int
+    global_batch: int
+    schedule: str
+
+
+def laid_out(scenario: Scenario, file: LayoutFile | None = None) -> LaidOut:
+    """The layout that a scenario asks for; what cannot run is refused with the rule that it breaks.
+
+    The one legality of every verb; it loads no array, so that a wrong layout is refused at once.
+    """
+    asked, job, chips = (
+        scenario.one(TrainingLayout),
+        scenario.one(TrainingJob),
+        scenario.one(FabricDesign).chips,
+    )
+    model = scenario.model()
+    layout = layout_of(asked, model, file=file, num_chips=chips)
+    # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
+    stated = job.global_batch or stated_batch(file, layout)
+    layout.check(model, chips or layout.num_chips, stated)
+    found = LaidOut(
+        layout=layout,
+        num_chips=chips or layout.num_chips,
+        global_batch=stated or usual_batch(layout),
+        schedule=asked.schedule or usual_order(layout.vpp),
+    )
+    _check_imbalance(job, model, layout)
+    _check_order(found)
+    return found
+
+
+def _check_imbalance(job: TrainingJob, model: Model, layout: Layout) -> None:
+    if job.imbalance_ratio is not None and model.moe is not None and layout.ep == 1:
+        raise ScenarioError(
+            f"{option('imbalance')} says nothing where every chip holds all experts",
+            field="imbalance",
+            hint=f"{option('ep', 2)} or more, or leave it out",
+        )
+
+
+def _check_order(found: LaidOut) -> None:
+    layout = found.layout
+    num_micro = found.global_batch // (layout.dp * layout.micro_batch)
+    if num_micro > MOST_MICRO:
+        raise ScenarioError(
+            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
+            field="global_batch",
+            hint=f"a larger {option('micro_batch')} or {option('dp')}",
+        )
+    check_order(found.schedule, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
+
+
+def stated_batch(file: LayoutFile | None, layout: Layout) -> int:
+    """The global batch that a layout file states, or 0."""
+    if file is None:
+        return 0
+    return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
+
+
+def usual_batch(layout: Layout | None = None) -> int:
+    """The global batch where nobody says one: the usual, or the next number that the layout divides.
+
+    >>> usual_batch(), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
+    (1024, 1026, 1152)
+    """
+    if layout is None:
+        return USUAL_BATCH
+    unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
+    return -(-USUAL_BATCH // unit) * unit

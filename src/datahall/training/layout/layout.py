@@ -1,29 +1,15 @@
-"""How a model is spread over chips for training: one layout, or a whole space of them as columns."""
+"""How a model is spread over chips for training: one layout."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
-
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
-from datahall.cluster.distinct import unique_rows as unique_rows
 from datahall.scenario.sections.training import USUAL_MICRO_BATCH, USUAL_ZERO
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
-from datahall.training.layout.codes import (
-    module_bits,
-    module_names,
-    offload_code,
-    offload_names,
-    offload_parts,
-)
+from datahall.scenario.words import ContextExchange
+from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.legality import broken_rules, check_layout
-from datahall.workload.memory.activation import Recompute
-
-Column = NDArray[np.float64]
+from datahall.workload.memory.recompute import Recompute
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,116 +85,3 @@ def _runs(split: tuple[int, ...]) -> str:
         else:
             found.append([layers, 1])
     return " ".join(f"{layers}×{count}" if count > 1 else f"{layers}" for layers, count in found)
-
-
-NUMBERS = ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "micro_batch", "etp", "shard")
-
-
-class Space(msgspec.Struct, frozen=True, kw_only=True):
-    """Many layouts as columns of equal length; cuts by hand stand in a table of their own."""
-
-    tp: Column
-    pp: Column
-    vpp: Column
-    cp: Column
-    ep: Column
-    dp: Column
-    zero: Column
-    micro_batch: Column
-    etp: Column
-    shard: Column
-    recompute: NDArray[np.int8]  # index into RECOMPUTES
-    sequence_parallel: NDArray[np.bool_]
-    context: NDArray[np.int8]  # index into CONTEXT_EXCHANGES
-    modules: NDArray[np.int16]  # a bit for each of MODULES
-    offload: NDArray[np.int8]  # a digit of base 3 for each of OFFLOADS: 0 stays, 1 host, 2 nvme
-    compression: NDArray[np.int8]  # index into COMPRESSIONS
-    split: NDArray[np.int16]  # index into `splits`
-    splits: tuple[tuple[int, ...], ...] = ((),)
-
-    def __len__(self) -> int:
-        return int(self.tp.size)
-
-    @classmethod
-    def of(cls, layouts: Layout | Sequence[Layout]) -> Space:
-        """The columns of some layouts."""
-        rows = [layouts] if isinstance(layouts, Layout) else list(layouts)
-
-        def column(name: str) -> Column:
-            return np.array([getattr(row, name) for row in rows], dtype=np.float64)
-
-        splits = tuple(dict.fromkeys(((), *(row.split for row in rows))))
-        return cls(
-            **{name: column(name) for name in NUMBERS},
-            recompute=np.array([RECOMPUTES.index(row.recompute) for row in rows], dtype=np.int8),
-            sequence_parallel=np.array([row.sequence_parallel for row in rows]),
-            context=np.array([CONTEXT_EXCHANGES.index(row.context) for row in rows], dtype=np.int8),
-            modules=np.array([module_bits(row.modules) for row in rows], dtype=np.int16),
-            offload=np.array([offload_code(row.offload) for row in rows], dtype=np.int8),
-            compression=np.array([COMPRESSIONS.index(row.compression) for row in rows], dtype=np.int8),
-            split=np.array([splits.index(row.split) for row in rows], dtype=np.int16),
-            splits=splits,
-        )
-
-    @classmethod
-    def plain(cls, columns: dict[str, Column], **others: NDArray[np.generic]) -> Space:
-        """Columns of numbers with whatever is not given left at its default."""
-        length = columns["tp"].size
-        zeros = {name: np.zeros(length) for name in NUMBERS if name not in columns}
-        codes = {
-            "context": np.int8, "modules": np.int16, "offload": np.int8, "compression": np.int8, "split": np.int16,
-        }  # fmt: skip
-        left = {name: np.zeros(length, kind) for name, kind in codes.items() if name not in others}
-        return cls(**columns, **zeros, **left, **others)  # type: ignore[arg-type]
-
-    def row(self, index: int) -> Layout:
-        """One layout of the space."""
-        return Layout(
-            **{name: int(getattr(self, name)[index]) for name in NUMBERS},
-            recompute=RECOMPUTES[int(self.recompute[index])],
-            sequence_parallel=bool(self.sequence_parallel[index]),
-            context=CONTEXT_EXCHANGES[int(self.context[index])],
-            modules=module_names(int(self.modules[index])),
-            offload=offload_names(int(self.offload[index])),
-            compression=COMPRESSIONS[int(self.compression[index])],
-            split=self.splits[int(self.split[index])],
-        )
-
-    def keep(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
-        """The rows a mask or index selects."""
-        columns = {name: getattr(self, name)[mask] for name in self.__struct_fields__ if name != "splits"}
-        return type(self)(**columns, splits=self.splits)
-
-    @property
-    def expert_tp(self) -> Column:
-        """Chips that share one expert."""
-        return np.where(self.etp > 0, self.etp, np.maximum(self.tp / self.ep, 1.0))
-
-    @property
-    def expert_ways(self) -> Column:
-        """Chips that together hold all experts of a stage once."""
-        return self.ep * self.expert_tp
-
-    @property
-    def expert_copies(self) -> Column:
-        """Chips that hold the same experts."""
-        return np.maximum(1.0, self.dp * self.cp * self.tp / self.expert_ways)
-
-    @property
-    def num_copies(self) -> Column:
-        """Groups that each hold a whole state, of dense weights and of experts alike."""
-        return np.where(self.shard > 0, self.dp / np.maximum(self.shard, 1.0), 1.0)
-
-    @property
-    def sharers(self) -> Column:
-        """Ranks that share the state of dense weights from ZeRO-1 on."""
-        return self.dp * self.cp / self.num_copies
-
-    @property
-    def expert_sharers(self) -> Column:
-        """Ranks that share the state of the experts from ZeRO-1 on."""
-        return np.maximum(1.0, self.expert_copies / self.num_copies)
-
-    def offloaded(self, what: str) -> NDArray[np.int8]:
-        """Where a part of the memory lies in each row: 0 on the chip, 1 in the host, 2 on NVMe."""
-        return self.offload // np.int8(3 ** OFFLOADS.index(what)) % np.int8(3)

@@ -15,8 +15,8 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest, option
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
-from datahall.training.step.micro_batch import lacking_module
-from datahall.workload.sharding import Sharding
+from datahall.training.layout.modules import lacking_module
+from datahall.workload.division import Split
 
 if TYPE_CHECKING:
     from datahall.training.layout.layout import Layout
@@ -117,7 +117,7 @@ def _heads(layout: Layout, model: Model) -> Iterator[Broken]:
         yield _indivisible("tp", layout.tp, "attention heads", model.num_heads)
         return
     try:
-        Sharding(tp=float(layout.tp), ep=float(_dense_ep(layout, model))).check(model)
+        Split(tp=float(layout.tp), ep=float(_dense_ep(layout, model))).check(model)
     except ScenarioError as error:
         yield Broken("tp", error.message, error.hint)
     ranks = layout.tp * layout.cp

@@ -9,21 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
-from datahall.training.layout.codes import offload_names
-from datahall.training.layout.layout import Column, Layout, Space
-from datahall.training.layout.space import USUAL, Options, layout_space
+from datahall.training.layout.columns import Column, Space
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.space import USUAL, WEIGHED, Options, layout_space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
 from datahall.training.step.framework import Framework
-from datahall.training.step.parts import PARTS
 from datahall.training.step.step import Job, StepTimes, step_times
-from datahall.units import fmt
-
-DEGREES = (
-    "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "shard", "micro_batch", "context", "recompute", "offload",
-)  # fmt: skip
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,108 +147,95 @@ def front(found: Search) -> NDArray[np.intp]:
 
 
 class Loss(NamedTuple):
-    """Why a layout is not the best: what it lacks, or how much slower it is and in which part."""
+    """How a layout compares with another: what it lacks to fit, or how much longer it takes and in which part."""
 
     layout: Layout
     fits: bool
-    over_bytes: float
-    slower_ratio: float  # of the winner's step
-    part: str
+    over_bytes: float  # beyond what a chip has; 0 where it is the host that does not hold it
+    slower_fraction: float  # of the other's step; negative: faster
+    part: str  # of the step, a key of `PARTS`
     more_s: float
 
-    @property
-    def reason(self) -> str:
-        """One clause for a person."""
-        if not self.fits and self.over_bytes <= 0:
-            return "the host does not hold what it moves there"
-        if not self.fits:
-            return f"does not fit by {fmt(self.over_bytes, 'bytes', 3)}"
-        if self.slower_ratio < 1.0005:
-            return "equally fast with less memory to spare"
-        return f"{fmt(self.slower_ratio - 1, 'fraction')} slower: {fmt(self.more_s, 's', 3)} more {PARTS[self.part]}"
+
+class Change(NamedTuple):
+    """One choice of a layout changed: which, from what to what, and what comes of it."""
+
+    name: str
+    before: object
+    after: object
+    loss: Loss
 
 
-def loss(found: Search, row: int) -> Loss:
-    """Why a row of the space lost to the winner."""
+def loss(found: Search, row: int, place: int = 0) -> Loss:
+    """How a row of the space compares in closed form with the layout at a place of the ranking."""
     layout = found.space.row(row)
     over = float(-found.memory.headroom_bytes[row])
     places = np.flatnonzero(found.order == row)
     if over > 0 or not places.size:
         return Loss(layout, False, max(0.0, over), np.inf, "", 0.0)
-    place = int(places[0])
-    mine, best = found.parts(place), found.parts(0)
-    part = max(mine, key=lambda name: mine[name] - best[name])
-    return Loss(
-        layout,
-        True,
-        0.0,
-        float(found.step_s[row] / found.step_s[found.order[0]]),
-        part,
-        mine[part] - best[part],
-    )
+    mine, other = found.parts(int(places[0])), found.parts(place)
+    part = max(mine, key=lambda name: mine[name] - other[name])
+    slower = float(found.step_s[row] / found.step_s[found.order[place]]) - 1.0
+    return Loss(layout, True, 0.0, slower, part, mine[part] - other[part])
 
 
-def sensitivity(found: Search, place: int = 0) -> list[tuple[str, Loss]]:
+def sensitivity(found: Search, place: int = 0) -> list[Change]:
     """What changes if one choice of a layout changes and data parallelism takes up the difference.
 
     For each degree the nearest legal value below and above; several where only one exists.
     """
     row = int(found.order[place])
-    columns = {name: np.asarray(getattr(found.space, name), dtype=np.float64) for name in DEGREES}
+    here = found.space.row(row)
+    columns = {name: np.asarray(getattr(found.space, name), dtype=np.float64) for name in WEIGHED}
     same = {name: column == column[row] for name, column in columns.items()}
     changed = []
-    for name in DEGREES:
-        others = np.logical_and.reduce([same[other] for other in DEGREES if other != name])
+    for name, column in columns.items():
+        others = np.logical_and.reduce([same[other] for other in WEIGHED if other != name])
         rows = np.flatnonzero(others & ~same[name])
-        values = columns[name][rows]
-        here = columns[name][row]
-        below, above = rows[values < here], rows[values > here]
-        near = [below[np.argmax(columns[name][below])]] if below.size else []
-        near += [above[np.argmin(columns[name][above])]] if above.size else []
-        changed += [(_change(found.space, name, row, int(one)), loss(found, int(one))) for one in near]
+        below, above = rows[column[rows] < column[row]], rows[column[rows] > column[row]]
+        near = [below[np.argmax(column[below])]] if below.size else []
+        near += [above[np.argmin(column[above])]] if above.size else []
+        for other in near:
+            lost = loss(found, int(other), place)
+            changed.append(Change(name, getattr(here, name), getattr(lost.layout, name), lost))
     return changed
-
-
-def _change(space: Space, name: str, row: int, other: int) -> str:
-    def said(value: float) -> str:
-        match name:
-            case "recompute":
-                return RECOMPUTES[int(value)]
-            case "context":
-                return CONTEXT_EXCHANGES[int(value)]
-            case "offload":
-                return " and ".join(offload_names(int(value))) or "nothing"
-            case "etp" | "shard":
-                return f"{value:g}" if value else "usual"
-            case _:
-                return f"{value:g}"
-
-    before, after = (said(float(getattr(space, name)[at])) for at in (row, other))
-    return f"{name.replace('_', '-')} {before} → {after}"
 
 
 CHANGE = 0.2  # of the network's bandwidth, up and down
 
 
-def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[tuple[str, float, Layout]]:
-    """The step at a place of the ranking on a somewhat different machine, and who is then the fastest.
+class Elsewhere(NamedTuple):
+    """A layout on a somewhat different machine: another network, or a scale-up domain of another size."""
 
-    The network is a fifth slower or faster, a scale-up domain half or twice as large; each is followed by the step
-    [s] and the fastest of this layout and the best other cuts of the model.
+    layout: Layout
+    step_s: float
+    difference_fraction: float  # from the step of the layout that was asked about, on the machine as it is
+    chosen: bool  # the layout that was asked about; else one that is faster there
+    fastest: bool  # of it and the best other cuts of the model
+    network_fraction: float = 0.0  # change of its bandwidth
+    num_domain: int = 0  # chips of a scale-up domain where that is what is changed
+
+
+def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[Elsewhere]:
+    """The layout at a place of the ranking on a somewhat different machine, and who is faster there.
+
+    The network is a fifth slower or faster, a scale-up domain half or twice as large; the fastest of this layout and
+    the best other cuts of the model follows where it is another one.
     """
     rows = [int(found.order[place]), *(int(found.order[one]) for one in found.best(rivals) if one != place)]
     space, system = found.space.keep(np.array(rows)), found.cluster.system
     replace = msgspec.structs.replace
-    machines = {
-        f"network {100.0 * (factor - 1.0):+.0f} %": system.with_network(factor)
-        for factor in (1.0 - CHANGE, 1.0 + CHANGE)
-    }
+    machines = [(system.with_network(1.0 + change), change, 0) for change in (-CHANGE, CHANGE)]
     if system.num_domain > 1 and not system.torus:
         sizes = (system.num_domain // 2, 2 * system.num_domain)
-        machines |= {f"scale-up domain of {size}": replace(system, num_domain=size) for size in sizes}
-    changed = []
-    for name, other in machines.items():
+        machines += [(replace(system, num_domain=size), 0.0, size) for size in sizes]
+    now_s, changed = float(found.step_s[rows[0]]), []
+    for other, change, size in machines:
         cluster = replace(found.cluster, system=other)
         step_s = step_times(found.job, cluster, space, found.framework).step_s
-        changed.append((name, float(step_s[0]), space.row(int(np.argmin(step_s)))))
+        fastest = int(np.argmin(step_s))
+        for row in dict.fromkeys((0, fastest)):
+            taken_s = float(step_s[row])
+            away = taken_s / now_s - 1.0
+            changed.append(Elsewhere(space.row(row), taken_s, away, row == 0, row == fastest, change, size))
     return changed

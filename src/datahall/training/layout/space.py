@@ -12,7 +12,7 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import offload_code
-from datahall.training.layout.layout import Column, Space
+from datahall.training.layout.columns import Column, Space
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
 from datahall.workload.sharding import Sharding
@@ -32,18 +32,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     vpp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
     ep: tuple[int, ...] = ()
-    zero: tuple[int, ...] = (0, 1, 2, 3)
-    micro_batch: tuple[int, ...] = (1, 2, 4, 8, 16)
-    recompute: tuple[Recompute, ...] = RECOMPUTES
     etp: tuple[int, ...] = (0,)  # 0: as tp and ep imply
+    zero: tuple[int, ...] = (0, 1, 2, 3)
     shard: tuple[int, ...] = (0,)  # 0: all data-parallel ranks share one state
+    micro_batch: tuple[int, ...] = (1, 2, 4, 8, 16)
     context: tuple[ContextExchange, ...] = ("ring",)
+    recompute: tuple[Recompute, ...] = RECOMPUTES
     offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
 
 
 USUAL = Options()
+# choices of a layout that a search weighs against each other
+WEIGHED = tuple(name for name, value in msgspec.structs.asdict(USUAL).items() if isinstance(value, tuple))
 WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.breakdown import Breakdown, assumed, derived, given, maximum, minimum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
-from datahall.training.layout.layout import Layout, Space
-from datahall.training.leaf import of_model
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees, counted, dimension
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
@@ -47,7 +48,7 @@ class _Stage:
         self, job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str
     ) -> None:
         self.job, self.layout, self.stage, self.books, self.schedule = job, layout, stage, books, schedule
-        self.space = Space.of(layout)
+        self.space, self.degrees = Space.of(layout), Degrees(layout)
         self.shards: ShardBytes = shard_bytes(job, self.space, books)
         self.recipe = next((key for key, one in RECIPES.items() if one == books.recipe), "of the framework")
 
@@ -78,14 +79,17 @@ class _Stage:
         )
         parts = [
             quotient(
-                "split over tensor parallelism", split, given("tp", self.layout.tp, "count"), "parameters"
+                "split over tensor parallelism",
+                split,
+                self.degrees.number("tp", self.layout.tp),
+                "parameters",
             )
         ]
         parts += [self._per_layer(kind, count, "replicated") for kind, count in run.layers]
         if tables := float(num_tables(model, self.space, run)[0]):
             rows = float(table_values(model, self.space, self.books)[0])
-            each = of_model(
-                model, "values of a table on the chip", rows, "parameters", "vocabulary, padded, × hidden"
+            each = self._counted(
+                "values of a table on the chip", rows, "parameters", "vocabulary, padded, × hidden"
             )
             parts.append(product("tables", [assumed("token table and head", tables, "count", "at the ends"), each],
                                  "parameters"))  # fmt: skip
@@ -93,12 +97,28 @@ class _Stage:
 
     def _per_layer(self, kind: Layer, count: int, way: str) -> Breakdown:
         model = self.job.model
-        each = of_model(
-            model, f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
+        each = self._counted(
+            f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
             f"{kind.mixer} attention, {kind.mlp} MLP" if kind.mixer != "none" else kind.mlp,
         )  # fmt: skip
-        held = of_model(model, "layers of the stage", count, note="as the pipeline is cut")
-        return product(f"{way}, {kind.mlp} layers", [held, each], "parameters")
+        return product(f"{way}, {kind.mlp} layers", [self._layers(count), each], "parameters")
+
+    def _layers(self, count: int) -> Breakdown:
+        """Layers of a kind on the stage."""
+        layers = dimension(self.job.model, "num_layers", "layers")
+        stages = self.degrees.number("stages", self.layout.pp)
+        how = "cut by hand" if self.layout.split else "as the pipeline is cut"
+        return modelled("layers of the stage", count, "count", how, layers, stages)
+
+    def _counted(self, name: str, value: float, unit: str, how: str) -> Breakdown:
+        """What is counted over weights and tensors of the model."""
+        return counted(self.job.model, name, value, unit, how, *self._sizes())
+
+    def _sizes(self) -> list[Breakdown]:
+        return [
+            given("tokens of a sequence", self.job.seq, "count"),
+            self.degrees.number("micro-batch", self.layout.micro_batch),
+        ]
 
     def _expert(self) -> Breakdown | None:
         """Parameters of routed experts on the chip."""
@@ -106,7 +126,7 @@ class _Stage:
         kinds = [self._per_layer(kind, count, "expert") for kind, count in run.layers if kind.mlp == "moe"]
         if not kinds:
             return None
-        ways = derived("chips that hold all experts once", float(self.space.expert_ways[0]), "count")
+        ways = self.degrees.number("chips that hold all experts once", float(self.space.expert_ways[0]))
         whole = total("of its layers, routed", kinds)
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
@@ -131,7 +151,7 @@ class _Stage:
             (self._dense(), float(self.space.sharers[0])), (self._expert(), float(self.space.expert_sharers[0])),
         ):  # fmt: skip
             if held is not None and held.value:
-                ranks = derived("ranks that share it", sharers, "count", f"ZeRO-{self.layout.zero}")
+                ranks = self.degrees.number("ranks that share it", sharers)
                 share = quotient(f"share of {held.name}", held, ranks, "parameters") if spread else held
                 parts.append(product(f"{name}, {held.name.partition(' ')[0]}", [share, bytes_each], "bytes"))
         return parts[0].named(name) if len(parts) == 1 else total(name, parts)
@@ -140,7 +160,9 @@ class _Stage:
         """Whole 16-bit weights of the layers at hand: two units of what is gathered at once."""
         copy = assumed("bytes of a copy", COPY_BYTES, "bytes", "16 bits")
         unit = float(unit_parameters(self.job.model, self.space, self.stage.run, self.books)[0])
-        largest = of_model(self.job.model, "parameters of the largest layer or table", unit, "parameters")
+        largest = self._counted(
+            "parameters of the largest layer or table", unit, "parameters", "of the stage"
+        )
         ahead = assumed("units at hand", 2.0, "count", "the one at work and the one fetched ahead")
         least = [
             product("all weights", [self._whole(), copy], "bytes"),
@@ -177,7 +199,7 @@ class _Stage:
             bucket = minimum(
                 "gradients in hand",
                 [
-                    self._whole(), of_model(self.job.model, "largest layer or table", unit, "parameters"),
+                    self._whole(), self._counted("largest layer or table", unit, "parameters", "of the stage"),
                     assumed("bucket", books.bucket_values, "parameters", "DeepSpeed's reduce_bucket_size"),
                 ],
             )  # fmt: skip
@@ -205,13 +227,16 @@ class _Stage:
         job, layout = self.job, self.layout
         whole = product(
             "tokens of a micro-batch",
-            [given("sequence", job.seq, "count"), given("micro-batch", layout.micro_batch, "count")],
+            [
+                given("tokens of a sequence", job.seq, "count"),
+                self.degrees.number("micro-batch", layout.micro_batch),
+            ],
             "count",
         )
         if layout.cp == 1:
             return whole
         return quotient(
-            "tokens on a chip", whole, derived("chips that share a sequence", layout.cp, "count"), "count"
+            "tokens on a chip", whole, self.degrees.number("chips that share a sequence", layout.cp), "count"
         )
 
     def _layer(self, kind: Layer) -> Breakdown:
@@ -222,8 +247,12 @@ class _Stage:
             product(
                 one.name.replace("_", " "),
                 [
-                    of_model(
-                        model, "values of a token on the chip", one.size_bytes / per_token / one.value_bytes
+                    counted(
+                        model,
+                        "values of a token on the chip",
+                        one.size_bytes / per_token / one.value_bytes,
+                        "count",
+                        "of this tensor, as it is split",
                     ),
                     assumed("bytes of a value", one.value_bytes, "bytes", why),
                 ],
@@ -237,17 +266,19 @@ class _Stage:
     def _activations(self) -> Breakdown:
         run, stage = self.stage.run, self.stage
         kinds = [
-            product(f"{kind.mlp} layers", [of_model(self.job.model, "layers of the stage", count), self._layer(kind)],
+            product(f"{kind.mlp} layers", [self._layers(count), self._layer(kind)],
                     "bytes")
             for kind, count in run.layers
         ]  # fmt: skip
         if not kinds:
             return assumed("activations", 0.0, "bytes", "the stage has no layers")
-        flight = assumed(
+        flight = modelled(
             "micro-batches in flight",
             stage.num_in_flight,
             "count",
             f"closed form of {self.schedule} at stage {run.first}",
+            self.degrees.number("stages", self.layout.pp),
+            self.degrees.number("chunks of a stage", self.layout.vpp),
         )
         held = product("activations", [flight, total("kept of one micro-batch", kinds)], "bytes")
         if not self.space.offloaded("activations")[0]:
@@ -269,15 +300,12 @@ class _Stage:
         for kind, _ in self.stage.run.layers:
             redone = float(self.shards.redone[kind][0])
             hand = float(self.shards.in_hand[kind][0])
-            model = self.job.model
             parts = [
-                of_model(
-                    model, "gradients and gathered inputs in hand", hand, "bytes", "at its widest moment"
-                )
+                self._counted("gradients and gathered inputs in hand", hand, "bytes", "at its widest moment")
             ]
             if redone:
                 parts.append(
-                    of_model(model, "brought back by recomputation", redone, "bytes", "when backward comes")
+                    self._counted("brought back by recomputation", redone, "bytes", "when backward comes")
                 )
             moments.append(total(f"backward of a {kind.mlp} layer", parts))
         if self.stage.holds_head:
@@ -288,16 +316,19 @@ class _Stage:
 
     def _head(self) -> list[Breakdown]:
         model, kind = self.job.model, f"{self.books.loss} cross-entropy"
-        loss = of_model(model, "loss, forward", float(self.shards.at_loss[0]), "bytes", kind)
-        backward = of_model(
-            model, "head, backward", float(self.shards.at_head[0]), "bytes", "logits and stream"
+        loss = self._counted("loss, forward", float(self.shards.at_loss[0]), "bytes", kind)
+        backward = self._counted(
+            "head, backward", float(self.shards.at_head[0]), "bytes", "logits and stream"
         )
         if not self.books.placeholders or self.job.adapters_only:
             return [loss, backward]
         values = float(table_values(model, self.space, self.books)[0])
         copy = product(
             "gradient of the head",
-            [of_model(model, "values of the head", values, "parameters"), self._copy()],
+            [
+                self._counted("values of the head", values, "parameters", "vocabulary, padded, × hidden"),
+                self._copy(),
+            ],
             "bytes",
         )
         return [loss, total("head at work", [backward, copy])]
@@ -311,8 +342,10 @@ class _Stage:
         if not books.placeholders or self.job.adapters_only:
             return total("buffers", [workspace])
         values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))
-        shapes = of_model(self.job.model, "values of one weight of each shape", values, "parameters")
-        share = quotient("on the chip", shapes, given("tp", self.layout.tp, "count"), "parameters")
+        shapes = self._counted(
+            "values of one weight of each shape", values, "parameters", "of the layers of the stage"
+        )
+        share = quotient("on the chip", shapes, self.degrees.number("tp", self.layout.tp), "parameters")
         return total("buffers", [product("gradient placeholders", [share, self._copy()], "bytes"), workspace])
 
     def outside(self) -> Breakdown:
@@ -321,5 +354,11 @@ class _Stage:
         context = assumed("context of the driver", books.context_bytes, "bytes", "with loaded kernels", USUAL)
         groups = float(num_groups(self.space)[0])
         each = assumed("buffers of a communicator", books.group_bytes, "bytes", "NCCL", USUAL)
-        used = derived("groups with more than one rank", groups, "count")
+        ways = {"tp": self.layout.tp, "pp": self.layout.pp, "cp": self.layout.cp, "ep": self.layout.ep}
+        ways |= {"dp": self.layout.dp}
+        kinds = [self.degrees.number(name, value) for name, value in ways.items() if value > 1]
+        how = "kinds of parallelism with more than one rank, and what they share"
+        used = modelled(
+            "groups with more than one rank", groups, "count", how, *(kinds or [self.degrees.number("dp", 1)])
+        )
         return total("communicators and context", [product("communicators", [used, each], "bytes"), context])

@@ -19,7 +19,7 @@ import numpy as np
 from datahall.cluster.host import Host
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import OFFLOADS, TIERS
-from datahall.training.layout.layout import Column, Space
+from datahall.training.layout.columns import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datahall.breakdown import (
     Breakdown,
     assumed,
-    derived,
     difference,
     fact,
+    given,
     maximum,
     product,
     quotient,
@@ -15,8 +15,9 @@ from datahall.breakdown import (
 )
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
-from datahall.training.layout.layout import Layout, Space
-from datahall.training.leaf import of_model
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees, counted
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
 from datahall.training.memory.peak import micro_batches
@@ -35,7 +36,7 @@ def offload_figure(
     space = Space.of(layout)
     num_micro = micro_batches(job, space)
     traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
-    host = _Outside(job, cluster, framework, space, traffic, slot_s)
+    host = _Outside(job, cluster, framework, layout, traffic, slot_s)
     parts = []
     if host.place("optimizer"):
         parts.append(host.optimizer())
@@ -46,9 +47,16 @@ def offload_figure(
 
 class _Outside:
     def __init__(
-        self, job: Job, cluster: Cluster, framework: Framework, space: Space, traffic: Traffic, slot_s: float
+        self,
+        job: Job,
+        cluster: Cluster,
+        framework: Framework,
+        layout: Layout,
+        traffic: Traffic,
+        slot_s: float,
     ) -> None:
-        self.job, self.cluster, self.framework, self.space = job, cluster, framework, space
+        self.job, self.cluster, self.framework, self.layout = job, cluster, framework, layout
+        self.space = Space.of(layout)
         self.traffic = traffic
         slot = assumed(
             "micro-batch on the slowest stage", slot_s, "s", "closed form: kernels and exposed exchange"
@@ -73,13 +81,17 @@ class _Outside:
                 return fact(known.label, rate, "bytes_per_s", known.source)
         return assumed(f"rate to {tier}", rate, "bytes_per_s", f"a chip's share of {self.cluster.host.title}")
 
-    def _weights(self, what: str, name: str, each: float, why: str) -> Breakdown:
-        values = of_model(
-            self.job.model,
-            "parameters whose state the chip keeps",
-            float(self.traffic.owned_values[0]),
-            "parameters",
+    def _owned(self) -> Breakdown:
+        """Parameters whose state the chip keeps."""
+        sharers = Degrees(self.layout).number("ranks that share them", float(self.space.sharers[0]))
+        owned = float(self.traffic.owned_values[0])
+        how = "of its stage, as they are shared"
+        return counted(
+            self.job.model, "parameters whose state the chip keeps", owned, "parameters", how, sharers
         )
+
+    def _weights(self, what: str, name: str, each: float, why: str) -> Breakdown:
+        values = self._owned()
         size = product(f"{name}, bytes", [values, assumed("bytes of each", each, "bytes", why)], "bytes")
         return quotient(name, size, self._rate(what), "s")
 
@@ -94,7 +106,7 @@ class _Outside:
             size = product(
                 "state read and written",
                 [
-                    of_model(self.job.model, "parameters", float(self.traffic.owned_values[0]), "parameters"),
+                    self._owned(),
                     assumed(
                         "bytes of each", touched, "bytes", "optimizer states both ways, gradient and weight"
                     ),
@@ -118,16 +130,24 @@ class _Outside:
             )
         return total("optimizer outside", [late, maximum("update", longest)])
 
+    def _micro(self, num_micro: float) -> Breakdown:
+        batch = given("global batch", self.job.global_batch, "count")
+        at_once = Degrees(self.layout).number("sequences at once", self.job.global_batch / num_micro)
+        return quotient("micro-batches", batch, at_once, "count")
+
     def every_micro_batch(self, num_micro: float) -> Breakdown:
         """Weights come up beside forward while activations go down; in backward both come up."""
         zero = assumed("nothing", 0.0, "s", "stays on the chip")
         weights, kept = zero.named("weights"), zero.named("activations")
         model = self.job.model
         if self.place("parameters"):
-            size = of_model(model, "weights of the chip", float(self.traffic.weight_bytes[0]), "bytes")
+            size = counted(
+                model, "weights of the chip", float(self.traffic.weight_bytes[0]), "bytes", "16 bits each"
+            )
             weights = quotient("weights", size, self._rate("parameters"), "s")
         if self.place("activations"):
-            size = of_model(model, "activations of a micro-batch", float(self.traffic.kept_bytes[0]), "bytes")
+            kept_bytes = float(self.traffic.kept_bytes[0])
+            size = counted(model, "activations of a micro-batch", kept_bytes, "bytes", "kept of its layers")
             kept = quotient("activations", size, self._rate("activations"), "s")
         forward = difference("left over by forward", maximum("longer way", [weights, kept]), self.forward)
         backward = difference("left over by backward", total("up again", [weights, kept]), self.backward)
@@ -135,4 +155,4 @@ class _Outside:
             "in one micro-batch",
             [maximum("after forward", [NOTHING, forward]), maximum("after backward", [NOTHING, backward])],
         )
-        return product("every micro-batch", [derived("micro-batches", num_micro, "count"), once], "s")
+        return product("every micro-batch", [self._micro(num_micro), once], "s")

@@ -17,7 +17,8 @@ import numpy as np
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Layer, Model
-from datahall.training.layout.layout import Column, Layout, Space, unique_rows
+from datahall.training.layout.columns import Column, Space, unique_rows
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import (

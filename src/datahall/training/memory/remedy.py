@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import OFFLOADS, RECOMPUTES, TIERS
 from datahall.training.layout.codes import offload_parts
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.offload import Line, held_bytes, offload_lines, traffic_of
 from datahall.training.memory.peak import PARTS, Memory, micro_batches, peak_memory

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.errors import ScenarioError, option
 from datahall.scenario.sections.training import Stragglers
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.layout.order import check_order, usual_order
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
-from datahall.training.pipeline.straggler import stage_speeds
+from datahall.training.pipeline.straggler import num_slow, stage_speeds
 from datahall.training.step.framework import Framework
 from datahall.training.step.parts import PARTS
 from datahall.training.step.stage_work import StageWork, stage_work
@@ -135,6 +136,15 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.closed_parts.step_s / self.step_s - 1.0
 
     @property
+    def num_hosts(self) -> int:
+        """Hosts, or scale-up domains, that the chips stand in."""
+        return -(-self.layout.num_chips // self.cluster.num_domain)
+
+    @property
+    def num_slow_hosts(self) -> int:
+        return num_slow(self.stragglers, self.num_hosts)
+
+    @property
     def num_stage_chips(self) -> int:
         """Chips of a replica that do one stage together."""
         return self.layout.tp * self.layout.cp
@@ -169,7 +179,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kernels_s += ends[0] * sum(stages.first.kernels_s) + ends[1] * sum(stages.last.kernels_s)
         exchange_s = layers * sum(stages.layer.exchange_s)
         busy_s, free_s = float(self.alone.busy_s[stage]), self.alone.kernels_s
-        messages_s = self._num_messages(stage) * stages.work.blocked_s
+        messages_s = self.num_messages(stage) * stages.work.blocked_s
         opened_s = float(self.alone.start_s[:, 0].min())
         data_s = opened_s + self.alone.makespan_s - free_s + self.data_exposed_s
         optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
@@ -237,7 +247,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         whole_data_s = float((work.gather_s + work.reduce_s)[mine].sum()) + self.data_exposed_s
         return {
             "tensor": max(0.0, layers * self.stages.tensor_whole_s - parts.exchange_s),
-            "messages": self._num_messages(stage) * (self.stages.message_s - work.blocked_s),
+            "messages": self.num_messages(stage) * (self.stages.message_s - work.blocked_s),
             "data": max(0.0, whole_data_s - parts.data_s),
             "parameters": max(0.0, num_micro * float(self.closed.gathered_s[0]) - parts.beside_s),
         }
@@ -247,7 +257,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Exchange of the heaviest stage that ran beside kernels, all kinds together [s]."""
         return sum(self.hidden_s.values())
 
-    def _num_messages(self, stage: int) -> int:
+    def num_messages(self, stage: int) -> int:
         """Messages that a stage sends in a step."""
         places = np.arange(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
         count = 0
@@ -275,16 +285,6 @@ def _clean(rest_s: float, whole_s: float) -> float:
     return rest_s if abs(rest_s) > 1e-12 * whole_s else 0.0
 
 
-def check_chunks(order: str, layout: Layout) -> None:
-    """Refuse to simulate interleaved stages that have one chunk each."""
-    if order == "interleaved" and layout.vpp == 1 and layout.pp > 1:
-        raise ScenarioError(
-            "interleaved stages need at least two chunks each",
-            field="vpp",
-            hint=f"{option('vpp', 2)} or more",
-        )
-
-
 def simulate_step(
     job: Job,
     cluster: Cluster,
@@ -301,9 +301,9 @@ def simulate_step(
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
     layout.check(job.model, cluster.num_chips, job.global_batch)
-    name = order or ("interleaved" if layout.vpp > 1 else "1f1b")
-    check_chunks(name, layout)
+    name = order or usual_order(layout.vpp)
     num_micro = job.global_batch // (layout.dp * layout.micro_batch)
+    check_order(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)
     stages = stage_work(job, cluster, layout, framework, plan, closed)

@@ -7,26 +7,27 @@ from math import log
 from datahall.breakdown import (
     Breakdown,
     assumed,
-    derived,
     fitted,
     given,
+    modelled,
     product,
     quotient,
     simulated,
     total,
 )
-from datahall.training.layout.layout import Space
-from datahall.training.leaf import exchange_time, of_model, part_of_bandwidth
+from datahall.training.layout.columns import Space
+from datahall.training.leaf import Degrees, dimension, part_of_bandwidth
 from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
-from datahall.training.step.figure import LAYOUT, LayerFigures, layer_figures
-from datahall.training.step.step import chip_share, step_band
+from datahall.training.step.exchange_figure import ExchangeFigures
+from datahall.training.step.figure import LayerFigures, layer_figures
+from datahall.training.step.step import ADAPTER_SHARE, step_band
 
 
-def step_figure(run: Execution) -> Breakdown:
-    """The time of a step with the band of its framework."""
+def step_figure(run: Execution, *, planned: bool = False) -> Breakdown:
+    """The time of a step with the band of its framework; a layout that was planned is a decision in it."""
     low, high = step_band(run.job, run.cluster, run.framework)
-    parts = _Parts(run).all()
+    parts = _Parts(run, Degrees(run.layout, planned=planned)).all()
     figure = total("step", parts, f"on stage {run.heaviest}, which has the most work")
     return figure.with_band(low, high, f"{run.framework.title}: {run.framework.fitted_on}").with_note(
         sources=(run.framework.source,)
@@ -36,9 +37,10 @@ def step_figure(run: Execution) -> Breakdown:
 class _Parts:
     """The parts of a step, each from what it was computed with."""
 
-    def __init__(self, run: Execution) -> None:
-        self.run, self.parts = run, run.parts
-        self.figures: LayerFigures = layer_figures(run.job, run.cluster, run.layout, run.framework)
+    def __init__(self, run: Execution, degrees: Degrees) -> None:
+        self.run, self.parts, self.degrees = run, run.parts, degrees
+        self.figures: LayerFigures = layer_figures(run.job, run.cluster, run.layout, run.framework, degrees)
+        self.exchange = ExchangeFigures(run.job, run.cluster, run.layout, run.framework, degrees)
         stage, plan = run.heaviest, run.plan
         mine = slice(stage * plan.num_chunks, (stage + 1) * plan.num_chunks)
         self.visits, self.position = plan.num_visits[mine], plan.position[mine]
@@ -57,8 +59,8 @@ class _Parts:
         at_once = product(
             "sequences at once",
             [
-                derived("replicas", layout.dp, "count"),
-                derived("micro-batch", layout.micro_batch, "count", LAYOUT),
+                self.degrees.number("replicas", layout.dp),
+                self.degrees.number("micro-batch", layout.micro_batch),
             ],
             "count",
         )
@@ -71,7 +73,9 @@ class _Parts:
         name = f"layers of stage {run.heaviest}"
         if bool((self.visits == run.plan.num_micro).all()):
             cut = "cut by hand" if run.layout.split else "cut as evenly as can be, the ends short first"
-            held = of_model(run.job.model, name, float(layers.sum()), note=cut)
+            stages = self.degrees.number("stages", run.layout.pp)
+            every = dimension(run.job.model, "num_layers", "layers")
+            held = modelled(name, float(layers.sum()), "count", cut, every, stages)
             return product("layers passed in a step", [self._micro(), held], "count")
         passed = float((self.visits * layers).sum())
         how = f"{run.plan.name} sends micro-batches through it from both ends"
@@ -106,27 +110,10 @@ class _Parts:
         run = self.run
         if not self.parts.messages_s:
             return None
-        count = self.parts.messages_s / run.stages.work.blocked_s
-        job, layout, model = run.job, run.layout, run.job.model
-        parts = [
-            given("tokens of a sequence", job.seq, "count"),
-            derived("micro-batch", layout.micro_batch, "count", LAYOUT),
-            of_model(model, "hidden width", model.hidden),
-            assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"),
-        ]
-        size = quotient(
-            "message",
-            product("activations of a micro-batch", parts, "bytes"),
-            derived("chips that send a part each", layout.tp * layout.cp, "count"),
-            "bytes",
-        )
-        stride = layout.tp * layout.cp * layout.dp
-        alone = exchange_time("one message", size, run.stages.message_s, run.cluster, 2, stride)
-        exposed = self._fit("share that nothing hides", run.stages.work.blocked_s / run.stages.message_s)
-        sent = simulated(
-            "messages of the stage", count, "count", "sent in a step of the schedule", self._micro()
-        )
-        return product("messages between stages", [sent, alone, exposed], "s")
+        exposed = self._fit("share that nothing hides", run.framework.pipeline_exposed)
+        count, how = run.num_messages(run.heaviest), "sent in a step of the schedule"
+        sent = simulated("messages of the stage", count, "count", how, self._micro())
+        return product("messages between stages", [sent, self.exchange.message(), exposed], "s")
 
     def _fit(self, name: str, value: float, unit: str = "fraction") -> Breakdown:
         framework = self.run.framework
@@ -138,29 +125,20 @@ class _Parts:
             f"time that the stage stands idle between its work under {run.plan.name}, simulated slot by slot"
         )
         closed = run.closed_parts.bubble_s
-        beside = assumed("closed form of the bubble", closed, "s", "equal stages, messages that take no time")
+        form = "equal stages, messages that take no time"
+        stages = self.degrees.number("stages", run.layout.pp)
+        chunks = self.degrees.number("chunks of a stage", run.layout.vpp)
+        beside = modelled("closed form of the bubble", closed, "s", form, stages, chunks, self._micro())
         return simulated("bubble", self.parts.bubble_s, "s", how, *((beside,) if closed else ()))
 
     def _data(self) -> Breakdown | None:
-        run = self.run
         if not self.parts.data_s:
             return None
-        space = Space.of(run.layout)
-        whole_s = float(run.stages.data_whole_s)
         how = "what neither the framework nor the simulated backward hides"
-        if not whole_s:
-            return simulated("gradients and parameters", self.parts.data_s, "s", how)
-        share = float(chip_share(run.job, space).total[0])
-        each = assumed(
-            "bytes of a gradient and a parameter", run.framework.gradient_bytes + 2.0, "bytes",
-            "a gradient in the framework's format, a 16-bit parameter; less where they are compressed",
-        )  # fmt: skip
-        values = of_model(run.job.model, "parameters of a chip", share, "parameters")
-        whole = exchange_time(
-            "all of it, hidden or not", product("moved in a step", [values, each], "bytes"), whole_s,
-            run.cluster, float(space.sharers[0]), run.layout.tp,
-        )  # fmt: skip
-        return simulated("gradients and parameters", self.parts.data_s, "s", how, whole)
+        whole = self.exchange.gradients()
+        return simulated(
+            "gradients and parameters", self.parts.data_s, "s", how, *((whole,) if whole else ())
+        )
 
     def _optimizer(self) -> Breakdown | None:
         run = self.run
@@ -168,9 +146,14 @@ class _Parts:
             return None
         rate = part_of_bandwidth(run.cluster.chip, 0.8, "a streaming update reaches about this share")
         each = self._fit("bytes moved per parameter", run.framework.optimizer_bytes, "bytes")
-        owned = self.parts.optimizer_s * rate.value / each.value
-        values = of_model(run.job.model, "parameters that the chip updates", owned, "parameters")
-        return quotient("optimizer", product("moved", [values, each], "bytes"), rate, "s")
+        moved = [self.exchange.held(), each]
+        if run.job.adapters_only:
+            moved.append(assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters"))
+        size = product("of the chip", moved, "bytes")
+        sharers = float(Space.of(run.layout).sharers[0])
+        if run.layout.zero >= 1 and sharers > 1:
+            size = quotient("own share", size, self.degrees.number("ranks that share it", sharers), "bytes")
+        return quotient("optimizer", size, rate, "s")
 
     def _offload(self) -> Breakdown | None:
         run = self.run
@@ -185,6 +168,8 @@ class _Parts:
         if run.stragglers.any:
             return simulated(name, value, "s", "slow hosts and jitter drawn for every replica")
         growth = self._fit("growth of a step per factor of e in chips", run.framework.jitter)
-        chips = derived("logarithm of the chips", log(max(1, run.cluster.num_chips)), "ratio", "natural")
+        num = max(1, run.cluster.num_chips)
+        every = given("chips", num, "count")
+        chips = modelled("logarithm of the chips", log(num), "ratio", "natural", every)
         share = product("growth of the step", [growth, chips], "fraction")
         return simulated(name, value, "s", "the growth, of all other parts together", share)

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError, UnknownNameError, option
+from datahall.errors import UnknownNameError
 from datahall.scenario.words import SCHEDULES
+from datahall.training.layout.order import check_counts
 from datahall.training.pipeline.orders import (
     FULL,
     B,
@@ -88,34 +89,6 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     }
     position = _both_ways(num_stages) if name == "dualpipe" else _round_robin(num_stages, num_chunks)
     return from_rows(name, make[name](), num_micro, position)
-
-
-def check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) -> None:
-    """Refuse numbers of stages, micro-batches and chunks that a schedule cannot have."""
-    for what, number in (("stages", num_stages), ("micro-batches", num_micro), ("chunks", num_chunks)):
-        if number < 1:
-            raise ScenarioError(f"{number} {what}: a schedule needs at least 1")
-    if num_chunks > 1 and name != "interleaved":
-        raise ScenarioError(
-            f"{name} gives a stage one chunk, not {num_chunks}",
-            field="schedule",
-            hint=f"{option('schedule', 'interleaved')}, or {option('vpp', 1)}",
-        )
-    if name == "interleaved" and num_chunks > 1 and num_micro % num_stages:
-        near = (
-            f"{max(1, num_micro // num_stages) * num_stages} or {(num_micro // num_stages + 1) * num_stages}"
-        )
-        raise ScenarioError(
-            f"interleaved chunks need micro-batches in multiples of the {num_stages} stages; there are {num_micro}",
-            field="vpp",
-            hint=f"{near} micro-batches would do; so would {option('vpp', 1)}",
-        )
-    if name == "dualpipe" and (num_stages % 2 or num_micro % 2 or num_micro < 2 * num_stages):
-        raise ScenarioError(
-            f"DualPipe runs {num_micro} micro-batches on {num_stages} stages from both ends",
-            field="schedule",
-            hint="it needs even stages and an even number of micro-batches, at least two for each stage",
-        )
 
 
 def from_rows(name: str, rows: list[list[Row]], num_micro: int, position: Places) -> Schedule:

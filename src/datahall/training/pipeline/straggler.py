@@ -109,11 +109,16 @@ def stage_speeds(
     return np.ascontiguousarray(speeds.reshape(num_stages, num_replicas).T)
 
 
+def num_slow(who: Stragglers, num_hosts: int) -> int:
+    """Hosts that are slow: their share of them, to the nearest whole host."""
+    return round(who.slow_hosts_fraction * num_hosts)
+
+
 def slow_hosts(who: Stragglers, *, num_hosts: int, seed: int) -> NDArray[np.bool_]:
-    """Which hosts are slow: their share of them, to the nearest whole host, picked by the seed."""
+    """Which hosts are slow: so many of them, picked by the seed."""
     order = np.argsort(stream(seed, "slow hosts").random(num_hosts), kind="stable")
     slow = np.zeros(num_hosts, np.bool_)
-    slow[order[: round(who.slow_hosts_fraction * num_hosts)]] = True
+    slow[order[: num_slow(who, num_hosts)]] = True
     return slow
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datahall.catalog.entries.chip import Chip
     from datahall.cluster.cluster import Cluster
     from datahall.silicon.kernel import KernelTime
-    from datahall.training.layout.layout import Column
+    from datahall.training.layout.columns import Column
     from datahall.training.step.step import Job
 
 # Fused attention's backward pass over its forward pass: cuDNN and FlashAttention on one H200 take 2.5 to 3.7 times as

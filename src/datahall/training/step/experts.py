@@ -29,7 +29,8 @@ from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 if TYPE_CHECKING:
     from datahall.catalog.entries.model import Moe
     from datahall.cluster.cluster import Cluster
-    from datahall.training.layout.layout import Column, Layout, Space
+    from datahall.training.layout.columns import Column, Space
+    from datahall.training.layout.layout import Layout
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
@@ -130,7 +131,8 @@ def places_reached(
     return np.minimum(free, np.where(places <= num_groups, places * (1.0 - missed), within))
 
 
-def _reached(moe: Moe, num_places: Column) -> Column:
+def reached(moe: Moe, num_places: Column) -> Column:
+    """Distinct places that a token of a mixture reaches."""
     return places_reached(num_places, float(moe.top_k), moe.num_groups, moe.num_groups_per_token)
 
 
@@ -162,8 +164,8 @@ def _deduplicated(cluster: Cluster, space: Space, tokens_bytes: Column, moe: Moe
     """One exchange that sends a token once per domain and once per chip; both legs run at the same time [s]."""
     near = np.minimum(space.ep, float(cluster.system.num_domain))
     domains = np.ceil(space.ep / near)
-    near_bytes = tokens_bytes * _reached(moe, space.ep)
-    far_bytes = tokens_bytes * _reached(moe, domains)
+    near_bytes = tokens_bytes * reached(moe, space.ep)
+    far_bytes = tokens_bytes * reached(moe, domains)
     near_s = group_times(cluster.system, "all-to-all", near_bytes, near, np.ones(len(space)))
     far_s = group_times(cluster.system, "all-to-all", far_bytes, domains, near)
     return np.maximum(near_s, far_s)

@@ -6,39 +6,36 @@ that bound which kernels of such shapes reach, times what the framework adds to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, assumed, derived, fitted, given, maximum, product, quotient, total
+from datahall.breakdown import (
+    Breakdown,
+    derived,
+    fitted,
+    given,
+    maximum,
+    modelled,
+    product,
+    quotient,
+    total,
+)
 from datahall.cluster.cluster import Cluster
 from datahall.silicon.calibration import calibrate
-from datahall.training.layout.layout import Layout, Space
-from datahall.training.leaf import bandwidth, dense_peak, exchange_time, of_model, part_of_bandwidth
+from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees, bandwidth, counted, dense_peak, part_of_bandwidth
 from datahall.training.step.attention import score_traffic
-from datahall.training.step.experts import (
-    EXCHANGES,
-    bias_traffic,
-    expert_exchange,
-    is_routed,
-    layout_load,
-    moe_share,
-)
+from datahall.training.step.exchange_figure import ExchangeFigures
+from datahall.training.step.experts import bias_traffic, is_routed, moe_share
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
 from datahall.training.step.micro_batch import layout_operators
-from datahall.training.step.step import (
-    CONTEXT_EXPOSED,
-    Job,
-    accumulation_time,
-    context_exchange,
-    operator_times,
-    reduction_alone,
-)
+from datahall.training.step.step import Job, accumulation_time, operator_times
 from datahall.workload.operator import Attention, Operator, Stream
+from datahall.workload.parameters import count_parameters
 
-LAYOUT = "of the layout"
 STREAMED = "element-wise work streams at about this share of the datasheet's bandwidth"
 
 
@@ -59,8 +56,11 @@ class LayerFigures(msgspec.Struct, frozen=True, kw_only=True):
     exchange: Breakdown | None  # of a layer, what nothing hides
 
 
-def layer_figures(job: Job, cluster: Cluster, layout: Layout, framework: Framework) -> LayerFigures:
+def layer_figures(
+    job: Job, cluster: Cluster, layout: Layout, framework: Framework, degrees: Degrees | None = None
+) -> LayerFigures:
     """The kernels and the exchange of one micro-batch."""
+    exchange = ExchangeFigures(job, cluster, layout, framework, degrees or Degrees(layout))
     operators = layout_operators(job, framework, layout, cluster.chip)
     timed = list(operator_times(job, cluster, operators, framework))
     if job.adapters_only:
@@ -71,7 +71,7 @@ def layer_figures(job: Job, cluster: Cluster, layout: Layout, framework: Framewo
     last = [
         row for row in rows if row[0].name.startswith(OUTSIDE) and not row[0].name.startswith("embedding")
     ]
-    context = _Context(job, cluster, layout, framework)
+    context = _Context(exchange)
     return LayerFigures(
         layer=total(
             "one layer, one micro-batch", [*context.kinds(inside, job.model.num_layers), *context.once()],
@@ -79,17 +79,17 @@ def layer_figures(job: Job, cluster: Cluster, layout: Layout, framework: Framewo
         ),
         embedding=total("embedding, one micro-batch", context.kinds(first, 1)),
         head=total("final norm, head and loss, one micro-batch", context.kinds(last, 1)),
-        exchange=context.exchange(),
+        exchange=exchange.layer(),
     )  # fmt: skip
 
 
 class _Context:
     """What every figure of a layer needs."""
 
-    def __init__(self, job: Job, cluster: Cluster, layout: Layout, framework: Framework) -> None:
-        self.job, self.cluster, self.layout, self.framework = job, cluster, layout, framework
-        self.space = Space.of(layout)
-        self.load = layout_load(job, layout)
+    def __init__(self, exchange: ExchangeFigures) -> None:
+        self.job, self.cluster, self.layout = exchange.job, exchange.cluster, exchange.layout
+        self.framework, self.space, self.degrees = exchange.framework, exchange.space, exchange.degrees
+        self.load = exchange.load
 
     def kinds(self, rows: Iterable[tuple[Operator, float]], num_layers: int) -> list[Breakdown]:
         """Kernels by kind and format, the longest first."""
@@ -105,13 +105,15 @@ class _Context:
 
     def _kind(self, kind: str, precision: str, group: Kernels) -> Breakdown:
         framework, chip, model = self.framework, self.cluster.chip, self.job.model
-        counted = f"of {kind} on one chip, counted operator by operator"
-        bounds = [
-            quotient("moving their bytes", of_model(model, "bytes", group.moved_bytes, "bytes", counted),
-                     bandwidth(chip), "s"),
-        ]  # fmt: skip
+        how = f"of {kind} on one chip, counted operator by operator"
+        sizes = (
+            given("tokens of a sequence", self.job.seq, "count"),
+            self.degrees.number("micro-batch", self.layout.micro_batch),
+        )
+        moved = counted(model, "bytes", group.moved_bytes, "bytes", how, *sizes)
+        bounds = [quotient("moving their bytes", moved, bandwidth(chip), "s")]
         if group.flop:
-            flop = of_model(model, "FLOP", group.flop, "flop", counted)
+            flop = counted(model, "FLOP", group.flop, "flop", how, *sizes)
             bounds.insert(0, quotient("their arithmetic", flop, dense_peak(chip, precision), "s"))
         bound = maximum("least time", bounds)
         factors = [self._own(framework.compute_factor, "kernels in the framework over kernels alone")]
@@ -119,29 +121,21 @@ class _Context:
             slower = attention_factor(framework, chip.family)
             factors.append(self._own(slower, "its attention over that of the kernels measured"))
         if kind.startswith("routed"):
-            factors.append(self._load())
+            factors.append(self.load())
         alone_s = group.time_s / (
             factors[0].value * (factors[1].value if kind.startswith("attention") else 1.0)
         )
         constants = calibrate(chip)
-        reached = fitted(
-            "share of the bound that they reach", bound.value / alone_s, "fraction", constants.constants.fitted_on,
-            constants.constants.source, basis=constants.level,
-        )  # fmt: skip
+        how = f"kernel by kernel, with constants fitted on {constants.constants.fitted_on}"
+        reached = modelled(
+            "share of the bound that they reach", bound.value / alone_s, "fraction", how, bound
+        ).with_note(basis=constants.level, sources=(constants.constants.source,))
         return product(
             f"{kind}, {precision}", [quotient("kernels alone", bound, reached, "s"), *factors], "s"
         )
 
     def _own(self, value: float, name: str) -> Breakdown:
         return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
-
-    def _load(self) -> Breakdown:
-        if self.job.imbalance is not None:
-            return derived(
-                "load of the busiest rank over the mean", self.load, "ratio", "at most the ranks there are"
-            )
-        why = "scatter of chance alone, as where routing is forced even"
-        return assumed("load of the busiest rank over the mean", self.load, "ratio", why)
 
     def once(self) -> list[Breakdown]:
         """What a layer takes besides its operators."""
@@ -153,118 +147,47 @@ class _Context:
             time_s = float(score_traffic(job, cluster, tp, cp, batch, again)[0])
             found.append(self._streamed("scores written and read back", time_s))
         if not framework.fused_experts and (time_s := float(bias_traffic(job, cluster, tp, cp, batch)[0])):
-            found.append(self._streamed("unfused biases of experts", time_s, self._load()))
+            found.append(self._streamed("unfused biases of experts", time_s, self.load()))
         if time_s := float(accumulation_time(job, cluster, self.space, framework)[0]):
             rate = part_of_bandwidth(cluster.chip, 0.9, STREAMED)
-            size = of_model(
-                job.model, "gradients read and written", time_s * rate.value, "bytes",
-                f"weights of a layer on one chip, {framework.gradient_bytes:g} B each, both ways",
-            )  # fmt: skip
+            size = self._accumulated()
             found.append(quotient("adding up weight gradients", size, rate, "s"))
         if time_s := sync_time(job, framework):
             host = self._own(framework.host_s, "host time to launch an operator")
             host = msgspec.structs.replace(host, unit="s")
-            routed = of_model(job.model, "share of layers with experts", moe_share(job), "fraction")
+            how = "layers with routed experts over all"
+            routed = counted(job.model, "share of layers with experts", moe_share(job), "fraction", how)
             found.append(product("waiting for the host to read the routing", [routed, host], "s"))
         return found
 
+    def _accumulated(self) -> Breakdown:
+        """Weight gradients of a layer on one chip, added to those of earlier micro-batches: read and written."""
+        job, space = self.job, self.space
+        counts = count_parameters(job.model)
+        inside = float(counts.total - counts.expert - counts.embedding - counts.head) / job.model.num_layers
+        how = "a layer in the mean"
+        dense = counted(job.model, "parameters besides routed experts", inside, "parameters", how)
+        parts = [quotient("dense", dense, self.degrees.number("tp", self.layout.tp), "parameters")]
+        if counts.expert:
+            mean = float(counts.expert) / job.model.num_layers
+            routed = counted(job.model, "parameters of routed experts", mean, "parameters", how)
+            ways = self.degrees.number("chips that hold all experts once", float(space.expert_ways[0]))
+            parts.append(quotient("expert", routed, ways, "parameters"))
+        each = self._own(self.framework.gradient_bytes, "bytes of a gradient")
+        both = derived("read and written", 2, "count")
+        return product(
+            "gradients read and written", [total("weights of a layer", parts), each, both], "bytes"
+        )
+
     def _streamed(self, name: str, time_s: float, *more: Breakdown) -> Breakdown:
         rate = part_of_bandwidth(self.cluster.chip, 0.8, STREAMED)
-        size = of_model(
-            self.job.model, "bytes moved", time_s * rate.value, "bytes", "passes over each value, unfused"
-        )
+        how = "passes over each value, unfused"
+        size = counted(self.job.model, "bytes moved", time_s * rate.value, "bytes", how, *(
+            given("tokens of a sequence", self.job.seq, "count"),
+            self.degrees.number("micro-batch", self.layout.micro_batch),
+        ))  # fmt: skip
         factor = self._own(self.framework.compute_factor, "kernels in the framework over kernels alone")
         return product(name, [quotient("at that rate", size, rate, "s"), factor, *more], "s")
-
-    # -- exchange ------------------------------------------------------------------------------------------------------
-
-    def exchange(self) -> Breakdown | None:
-        """Exchange of a layer that nothing hides; None where there is none."""
-        parts = [one for one in (self._tensor(), self._sequence(), self._experts()) if one is not None]
-        return total("exchange of one layer, one micro-batch", parts) if parts else None
-
-    def _tokens(self, more: Sequence[Breakdown] = ()) -> Breakdown:
-        """Values that one exchange moves: 16-bit vectors of a micro-batch's tokens."""
-        job, layout = self.job, self.layout
-        parts = [
-            given("tokens of a sequence", job.seq, "count"),
-            derived("micro-batch", layout.micro_batch, "count", LAYOUT),
-            of_model(job.model, "hidden width", job.model.hidden),
-            assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"), *more,
-        ]  # fmt: skip
-        whole = product("activations of a micro-batch", parts, "bytes")
-        return whole if layout.cp == 1 else quotient(
-            "activations of a chip", whole, derived("chips that share a sequence", layout.cp, "count"), "bytes"
-        )  # fmt: skip
-
-    def _tensor(self) -> Breakdown | None:
-        job, cluster, framework, layout = self.job, self.cluster, self.framework, self.layout
-        whole_s = float(reduction_alone(job, cluster, self.space)[0])
-        if not whole_s * framework.tensor_exposed:
-            return None
-        count = 6.0 if layout.recompute == "full" else 4.0
-        why = "after each of the two blocks, forward and backward" + (
-            ", and forward again" if count == 6 else ""
-        )
-        moved = product(
-            "moved in a layer",
-            [assumed("all-reduces of a layer", count, "count", why), self._tokens()],
-            "bytes",
-        )
-        exposed = self._own(framework.tensor_exposed, "share that nothing hides")
-        whole = exchange_time("alone", moved, whole_s, cluster, layout.tp, 1)
-        return product("tensor-parallel exchange", [whole, exposed], "s")
-
-    def _sequence(self) -> Breakdown | None:
-        job, cluster, layout = self.job, self.cluster, self.layout
-        shown_s = float(context_exchange(job, cluster, self.space)[0])
-        if not shown_s:
-            return None
-        model, full = job.model, layout.recompute == "full"
-        if layout.context == "ring":
-            count, share = (4.0 if full else 3.0), CONTEXT_EXPOSED
-            heads, what = 2.0 * model.num_kv_heads, "keys and values pass by, once forward and twice backward"
-            why = "an estimate: no public run isolates what attention on the blocks at hand hides"
-        else:
-            count, share = (3.0 if full else 2.0), 1.0
-            what = "queries, keys and values for whole heads, and the output back"
-            heads, why = 2.0 * model.num_heads + 2.0 * model.num_kv_heads, "attention waits for it"
-        values = of_model(model, "values of a token", heads * model.head_dim / layout.tp)
-        moved = product(
-            "moved in a layer",
-            [
-                values, given("tokens of a sequence", job.seq, "count"),
-                derived("micro-batch", layout.micro_batch, "count", LAYOUT),
-                assumed("bytes of a value", 2.0, "bytes", "activations travel in 16 bits"),
-                assumed("times in a layer", count, "count", what),
-            ],
-            "bytes",
-        )  # fmt: skip
-        whole = exchange_time("alone", moved, shown_s / share, cluster, layout.cp, layout.tp)
-        return product(
-            "context-parallel exchange",
-            [whole, assumed("share that nothing hides", share, "fraction", why)],
-            "s",
-        )
-
-    def _experts(self) -> Breakdown | None:
-        job, cluster, framework, layout = self.job, self.cluster, self.framework, self.layout
-        shown_s = float(expert_exchange(job, cluster, self.space, framework)[0])
-        if not shown_s or job.model.moe is None:
-            return None
-        copies = of_model(job.model, "experts of a token", job.model.moe.top_k)
-        routed = of_model(job.model, "share of layers with experts", moe_share(job), "fraction")
-        spread = layout.tp if layout.sequence_parallel else 1
-        times = assumed("exchanges", EXCHANGES, "count", "dispatch and combine, forward and backward")
-        moved = quotient(
-            "moved in a layer", product("token copies", [self._tokens((copies,)), times, routed], "bytes"),
-            derived("chips that share a token's vector", spread, "count"), "bytes",
-        )  # fmt: skip
-        load = self._load()
-        whole_s = shown_s / (framework.expert_exposed * load.value)
-        alone = exchange_time("alone", moved, whole_s, cluster, layout.ep, 1)
-        exposed = self._own(framework.expert_exposed, "share that nothing hides")
-        return product("expert exchange", [alone, exposed, load], "s")
 
 
 def _kind(one: Operator) -> str:

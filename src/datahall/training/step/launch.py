@@ -14,7 +14,7 @@ import numpy as np
 
 from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.codes import module_names
-from datahall.training.layout.layout import Column, Space, unique_rows
+from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.step.experts import moe_share
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 

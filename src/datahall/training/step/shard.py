@@ -13,9 +13,10 @@ import numpy as np
 from datahall.catalog.entries.model import Layer, Model
 from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.codes import module_names
-from datahall.training.layout.layout import Column, Space, unique_rows
+from datahall.training.layout.columns import Column, Space, unique_rows
+from datahall.training.layout.modules import dropped_tensors
 from datahall.training.memory.bookkeeping import Bookkeeping
-from datahall.training.step.micro_batch import ExpertSharding, dropped_tensors
+from datahall.training.step.micro_batch import ExpertSharding
 from datahall.workload.memory.activation import (
     Recompute,
     SavedTensor,

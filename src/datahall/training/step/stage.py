@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from datahall.catalog.entries.model import Layer, Model
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.words import SCHEDULES
-from datahall.training.layout.layout import Column, Space
+from datahall.training.layout.columns import Column, Space
 
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 

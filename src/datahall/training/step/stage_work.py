@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import group_times
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
 from datahall.training.step.experts import expert_exchange

@@ -27,7 +27,7 @@ from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.codes import module_names
-from datahall.training.layout.layout import Column, Space, unique_rows
+from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic

@@ -9,7 +9,8 @@ import msgspec
 
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import DatahallError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework

@@ -12,7 +12,8 @@ from datahall.catalog import load
 from datahall.catalog.entries.model import Layer, Model
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import DatahallError
-from datahall.training.layout.layout import Layout, Space
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework

@@ -1,0 +1,328 @@
+"""The exchange of a training step as figures that can be opened: each collective down to links, ports and fits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datahall.breakdown import (
+    Breakdown,
+    assumed,
+    derived,
+    fitted,
+    given,
+    maximum,
+    minimum,
+    modelled,
+    product,
+    quotient,
+    total,
+)
+from datahall.cluster.cluster import Cluster
+from datahall.cluster.collective import group_figure
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees, counted, dimension, part_of_bandwidth
+from datahall.training.step.compression import kernel_column, wire_column
+from datahall.training.step.experts import EXCHANGES, layout_load, moe_share, reached
+from datahall.training.step.framework import Framework
+from datahall.training.step.step import ADAPTER_SHARE, CONTEXT_EXPOSED, Job
+from datahall.workload.parameters import count_parameters
+
+TWO_BYTES = "activations travel in 16 bits"
+AGAIN = ", and forward again"
+
+
+class ExchangeFigures:
+    """What chips of a layout exchange: within a layer, between stages, and of gradients and parameters."""
+
+    def __init__(
+        self, job: Job, cluster: Cluster, layout: Layout, framework: Framework, degrees: Degrees
+    ) -> None:
+        self.job, self.cluster, self.layout, self.framework = job, cluster, layout, framework
+        self.degrees, self.space = degrees, Space.of(layout)
+
+    # -- of a layer ------------------------------------------------------------------------------------------------
+
+    def layer(self) -> Breakdown | None:
+        """Exchange of a layer that nothing hides; None where there is none."""
+        parts = [one for one in (self._tensor(), self._sequence(), self._experts()) if one is not None]
+        return total("exchange of one layer, one micro-batch", parts) if parts else None
+
+    def load(self) -> Breakdown:
+        """Copies on the busiest rank that holds experts over the mean."""
+        name, value = "load of the busiest rank over the mean", layout_load(self.job, self.layout)
+        ranks = self.degrees.number("expert ranks", self.layout.ep)
+        if self.job.imbalance is not None:
+            asked = given("imbalance", self.job.imbalance, "ratio")
+            return minimum(name, [asked, ranks]) if self.layout.ep > 1 else ranks.named(name)
+        how = "scatter of chance alone, as where routing is forced even"
+        return counted(self.job.model, name, value, "ratio", how, ranks, *self._sequences())
+
+    def _sequences(self) -> list[Breakdown]:
+        return [
+            given("tokens of a sequence", self.job.seq, "count"),
+            self.degrees.number("micro-batch", self.layout.micro_batch),
+        ]
+
+    def _tokens(self, *more: Breakdown, over: int = 1) -> Breakdown:
+        """16-bit vectors of the tokens of a micro-batch on one chip."""
+        parts = [
+            *self._sequences(),
+            dimension(self.job.model, "hidden", "hidden width"),
+            assumed("bytes of a value", 2.0, "bytes", TWO_BYTES),
+            *more,
+        ]
+        whole = product("activations of a micro-batch", parts, "bytes")
+        chips = self.degrees.group("chips that share them", cp=self.layout.cp, tp=over)
+        return whole if chips.value == 1 else quotient("activations of a chip", whole, chips, "bytes")
+
+    def _fit(self, name: str, value: float) -> Breakdown:
+        return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
+
+    def _full(self) -> bool:
+        return self.layout.recompute == "full"
+
+    def _tensor(self) -> Breakdown | None:
+        """All-reduces of the two blocks, and of experts that have a tensor parallelism of their own."""
+        parts = [one for one in (self._blocks(), self._expert_group()) if one is not None]
+        if not parts or not self.framework.tensor_exposed:
+            return None
+        exposed = self._fit("share that nothing hides", self.framework.tensor_exposed)
+        return product("tensor-parallel exchange", [total("alone", parts), exposed], "s")
+
+    def _blocks(self) -> Breakdown | None:
+        layout, moe = self.layout, self.job.model.moe
+        if layout.tp == 1:
+            return None
+        why = "after each of the two blocks, forward and backward" + (AGAIN if self._full() else "")
+        count = assumed("all-reduces of a layer", 6.0 if self._full() else 4.0, "count", why)
+        parts = [count, group_figure(self.cluster, "all-reduce", self._tokens(), layout.tp)]
+        if moe is not None and self._has_expert_group() and not moe.shared_ffn:
+            left = 1.0 - moe_share(self.job) / 2.0
+            how = "layers with routed experts alone have no MLP to exchange for"
+            parts.append(counted(self.job.model, "of blocks that take part", left, "fraction", how))
+        return product("all-reduces of the blocks", parts, "s")
+
+    def _has_expert_group(self) -> bool:
+        layout = self.layout
+        return self.job.model.moe is not None and 0 < layout.etp != max(layout.tp / layout.ep, 1.0)
+
+    def _expert_group(self) -> Breakdown | None:
+        layout = self.layout
+        if not self._has_expert_group() or layout.etp == 1:
+            return None
+        copies = dimension(self.job.model, "moe.top_k", "experts of a token")
+        gathered = self.degrees.number("chips that share an expert", layout.etp)
+        size = self._tokens(copies, gathered, over=layout.tp if layout.sequence_parallel else 1)
+        why = "gathered before, reduced behind, forward and backward" + (AGAIN if self._full() else "")
+        pairs = assumed("exchanges", 3.0 if self._full() else 2.0, "count", why)
+        once = group_figure(self.cluster, "all-reduce", size, layout.etp)
+        return product("exchange of experts that are cut", [pairs, self._routed(), once], "s")
+
+    def _routed(self) -> Breakdown:
+        how = "layers with routed experts over all"
+        return counted(self.job.model, "share of layers with experts", moe_share(self.job), "fraction", how)
+
+    def _heads(self, name: str, what: str, heads: Breakdown, over: Breakdown) -> Breakdown:
+        """16-bit values of some heads of every token."""
+        each = [*self._sequences(), heads, dimension(self.job.model, "head_dim", "width of a head")]
+        whole = product(what, [*each, assumed("bytes of a value", 2.0, "bytes", TWO_BYTES)], "bytes")
+        return whole.named(name) if over.value == 1 else quotient(name, whole, over, "bytes")
+
+    def _sequence(self) -> Breakdown | None:
+        layout, model = self.layout, self.job.model
+        if layout.cp == 1:
+            return None
+        if layout.context == "ring":
+            kept = product(
+                "key and value heads",
+                [dimension(model, "num_kv_heads", "key heads"), derived("keys and values", 2, "count")],
+                "count",
+            )
+            size = self._heads("of a chip", "keys and values", kept, self.degrees.number("tp", layout.tp))
+            passed = group_figure(self.cluster, "all-gather", size, layout.cp, layout.tp)
+            why = "keys and values pass by, once forward and twice backward" + (AGAIN if self._full() else "")
+            times = assumed("times in a layer", 4.0 if self._full() else 3.0, "count", why)
+            hidden = "an estimate: no public run isolates what attention on the blocks at hand hides"
+            share = assumed("share that nothing hides", CONTEXT_EXPOSED, "fraction", hidden)
+            return product("context-parallel exchange", [times, passed, share], "s")
+        both = [self._all_to_all(way) for way in ("into", "back")]
+        why = "forward and backward" + (AGAIN if self._full() else "") + "; attention waits for it"
+        times = assumed("times in a layer", 3.0 if self._full() else 2.0, "count", why)
+        return product("context-parallel exchange", [times, total("there and back", both)], "s")
+
+    def _all_to_all(self, way: str) -> Breakdown:
+        """Heads for tokens: queries, keys and values into attention, and its output back."""
+        layout, model = self.layout, self.job.model
+        chips = self.degrees.group("chips that share heads and tokens", cp=layout.cp, tp=layout.tp)
+        heads = dimension(model, "num_heads", "query heads")
+        if way == "into":
+            kept = dimension(model, "num_kv_heads", "key heads")
+            sent = maximum("key heads, as often as they are sent", [kept, chips])
+            both = product("key and value heads", [derived("keys and values", 2, "count"), sent], "count")
+            heads = total("heads", [heads, both])
+        size = self._heads("of a chip", "values of all heads", heads, chips)
+        return group_figure(self.cluster, "all-to-all", size, layout.cp, layout.tp)
+
+    def _experts(self) -> Breakdown | None:
+        job, layout = self.job, self.layout
+        if job.model.moe is None or layout.ep == 1 or not self.framework.expert_exposed:
+            return None
+        once = self._once_per_place() if self.framework.deduplicated else self._once_per_expert()
+        times = assumed("exchanges", EXCHANGES, "count", "dispatch and combine, forward and backward")
+        exposed = self._fit("share that nothing hides", self.framework.expert_exposed)
+        return product("expert exchange", [times, self._routed(), once, self.load(), exposed], "s")
+
+    def _spread(self) -> int:
+        """Chips that share a token's vector."""
+        return self.layout.tp if self.layout.sequence_parallel else 1
+
+    def _once_per_expert(self) -> Breakdown:
+        copies = dimension(self.job.model, "moe.top_k", "experts of a token")
+        size = self._tokens(copies, over=self._spread())
+        return group_figure(self.cluster, "all-to-all", size, self.layout.ep)
+
+    def _once_per_place(self) -> Breakdown:
+        """A token is sent once to each domain and once to each chip that holds any of its experts."""
+        near = min(self.layout.ep, self.cluster.system.num_domain)
+        domains = -(-self.layout.ep // near)
+        legs = []
+        if near > 1:
+            size = self._tokens(self._reached("chips", self.layout.ep), over=self._spread())
+            legs.append(group_figure(self.cluster, "all-to-all", size, near).named("inside a domain"))
+        if domains > 1:
+            size = self._tokens(self._reached("domains", domains), over=self._spread())
+            legs.append(
+                group_figure(self.cluster, "all-to-all", size, domains, near).named("between domains")
+            )
+        return maximum("one exchange", legs)
+
+    def _reached(self, what: str, num: int) -> Breakdown:
+        moe = self.job.model.moe
+        assert moe is not None
+        return modelled(
+            f"{what} that a token reaches", float(reached(moe, np.array([float(num)]))[0]), "count",
+            "distinct ones that its experts lie at, under uniform routing",
+            dimension(self.job.model, "moe.top_k", "experts of a token"), self.degrees.number(what, num),
+        )  # fmt: skip
+
+    # -- between stages --------------------------------------------------------------------------------------------
+
+    def message(self) -> Breakdown:
+        """One message between neighbouring stages: each chip of a group sends its slice."""
+        stride = self.layout.tp * self.layout.cp * self.layout.dp
+        size = self._tokens(over=self.layout.tp)
+        return group_figure(self.cluster, "send-recv", size, 2, stride).named("one message")
+
+    # -- gradients and parameters ----------------------------------------------------------------------------------
+
+    def held(self) -> Breakdown:
+        """Parameters of one chip of the fullest stage before ZeRO."""
+        dense, expert = self._dense(), self._expert_parameters()
+        return dense if expert is None else total("parameters of a chip", [dense, expert])
+
+    def _dense(self) -> Breakdown:
+        model, counts, layout = self.job.model, count_parameters(self.job.model), self.layout
+        outside = float(counts.embedding + counts.head)
+        inside = float(counts.total - counts.expert) - outside
+        cut = self.degrees.group("chips that share the layers", tp=layout.tp, pp=layout.pp)
+        ends = self.degrees.group("chips that share the tables", tp=layout.tp, pp=min(layout.pp, 2))
+        of_layers = counted(model, "parameters besides routed experts", inside, "parameters", "all layers")
+        tables = counted(model, "embedding and head", outside, "parameters", "vocabulary × hidden width")
+        return total(
+            "dense parameters of a chip",
+            [
+                quotient("of its layers", of_layers, cut, "parameters"),
+                quotient("of its tables", tables, ends, "parameters"),
+            ],
+        )
+
+    def _expert_parameters(self) -> Breakdown | None:
+        expert = float(count_parameters(self.job.model).expert)
+        if not expert:
+            return None
+        ways = self.degrees.group(
+            "chips that hold them once", ep=float(self.space.expert_ways[0]), pp=self.layout.pp
+        )
+        every = counted(self.job.model, "parameters of routed experts", expert, "parameters", "all layers")
+        return quotient("expert parameters of a chip", every, ways, "parameters")
+
+    def gradients(self) -> Breakdown | None:
+        """Gradients reduced and parameters gathered once a step, hidden or not; None where nothing is."""
+        parts = [*self._inside_copies(), *self._between_copies(), *self._packing()]
+        if not parts:
+            return None
+        whole = total("all of it, hidden or not", parts)
+        if not self.job.adapters_only:
+            return whole
+        trained = assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters")
+        return product(whole.name, [whole.named("as if all were trained"), trained], "s")
+
+    def _shares(self) -> list[tuple[str, Breakdown, float, float, int]]:
+        """What is shared: its name, its parameters, who share it, groups that hold copies, and their distance."""
+        space = self.space
+        found = [
+            ("dense", self._dense(), float(space.sharers[0]), float(space.num_copies[0]), self.layout.tp)
+        ]
+        expert = self._expert_parameters()
+        if expert is not None:
+            copies = min(float(space.num_copies[0]), float(space.expert_copies[0]))
+            ways = int(space.expert_ways[0])
+            found.append(("expert", expert, float(space.expert_sharers[0]), copies, ways))
+        return found
+
+    def _wire(self) -> Breakdown:
+        wire = float(wire_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
+        plain = self.layout.compression == "none"
+        why = "format of the framework" if plain else f"gradients {self.layout.compression} on the wire"
+        return assumed("bytes of a gradient", wire, "bytes", why)
+
+    def _inside_copies(self) -> list[Breakdown]:
+        if self.layout.zero >= 3:
+            return []
+        found = []
+        for name, held, sharers, _, stride in self._shares():
+            if sharers > 1:
+                each = assumed("bytes of a parameter", 2.0, "bytes", "gathered in 16 bits")
+                sent = product("gradients", [held, self._wire()], "bytes")
+                back = product("parameters", [held, each], "bytes")
+                made = (("reduce-scatter", sent), ("all-gather", back))
+                found += [
+                    group_figure(self.cluster, kind, size, int(sharers), stride).named(f"{kind}, {name}")  # type: ignore[arg-type]
+                    for kind, size in made
+                ]
+        return found
+
+    def _between_copies(self) -> list[Breakdown]:
+        if not self.layout.shard:
+            return []
+        found = []
+        for name, held, sharers, copies, _ in self._shares():
+            sent = product("gradients", [held, self._wire()], "bytes")
+            ranks = self.degrees.number("ranks that share them", sharers)
+            found += self._copied(name, quotient("own gradients", sent, ranks, "bytes"), copies)
+        if not count_parameters(self.job.model).expert:
+            none = assumed(
+                "own gradients", 0.0, "bytes", "no experts; the collective is launched all the same"
+            )
+            found += self._copied("expert", none, float(self.space.num_copies[0]))
+        return found
+
+    def _copied(self, name: str, own: Breakdown, copies: float) -> list[Breakdown]:
+        if copies <= 1:
+            return []
+        apart = int(self.layout.tp * self.space.sharers[0])
+        once = group_figure(self.cluster, "all-reduce", own, int(copies), apart)
+        return [once.named(f"all-reduce between copies, {name}")]
+
+    def _packing(self) -> list[Breakdown]:
+        each = float(kernel_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
+        if not each:
+            return []
+        times = max(1, self.job.global_batch // (self.layout.dp * self.layout.micro_batch))
+        why = f"{self.layout.compression} there and back"
+        moved = [self.held(), assumed("bytes moved for a gradient", each, "bytes", why)]
+        if self.layout.zero >= 3:
+            moved.append(self.degrees.number("micro-batches", times))
+        rate = part_of_bandwidth(self.cluster.chip, 0.8, "element-wise work streams at about this share")
+        return [quotient("compression", product("moved", moved, "bytes"), rate, "s")]

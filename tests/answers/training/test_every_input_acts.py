@@ -1,0 +1,115 @@
+"""Each input of a training verb changes what is answered, is refused, or the answer says that it changes nothing."""
+
+from functools import cache
+
+import pytest
+
+from datahall.answer import Answer
+from datahall.answers.ask import ask, form_of
+from datahall.answers.reply import answer_of
+from datahall.catalog import Catalog
+from datahall.errors import DatahallError
+
+SHELF = Catalog(user=False)
+VERBS = ("show memory", "simulate train", "plan train")
+# layouts in which one input or another has nothing to act on
+LAYOUTS: dict[str, dict[str, object]] = {
+    "one chip": {"model": "llama-3.2-1b", "chips": 1, "global_batch": 4},
+    "replicas": {"model": "llama-3.1-8b", "chips": 16},
+    "pipeline": {"model": "llama-3.1-8b", "chips": 16, "pp": 4, "tp": 1},
+    "two stages": {"model": "llama-3.1-8b", "chips": 16, "pp": 2},
+    "experts together": {"model": "qwen3-30b-a3b", "chips": 16},
+    "experts apart": {"model": "qwen3-30b-a3b", "chips": 16, "ep": 8},
+    "context": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
+    "sharded": {"model": "llama-3.1-8b", "chips": 16, "zero": 3},
+    "torus": {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "tp": 4, "pp": 4},
+}
+# a value of each input that none of the layouts has
+VALUES: dict[str, object] = {
+    "model": "llama-3.1-70b", "seq": 4096, "global_batch": 128, "precision": "fp8", "framework": "fsdp",
+    "state": "pure-bf16", "imbalance": 1.5, "chips": 32, "chip": "h200", "tp": 2, "pp": 8, "vpp": 2, "cp": 4, "ep": 4,
+    "dp": 2, "zero": 2, "micro_batch": 2, "recompute": "full", "schedule": "zb", "etp": 2, "shard": 2,
+    "modules": "layernorm", "context": "all-to-all", "split": "15 17", "offload": "optimizer", "compress": "fp8",
+    "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T", "deadline": "100d",
+    "failure": "links=0",
+}  # fmt: skip
+ELSEWHERE = {
+    "name",  # what to call the scenario
+    "layout",  # a file: its words are inputs of their own
+    "on", "domain", "nic", "oversubscription",  # of the network: said alike for every subject
+}  # fmt: skip
+
+
+def inputs(verb: str) -> list[str]:
+    form = form_of(verb)
+    return [*form.fields, *(concept.name for concept in form.tables)]
+
+
+@cache
+def usual(verb: str, layout: str) -> Answer | None:
+    return answered(verb, base(verb, layout))
+
+
+def base(verb: str, layout: str) -> dict[str, object]:
+    known = {"seq": 2048, "global_batch": 64, **LAYOUTS[layout], "tokens": "1T"}
+    return {name: value for name, value in known.items() if name in form_of(verb).fields}
+
+
+def answered(verb: str, given: dict[str, object]) -> Answer | None:
+    """The answer, or nothing where the question is refused."""
+    try:
+        return answer_of(ask(verb, given, catalog=SHELF))  # type: ignore[arg-type]
+    except DatahallError:
+        return None
+
+
+def test_every_input_is_walked_over() -> None:
+    assert {name for verb in VERBS for name in inputs(verb)} == VALUES.keys() | ELSEWHERE
+
+
+# refused without another input, or beside the chips that all these layouts name
+NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp"}
+CASES = [
+    pytest.param(verb, name, id=f"{verb} {name}")
+    for verb in VERBS
+    for name in inputs(verb)
+    if name not in ELSEWHERE
+]
+
+
+@pytest.mark.parametrize(("verb", "name"), CASES)
+def test_an_input_acts_or_is_refused_or_said_to_do_nothing(verb: str, name: str) -> None:
+    seen = 0
+    for layout in LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "torus"):
+        before = usual(verb, layout)
+        after = answered(verb, {**base(verb, layout), name: VALUES[name]})
+        if before is None or after is None:
+            continue
+        same = (before.results, before.tables) == (after.results, after.tables)
+        said = set(after.notes) - set(before.notes)
+        assert not same or said, f"{name} changes nothing of {layout}, and nobody says so"
+        seen += not same
+    assert seen or name in NOT_ALONE, f"{name} never acts"
+
+
+def test_a_failed_link_of_a_torus_acts_or_is_said_not_to() -> None:
+    torus = {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "global_batch": 64, "seq": 2048}
+    whole, broken = (answered("simulate train", torus | more) for more in ({}, {"failure": "links=0"}))
+    assert whole is not None
+    assert broken is not None
+    assert broken.results["step_s"] > whole.results["step_s"]  # type: ignore[operator]
+    assert any("the failure makes the step" in note for note in broken.notes)
+    idle = answered("simulate train", {**torus, "tp": 4, "pp": 4, "failure": "links=0"})
+    assert idle is not None
+    assert any("the failure changes nothing of this step" in note for note in idle.notes)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [({"seed": 1}, "seed"), ({"imbalance": 1.2, "model": "qwen3-30b-a3b"}, "imbalance")],
+)
+def test_what_has_nothing_to_act_on_is_refused(more: dict[str, object], field: str) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, "global_batch": 64, "seq": 2048, **more}
+    with pytest.raises(DatahallError, match="says nothing") as caught:
+        ask("simulate train", given, catalog=SHELF)  # type: ignore[arg-type]
+    assert caught.value.field == field

@@ -1,0 +1,114 @@
+"""Which layouts can run is one rule: every verb that takes a layout refuses the same ones in the same words."""
+
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from datahall.answers.ask import ask
+from datahall.answers.verbs import VERBS
+from datahall.catalog import Catalog
+from datahall.errors import DatahallError
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES, SCHEDULES
+
+SHELF = Catalog(user=False)
+TAKE_A_LAYOUT = [
+    verb.name for verb in VERBS if any(one.section == "layout" and not one.only for one in verb.takes)
+]
+# each input of a layout, with values of which some go together and some do not
+VALUES: dict[str, tuple[object, ...]] = {
+    "chips": (8, 16, 24),
+    "global_batch": (32, 64, 60),
+    "tp": (1, 2, 3, 4),
+    "pp": (1, 2, 4, 6),
+    "vpp": (1, 2, 3),
+    "cp": (1, 2),
+    "ep": (1, 2, 8),
+    "dp": (1, 2, 4),
+    "zero": (0, 1, 2, 3),
+    "micro_batch": (1, 2, 3),
+    "recompute": RECOMPUTES,
+    "schedule": SCHEDULES,
+    "etp": (0, 1, 2),
+    "shard": (0, 1, 2, 3),
+    "modules": ("mlp", "core_attn", "moe"),
+    "context": CONTEXT_EXCHANGES,
+    "split": ("16 16", "8x4", "9,8"),
+    "offload": ("optimizer", "activations"),
+    "compress": COMPRESSIONS,
+}
+MODELS = ("llama-3.1-8b", "qwen3-30b-a3b")
+
+
+def drawn(seed: int) -> dict[str, object]:
+    """A layout in which some inputs are said and the others left as they are usual."""
+    dice = random.Random(seed)
+    said = {name: dice.choice(values) for name, values in VALUES.items() if dice.random() < 0.15}
+    return {"model": dice.choice(MODELS), "seq": 2048, "chips": 16, "global_batch": 64, **said}
+
+
+def verdict(verb: str, given: dict[str, object]) -> str:
+    """Nothing where a verb answers, else what it refuses and how."""
+    try:
+        ask(verb, given, catalog=SHELF)  # type: ignore[arg-type]
+    except DatahallError as error:
+        return f"{error.field}: {error}".replace(verb, "")
+    return ""
+
+
+def test_both_verbs_of_a_layout_are_asked() -> None:
+    assert set(TAKE_A_LAYOUT) == {"show memory", "simulate train"}
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_every_verb_refuses_the_same_layouts_in_the_same_words(seed: int) -> None:
+    given = drawn(seed)
+    assert len({verdict(verb, given) for verb in TAKE_A_LAYOUT}) == 1, given
+
+
+def test_the_layouts_drawn_are_legal_and_not() -> None:
+    found = Counter(bool(verdict("show memory", drawn(seed))) for seed in range(120))
+    assert min(found[True], found[False]) >= 12
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"schedule": "interleaved", "pp": 4}, "vpp"),
+        ({"schedule": "interleaved"}, "schedule"),
+        ({"schedule": "zb"}, "schedule"),
+        ({"schedule": "gpipe", "pp": 1}, "schedule"),
+        ({"schedule": "dualpipe", "pp": 1}, "schedule"),
+        ({"schedule": "zb", "pp": 4, "vpp": 2}, "schedule"),
+    ],
+    ids=str,
+)
+def test_an_order_that_a_pipeline_has_no_use_for_is_refused(
+    verb: str, said: dict[str, object], field: str
+) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64, **said}
+    assert verdict(verb, given).startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64, "schedule": "1f1b"}
+    assert verdict(verb, given) == ""
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize(
+    "said", [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}], ids=str
+)
+def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, object]) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, **said}
+    code = (
+        "import sys\nfrom datahall.answers.ask import ask\nfrom datahall.errors import ScenarioError\n"
+        f"try:\n    ask({verb!r}, {given!r})\nexcept ScenarioError:\n"
+        "    print([name for name in ('numpy', 'numba', 'datahall.cluster') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
