@@ -9,7 +9,6 @@ from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.errors import InfeasibleError
-from datahall.inference.engine.build import SMALLEST_FABRIC
 from datahall.inference.engine.replica import replica_system
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.figure import chips_figure, latency_figures
@@ -163,16 +162,23 @@ def test_ranks_of_a_replica_are_counted_together() -> None:
 WIRED = {"nic": "100Gb/s", "on": "fat-tree", "oversubscription": "4:1"}
 
 
+LEAF = 64  # ports of the switch that joins 100 Gb/s cards: so many chips need one tier only
+
+
 @pytest.mark.parametrize("model", ["llama-3.1-70b", "deepseek-v3"])
 def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
-    found = plan(model, rate=20, chips="h200,h100-sxm", precision="fp8", **WIRED)
+    found = plan(model, rate=100, chips="h200,h100-sxm", precision="fp8", **WIRED)
     ways = every_way(found)
     assert len({way.key for way in ways}) > 3
+    narrow = 0
     for way in ways:
         system = replica_system(way.replica)
         assert (system.num_domain, system.nic_bytes_per_s) == (8, 12.5e9)
-        (cut,) = system.cuts
-        assert cut.bytes_per_s < cut.num_below * 12.5e9
+        narrow += len(system.cuts)
+        if (way.num_replicas - way.num_added) * way.replica.num_chips > LEAF:
+            (cut,) = system.cuts
+            assert cut.bytes_per_s < cut.num_below * 12.5e9
+    assert narrow
 
 
 def test_ways_across_servers_hold_less_behind_a_narrow_fabric() -> None:
@@ -195,7 +201,7 @@ def test_the_fabric_of_a_plan_joins_all_its_chips() -> None:
     for rate in (20, 20_000):
         for way in every_way(plan("llama-3.1-70b", rate=rate, **said)):
             chips = (way.num_replicas - way.num_added) * way.replica.num_chips
-            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=max(SMALLEST_FABRIC, chips)).system
+            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=chips).system
             assert replica_system(way.replica).cuts == whole.cuts
             seen.add(len(whole.cuts))
     assert len(seen) == 2  # the large one has a tier more

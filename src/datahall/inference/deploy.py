@@ -24,8 +24,10 @@ from datahall.scenario.words import Role
 
 def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None) -> Replica:
     """One replica, on the fewest chips that hold it where no tensor parallelism was said."""
-    replica = replica_of(deployment, model, catalog, wiring)
-    return replica if deployment.tp else msgspec.structs.replace(replica, tp=fewest_chips(replica))
+    if not deployment.tp:
+        fewest = fewest_chips(replica_of(deployment, model, catalog))
+        deployment = msgspec.structs.replace(deployment, tp=fewest)
+    return replica_of(deployment, model, catalog, wiring, hands_over=deployment.role != "both")
 
 
 def pools_of(
@@ -40,7 +42,11 @@ def pools_of(
     if deployment.disaggregated:
         parts = [
             msgspec.structs.replace(
-                deployment, chip=_chip(chip or deployment.chip, catalog), role=role, replicas=count
+                deployment,
+                chip=_chip(chip or deployment.chip, catalog),
+                role=role,
+                replicas=count,
+                handoff_bytes_per_s=deployment.handoff_bytes_per_s if role == "prefill" else None,
             )
             for role, count, chip in split_roles(deployment.disaggregated)
         ]

@@ -13,6 +13,7 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
+from datahall.answers.serving.unused import cut_share, unused_in_plan
 from datahall.answers.serving.words import BINDS, banded, described, implied, percent, shown_share
 from datahall.breakdown import Breakdown
 from datahall.planner.serving.candidate import Proposal
@@ -51,7 +52,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(load_chart(plan),),
-        notes=(*_notes(plan), *implied(scenario)),
+        notes=(*_notes(scenario, plan), *unused_in_plan(scenario, plan), *implied(scenario)),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -129,14 +130,14 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
     }
 
 
-def _notes(plan: ServingPlan) -> tuple[str, ...]:
+def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     best, demand = plan.chosen, plan.demand
     low, high = best.held.price.band
     ttft_low, ttft_high = best.replica.engine.band("TTFT")
     ending = "" if demand.traffic.source else ", all of one length"
     lines = [
-        f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average "
-        f"({demand.traffic.name}{ending})",
+        f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average"
+        f"{' before they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
         f"band: of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {ttft_low:.2f} to "
         f"{ttft_high:.2f} of what is predicted",
     ]
@@ -151,7 +152,11 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     )
     if weak:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
-    return (*lines, *context_notes(best.replica.model, best.replica.max_context))
+    return (
+        *lines,
+        *cut_share(scenario, demand.cut_fraction, demand.traffic.max_context),
+        *context_notes(best.replica.model, best.replica.max_context),
+    )
 
 
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:

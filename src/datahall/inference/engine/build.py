@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import cluster_from, usual_chip
+from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnknownNameError, option
-from datahall.fabric.collectives.system import System
 from datahall.fabric.design.asked import is_built
-from datahall.fabric.design.parts import usual_domain, usual_server
 from datahall.inference.engine.engine import Engine, engine_on
+from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
@@ -24,8 +21,6 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.workload.precision import Precision, block_scaled
-
-SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
 
 
 def deployment_of(scenario: Scenario, index: int = 0) -> Deployment:
@@ -46,17 +41,21 @@ def implied_chip(scenario: Scenario) -> Chip | None:
 
 
 def replica_of(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
+    deployment: Deployment,
+    model: Model,
+    catalog: Catalog,
+    wiring: Wiring | None = None,
+    *,
+    hands_over: bool = False,
 ) -> Replica:
-    """One replica of a deployment; where no tensor parallelism was said it has one chip per layer."""
+    """One replica of a deployment on a machine for all of them; without tensor parallelism it has one chip a layer."""
     chip = catalog.chip(deployment.chip)
     precision = Precision.named(deployment.precision)
     _check_split(model, deployment)
     wires = wiring or Wiring()
-    system = _system(deployment, chip, catalog, wires)
-    if system is None and wires.design.nic_bytes_per_s:  # its card is all that is known of how it is joined
+    if not is_joined(chip, wires) and wires.design.nic_bytes_per_s:  # its card is all that is known of it
         chip = msgspec.structs.replace(chip, nic_bytes_per_s=wires.design.nic_bytes_per_s)
-    return Replica(
+    replica = Replica(
         model=model,
         chip=chip,
         engine=engine_of(deployment, chip),
@@ -71,40 +70,12 @@ def replica_of(
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        system=system,
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,
         drive_bytes_per_s=deployment.drive_rate_bytes_per_s or drive_bytes_per_s(chip, catalog.servers()),
     )
-
-
-def _system(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System | None:
-    """What joins the chips of the deployment, whole domains of them; None where nobody published what does."""
-    if not (wires.design.topology or wires.failures or chip.scale_up_bytes_per_s > 0):
-        return None
-    num_chips = max(
-        SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
-    )
-    domain = wires.design.domain or usual_domain(chip, usual_server(catalog, chip))
-    system = cluster_from(
-        wires.design,
-        catalog,
-        chip=chip.name,
-        num_chips=ceil(num_chips / domain) * domain,
-        failures=wires.failures,
-    ).system
-    if system.torus:
-        raise ScenarioError(
-            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
-            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
-        )  # fmt: skip
-    if system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
-        raise ScenarioError(
-            "a replica whose scale-up links are slow is not modelled", field="failure",
-            hint="parts of the network between the domains, or whole replicas where those fail",
-        )  # fmt: skip
-    return system
+    return placed(replica, deployment.replicas, wires, catalog, hands_over=hands_over)
 
 
 def engine_of(deployment: Deployment, chip: Chip) -> Engine:

@@ -9,6 +9,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
+from datahall.cluster.unused import Joined
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine
@@ -90,3 +91,16 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 def replica_system(replica: Replica) -> System:
     """The machine that a replica's collectives run on."""
     return replica.system or cluster_of(replica.chip, replica.num_chips).system
+
+
+def exchanging_chips(replica: Replica) -> int:
+    """Chips over which the widest of a replica's groups that exchange anything stretches; 1: none do."""
+    if replica.pp > 1:
+        return replica.num_chips
+    meets = replica.dp > 1 and replica.model.moe is not None
+    return replica.tp * (replica.dp if meets else 1)
+
+
+def joined(replica: Replica, *, hands_over: bool = False) -> Joined:
+    """What joins a replica's chips, and how far their exchange reaches."""
+    return Joined(replica.chip, replica.system, exchanging_chips(replica), hands_over)
