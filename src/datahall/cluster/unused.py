@@ -35,6 +35,8 @@ def unused_wiring(
     design, (chip, system, span, ports) = wiring.design, joined
     if system is None:
         return frozenset(("domain",) if ports else ("domain", "nic"))
+    if system.torus:  # its links are the network
+        return frozenset()
     usual = cluster_of(chip, 1, catalog=catalog).system
     leaves, narrow = span > system.num_domain, crossed(system, span)
     same_domain = not leaves and span <= usual.num_domain

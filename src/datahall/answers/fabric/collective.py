@@ -8,6 +8,7 @@ from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import follow
+from datahall.answers.unused import unused_network
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     NCCL_NAMES,
@@ -15,6 +16,7 @@ from datahall.cluster.collective import (
     refuse_on_torus,
     time_collective,
 )
+from datahall.cluster.unused import Joined
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
@@ -71,7 +73,10 @@ def _answer(
         tables=tables,
         figure=found.figure,
         charts=(_chart(found),) if choice.collective != "barrier" else (),
-        notes=_notes(found, cluster),
+        notes=(
+            *_notes(found, cluster),
+            *unused_network(scenario, [Joined(cluster.chip, cluster.system, choice.num_ranks)]),
+        ),
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
     )

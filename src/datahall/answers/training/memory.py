@@ -8,6 +8,8 @@ from datahall.answers.follow import follow
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.words import compression_notes, file_notes
+from datahall.answers.unused import unused_network
+from datahall.cluster.unused import Joined
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
@@ -49,7 +51,11 @@ def show_memory(scenario: Scenario) -> Answer:
         ),
         figure=memory_figure(job, layout, full, books, asked.schedule, name),
         charts=(_chart(stages),),
-        notes=(*_notes(asked), *(line.sentence for line in outside)),
+        notes=(
+            *_notes(asked),
+            *(line.sentence for line in outside),
+            *unused_network(scenario, [Joined(asked.cluster.chip, asked.cluster.system, 0)]),
+        ),
         sources=books.sources,
         next_commands=_next(scenario, asked, shortage),
     )

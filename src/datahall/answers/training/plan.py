@@ -14,6 +14,8 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.words import beside_simulation, routing_notes
+from datahall.answers.unused import unused_network
+from datahall.cluster.unused import Joined
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
@@ -42,7 +44,14 @@ def plan_train(scenario: Scenario) -> Answer:
         ),
         figure=run_figure(plan),
         charts=(_chart(plan),),
-        notes=_notes(plan),
+        notes=(
+            *_notes(plan),
+            *unused_network(
+                scenario,
+                [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
+                searched=True,
+            ),
+        ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
         next_commands=_next(scenario, plan),
     )

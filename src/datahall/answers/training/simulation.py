@@ -15,6 +15,8 @@ from datahall.answers.training.simulation_tables import (
     synchronisation_table,
 )
 from datahall.answers.training.words import beside_simulation, compression_notes, file_notes, routing_notes
+from datahall.answers.unused import unused_network
+from datahall.cluster.unused import Joined
 from datahall.events import perfetto
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
@@ -72,7 +74,13 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         ),
         figure=step_figure(run),
         charts=(stage_chart(run),),
-        notes=(*_notes(run, asked, fits=memory.fits), *(line.sentence for line in outside)),
+        notes=(
+            *_notes(run, asked, fits=memory.fits),
+            *(line.sentence for line in outside),
+            *unused_network(
+                scenario, [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)]
+            ),
+        ),
         sources=(run.framework.source,),
         next_commands=_next(scenario, run),
     )
