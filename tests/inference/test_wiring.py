@@ -7,8 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from datahall.answers.ask import form_of
+from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.network import LEFT
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.engine.build import deployment_of, implied_chip, replica_of
@@ -16,6 +18,7 @@ from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.fleet.service import service_of
 from datahall.inference.step.exchange import exchange
+from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
 from datahall.scenario.kinds import Raw
@@ -23,6 +26,7 @@ from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
 
 ACROSS = Deployment(
     chip="h200-sxm", tp=1, dp=128, ep=128, precision="fp8"
@@ -201,3 +205,44 @@ def test_a_ratio_of_tiers_that_so_few_chips_do_not_need_is_left_out(shelf: Catal
     assert replica_system(narrow) == replica_system(wide)
     with pytest.raises(ScenarioError, match="not an oversubscription"):
         on(shelf, "llama-3.1-8b", few, topology="fat-tree", oversubscription="often")
+
+
+def exchange_of(replica: Replica) -> Breakdown:
+    step = step_breakdown(replica, num_decodes=8, mean_context=1000.0)
+    return next(part for part in step.parts if part.name == "exchange")
+
+
+def named(figure: Breakdown) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for _, node in figure.walk():
+        found.setdefault(node.name, []).append(node.value)
+    return found
+
+
+def test_the_chain_of_an_exchange_shows_what_it_crosses(shelf: Catalog) -> None:
+    """128 ranks under leaves with a quarter of the ways up that they have down."""
+    inside = exchange_of(on(shelf, "llama-3.1-70b", Deployment(chip="h200-sxm", tp=8), topology="fat-tree"))
+    assert "network of a chip, one way" not in named(inside)
+    plain = on(shelf, topology="fat-tree", oversubscription="4:1", nic_bytes_per_s=12.5e9)
+    said = named(exchange_of(plain))
+    assert said["network of a chip, one way"] == [12.5e9]
+    (cut,) = replica_system(plain).cuts
+    assert said["way out of a leaf, one way"] == [cut.bytes_per_s]
+    assert LEFT not in said
+    assert not false_nodes(exchange_of(plain))
+
+
+def test_the_chain_of_an_exchange_shows_what_a_failure_left(shelf: Catalog) -> None:
+    wired = FabricDesign(topology="fat-tree", oversubscription="4:1")
+    model, wiring = shelf.model("deepseek-v3"), Wiring(wired, (Failure(nics=(0, 1)),))
+    port = exchange_of(replica_of(ACROSS, model, shelf, wiring))
+    assert named(port)[LEFT] == [6 / 8]
+    assert not false_nodes(port)
+    spine = replica_system(on(shelf, topology="fat-tree", oversubscription="4:1"))
+    first = 3  # the spine: leaves of 48 chips, of which 128 have three, come before it
+    after = replica_of(ACROSS, model, shelf, Wiring(wired, (Failure(switches=(first,), left_fraction=0.5),)))
+    (before, left) = (replica_system(one).cuts[0] for one in (replace(after, system=spine), after))
+    said = named(exchange_of(after))
+    assert said[LEFT] == [pytest.approx(left.bytes_per_s / before.bytes_per_s)]
+    assert said[LEFT][0] < 1
+    assert not false_nodes(exchange_of(after))

@@ -6,6 +6,7 @@ from math import inf
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
@@ -75,6 +76,9 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     routing_skew: float = 0.0  # exponent of the power law of expert popularity; 0: balanced
     kv_blocks: int = 0  # blocks the engine reported; 0: from memory
     system: System | None = None  # of the cluster that its chips are of; None: as the chip is sold
+    network: Breakdown | None = (
+        None  # what a chip of that cluster sends into the network, and where it is from
+    )
     host_cache_bytes: float = 0.0  # for blocks pushed out of the chips' caches, all chips together; 0: none
     host_bytes_per_s: float = 0.0  # between a chip and its host, one way; 0: the chip's link
     drive_cache_bytes: float = 0.0  # for blocks pushed out of the host's memory
