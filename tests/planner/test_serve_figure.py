@@ -137,14 +137,14 @@ def test_what_a_way_gets_and_yields_is_divided_over_its_chips() -> None:
     assert best.full_rate_per_s * 0.8 == pytest.approx(40)
     assert best.more_load_fraction == pytest.approx(0.25)
     assert best.demand.reading_tokens_per_s * best.demand.promise.tpot_s == pytest.approx(1)
-    assert best.held.chip_rate_per_s * 4 == pytest.approx(best.held.rate_per_s)
+    assert best.held_chip_per_s * 4 == pytest.approx(best.held_per_s)
     curve = best.load_curve
     rates, times_s = zip(*curve, strict=True)
     assert list(rates) == sorted(rates)
     assert list(times_s) == sorted(times_s)
     assert best.demand.promise.tpot_s < max(times_s) <= 2.5 * best.demand.promise.tpot_s
     # at the knee the mean is at most the limit at the percentile
-    knee = max(time_s for rate, time_s in curve if rate <= best.held.chip_rate_per_s)
+    knee = max(time_s for rate, time_s in curve if rate <= best.held_chip_per_s)
     assert knee <= best.demand.promise.tpot_s
 
 
@@ -152,11 +152,11 @@ def test_ranks_of_a_replica_are_counted_together() -> None:
     """DeepSeek-V3 with attention on 16 ranks: sequences and tokens of cache of all of them, a rate of each chip."""
     found = plan("deepseek-v3", rate=50, chips="h200", precision="fp8")
     way = next(way for way in every_way(found) if way.replica.dp == 16)
-    assert way.held.num_decoding == pytest.approx(16 * way.held.state.decoding)
+    assert way.num_decoding == pytest.approx(16 * way.held_state.decoding)
     assert way.held.cache_tokens == 16 * way.held.capacity.tokens
     most = max(rate for rate, _ in way.held.chip_curve(2.5 * found.demand.promise.tpot_s))
     assert most * 16 <= way.held.most_per_s * (1 + 1e-9)
-    assert most > way.held.chip_rate_per_s / 2
+    assert most > way.held_chip_per_s / 2
 
 
 WIRED = {"nic": "100Gb/s", "on": "fat-tree", "oversubscription": "4:1"}

@@ -94,14 +94,13 @@ def _headline(best: Proposal) -> str:
 
 
 def _binding(best: Proposal) -> str:
-    most = best.held
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
     return (
-        f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
-        f"({most.output_tokens_per_s:,.0f} tokens/s) within the limits, {most.most_per_s:.3g} without them. There a "
-        f"step is bound by {spent}."
+        f"{BINDS[best.binds].capitalize()} binds: one replica holds {best.held_per_s:.3g} requests/s "
+        f"({best.held_tokens_per_s:,.0f} tokens/s) within the limits, {best.held.most_per_s:.3g} without them. There "
+        f"a step is bound by {spent}."
     )
 
 
@@ -122,10 +121,10 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         **banded("tpot", best.latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
-        "replica_requests_per_s": most.rate_per_s,
+        "replica_requests_per_s": best.held_per_s,
         "replica_most_per_s": most.most_per_s,
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
-        "binds": most.ends,
+        "binds": best.binds,
         "level": most.price.level,
     }
 
@@ -169,12 +168,10 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
         "chip": replica.chip.name,
         "tp": replica.tp,
         "precision": best.precision,
-        "users": None,
-        "think": None,
     }
-    rate, share = _rounded(demand.rate_per_s), _rounded(best.replica_rate_per_s)
-    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
-    if (enough := best.num_requests) > DEFAULT_REQUESTS:
+    share = _rounded(best.replica_rate_per_s)
+    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas}
+    if not demand.users and (enough := best.num_requests) > DEFAULT_REQUESTS:
         run["requests"] = enough
     return (
         follow(scenario, "simulate serve", {**there, **run}),

@@ -145,10 +145,11 @@ def proposed(candidate: Candidate) -> Proposal:
     assert candidate.run is not None
     most = candidate.held
     step = mean_step(candidate.replica, most.load, most.state)
+    there = mean_step(candidate.replica, most.load, candidate.held_state) if candidate.num_added else step
     return Proposal(
         **{name: getattr(candidate, name) for name in candidate.__struct_fields__},
         step=step,
-        resource_shares=resource_shares(step),
+        resource_shares=resource_shares(there),
         load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
         latencies=latency_figures(candidate),
     )
