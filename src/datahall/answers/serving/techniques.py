@@ -16,13 +16,13 @@ from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, l
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
-from datahall.inference.engine.speculation import FREE
 from datahall.planner.serving.demand import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
+from datahall.scenario.words import FREE_DRAFT
 from datahall.units import fmt
 from datahall.workload.traffic.traffic import Traffic as Requests
 from datahall.workload.traffic.traffic import describe
@@ -42,8 +42,8 @@ def show_techniques(scenario: Scenario) -> Answer:
     deployment, said = deployment_of(scenario), scenario.one(Traffic)
     check_continuous(deployment)
     model = scenario.model()
-    drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE)
-    speculation = speculation_of(drafting, model, scenario.catalog)
+    drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
+    speculation = speculation_of(drafting, scenario.catalog)
     assert speculation is not None
     assert said.rate_per_s is not None
     traffic = requests_of(said, deployment.max_context or model.max_context)

@@ -9,17 +9,17 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring
-from datahall.errors import ScenarioError, UnknownNameError, option
+from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import is_built
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
-from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.field import fields
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 from datahall.workload.precision import Precision, block_scaled
 
 
@@ -51,7 +51,7 @@ def replica_of(
     """One replica of a deployment on a machine for all of them; without tensor parallelism it has one chip a layer."""
     chip = catalog.chip(deployment.chip)
     precision = Precision.named(deployment.precision)
-    _check_split(model, deployment)
+    deployment.check(model)
     wires = wiring or Wiring()
     if not is_joined(chip, wires) and wires.design.nic_bytes_per_s:  # its card is all that is known of it
         chip = msgspec.structs.replace(chip, nic_bytes_per_s=wires.design.nic_bytes_per_s)
@@ -65,7 +65,7 @@ def replica_of(
         pp=deployment.pp,
         dp=deployment.dp,
         ep=deployment.ep,
-        speculation=speculation_of(deployment, model, catalog),
+        speculation=speculation_of(deployment, catalog),
         adapters=adapters_of(deployment),
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
@@ -92,44 +92,23 @@ def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     return made
 
 
-def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Speculation | None:
+def speculation_of(deployment: Deployment, catalog: Catalog) -> Speculation | None:
     """What drafts tokens: the prompt, a layer of the model, or another model of the catalogue."""
     if not deployment.draft:
         return None
-    if deployment.draft == OWN_LAYER and not model.num_mtp_layers:
-        raise ScenarioError(
-            f"{model.name} has no layer that drafts (multi-token prediction)", field="draft",
-            hint=f"{option('draft', FREE)}, or the name of a smaller model",
-        )  # fmt: skip
-    named = deployment.draft not in (OWN_LAYER, FREE)
+    named = deployment.draft not in (OWN_LAYER, FREE_DRAFT)
     return Speculation(
         num_draft=deployment.num_draft,
         acceptance=deployment.acceptance_fraction,
         draft=deployment.draft,
-        model=_draft_named(deployment.draft, catalog) if named else None,
+        model=catalog.model(deployment.draft) if named else None,
     )
-
-
-def _draft_named(name: str, catalog: Catalog) -> Model:
-    try:
-        return catalog.model(name)
-    except UnknownNameError as error:
-        raise UnknownNameError(
-            "draft", name, (FREE, OWN_LAYER, *(model.name for model in catalog.models())), field="draft",
-            hint=f"{FREE} (looked up in the prompt), {OWN_LAYER} (a layer of the model), or a model of the catalogue",
-        ) from error  # fmt: skip
 
 
 def adapters_of(deployment: Deployment) -> Adapters | None:
     """The LoRA adapters beside the model; none where no number was said."""
     if deployment.adapters is None:
         return None
-    if (deployment.resident_adapters or 0) > deployment.adapters:
-        raise ScenarioError(
-            f"{deployment.resident_adapters:,} of {deployment.adapters:,} adapters cannot be resident",
-            field="resident_adapters",
-            hint=f"at most {option('resident_adapters', deployment.adapters)}",
-        )
     return Adapters(
         num=deployment.adapters,
         rank=deployment.adapter_rank,
@@ -137,24 +116,3 @@ def adapters_of(deployment: Deployment) -> Adapters | None:
         zipf_factor=deployment.adapter_zipf,
         mlp=not deployment.attention_adapters,
     )
-
-
-def _check_split(model: Model, deployment: Deployment) -> None:
-    """What no replica of a model can be divided into."""
-    if deployment.pp > model.num_layers:
-        raise ScenarioError(
-            f"{deployment.pp:,} stages for the {model.num_layers} layers of {model.name}", field="pp",
-            hint=f"at most {option('pp', model.num_layers)}",
-        )  # fmt: skip
-    if model.moe is None and (deployment.routing_skew or deployment.expert_exchange is not None):
-        field = "routing_skew" if deployment.routing_skew else "expert_exchange"
-        raise ScenarioError(
-            f"{option(field)} says nothing of {model.name}, which has no experts",
-            field=field,
-            hint="leave it out",
-        )
-    if deployment.ep > 1 and model.moe is None:
-        raise ScenarioError(
-            f"{model.name} has no experts to spread over {deployment.ep:,} chips", field="ep",
-            hint=f"leave {option('ep')} out; {option('tp')} splits its layers",
-        )  # fmt: skip

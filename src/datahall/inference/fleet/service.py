@@ -31,7 +31,6 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.units import fmt
 from datahall.workload.traffic.conversation import Cut
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate
@@ -122,10 +121,10 @@ def service_of(scenario: Scenario) -> Service:
         lambda: cache_of(caches[0] if caches else None, [stream.traffic for stream in known]), field="cache"
     )
     asked = scenario.one(Measurement)
-    attempts.make(lambda: _check_measured(asked), field="warmup")
+    attempts.make(asked.check, field="warmup")
     attempts.finish()
     assert fleet is not None
-    price = price_steps(fleet.pools[-1].replica)
+    fleet, price = _priced(fleet, attempts)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
     steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
     return Service(
@@ -142,6 +141,18 @@ def service_of(scenario: Scenario) -> Service:
         price=price,
         steady=steady,
     )
+
+
+def _priced(fleet: Fleet, attempts: Attempts) -> tuple[Fleet, StepPrice]:
+    """The fleet with its tables of step times, which take longest to make, and the price of the pool that decodes."""
+    found = [attempts.make(partial(price_steps, pool.replica), section="deployment") for pool in fleet.pools]
+    attempts.finish()
+    prices = [price for price in found if price is not None]
+    pools = tuple(
+        msgspec.structs.replace(pool, table=price.table)
+        for pool, price in zip(fleet.pools, prices, strict=True)
+    )
+    return msgspec.structs.replace(fleet, pools=pools), prices[-1]
 
 
 def _precisions(scenario: Scenario, fleet: Fleet) -> tuple[str, ...]:
@@ -170,16 +181,6 @@ def _stream(said: Said, regions: tuple[Region, ...], longest: int) -> Stream:
         region_fractions=tuple(numbers.get(place, 0.0) for place in range(len(names))) or (1.0,),
         priority=said.priority,
     )
-
-
-def _check_measured(asked: Measurement) -> None:
-    if asked.warmup_s is not None and asked.until_s is not None and asked.warmup_s >= asked.until_s:
-        raise ScenarioError(
-            f"nothing is measured: the warm-up ends after {fmt(asked.warmup_s, 's')}, "
-            f"the run after {fmt(asked.until_s, 's')}",
-            field="warmup",
-            hint=f"a shorter {option('warmup')}, or a later {option('until')}",
-        )
 
 
 def _users_alone() -> None:
