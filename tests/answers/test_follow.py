@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.answers.borders import runs
 from tests.answers.drawing import Asked, all_questions, asked_verbs
 
-import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.answers.follow import explained, follow
 from datahall.answers.verbs import BY_NAME
@@ -128,13 +126,3 @@ def test_a_path_with_blanks_is_one_word(shelf: Catalog, tmp_path: Path) -> None:
 
 def test_the_chain_behind_an_answer_is_asked_for_once() -> None:
     assert explained("datahall show chip datahall") == "datahall explain show chip datahall"
-
-
-def test_the_plan_of_users_who_think_is_simulated_at_its_rate(shelf: Catalog) -> None:
-    """Think time has gone into the rate, and says nothing beside it."""
-    answer = dh.plan_serve("llama-3.1-8b", users=200, think="20 s", chips="l40s", catalog=shelf)
-    assert isinstance(answer, dh.Answer)
-    simulated = next(line for line in answer.next_commands if " simulate serve " in line)
-    assert "--think" not in simulated
-    assert "--users" not in simulated
-    assert runs(simulated)

@@ -55,11 +55,6 @@ BAD = [
     ("plan serve llama-3.1-8b --rate 5 --chips epyc-9654", 1, "no load does at P95"),
     ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16 --tp 1", 1, "are missing"),
     ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16", 1, "one domain of 8 × rtx-4090"),
-    (
-        "plan serve llama-3.1-8b --rate 5 --chips h200 --on fat-tree --oversubscription 4:1,2:1",
-        2,
-        "below the top: --oversubscription 4:1\n",
-    ),
     ("simulate serve llama-3.1-8b", 2, "how often requests come is not said"),
     (f"{RUN} --rate 5 --users 5", 2, "--rate and --users do not go together"),
     (f"{RUN} --users 0", 2, "--> --users"),

@@ -134,6 +134,25 @@ def test_a_group_goes_to_one_replica_until_it_is_too_full() -> None:
     assert len({choose(alone, slot, False) for slot in range(200)}) == 5  # without a group by session
 
 
+@pytest.mark.parametrize(
+    ("home", "other", "stays"),
+    [
+        (2, 2, True),  # with the new one 5 over 2, times 1¼: 3⅛ is room for a third
+        (3, 2, False),  # 3¾ is no room for a fourth
+        (1, 0, False),
+    ],
+)
+def test_the_request_itself_counts_among_those_that_are_spread(home: int, other: int, stays: bool) -> None:
+    state = router([0, 0], PREFIX_AFFINITY)
+    state.slots["group"] = 7
+    state.fleet["affinity_load"] = 99.0
+    first = choose(state, 0, False)
+    state.fleet["affinity_load"] = 1.25
+    state.replicas["outstanding"] = other
+    state.replicas[first]["outstanding"] = home
+    assert (choose(state, 0, False) == first) is stays
+
+
 def test_when_all_are_too_full_a_group_stays_at_home() -> None:
     state = router([4] * 4, PREFIX_AFFINITY)
     state.fleet["affinity_load"] = 0.1

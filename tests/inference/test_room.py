@@ -8,6 +8,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.replica import replica_system
 from datahall.inference.memory.figure import shortage_figure
 from datahall.inference.memory.fit import on_group
 from datahall.inference.memory.kv_pool import runtime_bytes
@@ -37,3 +38,14 @@ def test_what_is_missing_decides_what_is_held(engine: str, name: str, tp: int) -
         assert figure.value == pytest.approx(fit.missing_bytes(num_sequences))
         assert (figure.value <= 0) == fit.holds(num_sequences)
     assert fit.held_bytes(3) == pytest.approx(fit.weight_bytes + 3 * fit.sequence_bytes)
+
+
+@pytest.mark.parametrize(
+    ("chip", "num_domain"), [("l40s", 8), ("h100-sxm", 8), ("gh200", 1), ("gb200", 72), ("h100-pcie", 8)]
+)
+def test_a_group_leaves_the_domain_of_the_machine_that_it_stands_on(chip: str, num_domain: int) -> None:
+    """Eight cards of a server share its bus, whether or not they have links of their own."""
+    alone = replica_of(Deployment(chip=CATALOG.chip(chip).name), CATALOG.model("llama-3.1-8b"), CATALOG)
+    assert replica_system(alone).num_domain == num_domain
+    for tp in (1, 2, 4, 8, 16):
+        assert on_group(alone, tp, 4096).leaves_domain == (tp > num_domain)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import load as catalogue
+from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.capacity import held, num_replicas
 from datahall.inference.closed_form.steady_state import Curve, Load, at_concurrency, at_rate, curve
 from datahall.inference.engine.engine import engine_on
@@ -25,11 +26,11 @@ from datahall.workload.traffic.traffic import generate
 
 
 def replica(
-    model: str = "llama-3.1-8b", chip: str = "h100-sxm", tp: int = 1, engine: str = "vllm"
+    model: str = "llama-3.1-8b", chip: str = "h100-sxm", tp: int = 1, engine: str = "vllm", dp: int = 1
 ) -> Replica:
     shelf = catalogue()
     part = shelf.chip(chip)
-    return Replica(model=shelf.model(model), chip=part, engine=engine_on(engine, part), tp=tp)
+    return Replica(model=shelf.model(model), chip=part, engine=engine_on(engine, part), tp=tp, dp=dp, ep=dp)
 
 
 def curve_of(one: Replica, load: Load, percentile: float = 0.95) -> Curve:
@@ -87,18 +88,39 @@ def test_users_beyond_what_fits_wait_for_their_turn() -> None:
     assert more.ttft_s - many.ttft_s == pytest.approx(4000.0 / many.rate_per_s, rel=0.05)
 
 
-@pytest.mark.parametrize(("use", "tpot", "ttft"), [(0.3, 0.05, 0.25), (0.6, 0.06, 0.25), (0.8, 0.08, 0.35)])
-def test_the_closed_form_is_near_what_is_simulated(use: float, tpot: float, ttft: float) -> None:
-    one = replica()
+RANKS = ("qwen3-30b-a3b", 4)  # of a model with experts, at which they meet
+
+
+@pytest.mark.parametrize(
+    ("use", "tpot", "ttft", "ranks"),
+    [
+        (0.3, 0.05, 0.25, None),
+        (0.6, 0.06, 0.25, None),
+        (0.8, 0.08, 0.35, None),
+        (0.3, 0.08, 0.25, RANKS),
+        (0.6, 0.08, 0.25, RANKS),
+    ],
+)
+def test_the_closed_form_is_near_what_is_simulated(
+    use: float, tpot: float, ttft: float, ranks: tuple[str, int] | None
+) -> None:
+    one = replica(ranks[0], dp=ranks[1]) if ranks else replica()
     found = curve_of(one, CHAT)
     rate = use * found.most_per_s
-    said = Traffic(rate_per_s=rate, isl=Fixed(512), osl=Fixed(128), requests=6000)
+    said = Traffic(rate_per_s=rate * one.dp, isl=Fixed(512), osl=Fixed(128), requests=6000)
     run = simulate_serving(
         Fleet.of(one), generate(requests_of(said, one.model.max_context), 7), warmup_s=10.0
     )
     state = at_rate(found, rate)
     assert state.tpot_s == pytest.approx(run.mean_s(TPOT), rel=tpot)
     assert state.ttft_s == pytest.approx(run.mean_s(TTFT), rel=ttft)
+
+
+@pytest.mark.parametrize("one", [replica(), replica("llama-3.1-70b", tp=4), replica(RANKS[0], dp=RANKS[1])])
+def test_the_time_per_token_is_that_of_a_step_whose_kernels_are_timed_without_a_table(one: Replica) -> None:
+    found = curve_of(one, CHAT)
+    state = at_rate(found, 0.2 * found.most_per_s)  # further up uneven steps add to it
+    assert mean_step(one, CHAT, state).value == pytest.approx(state.tpot_s, rel=0.05)
 
 
 def test_tighter_limits_hold_less() -> None:

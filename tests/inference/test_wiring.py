@@ -7,15 +7,18 @@ import pytest
 from msgspec.structs import replace
 
 from datahall.answers.ask import form_of
+from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
+from datahall.cluster.network import LEFT
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
-from datahall.inference.engine.build import SMALLEST_FABRIC, deployment_of, implied_chip, replica_of
+from datahall.inference.engine.build import deployment_of, implied_chip, replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.fleet.service import service_of
 from datahall.inference.step.exchange import exchange
+from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
 from datahall.scenario.kinds import Raw
@@ -23,8 +26,11 @@ from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
 
-ACROSS = Deployment(chip="h200-sxm", tp=1, dp=64, ep=64, precision="fp8")  # eight servers, more than a leaf
+ACROSS = Deployment(
+    chip="h200-sxm", tp=1, dp=128, ep=128, precision="fp8"
+)  # sixteen servers, more than a leaf
 
 
 def on(
@@ -45,7 +51,7 @@ def asked(
 
 def test_a_replica_has_the_narrow_places_of_its_fabric(shelf: Catalog) -> None:
     design = FabricDesign(topology="fat-tree", oversubscription=(4.0,))
-    machine = cluster_from(design, shelf, chip="h200-sxm", num_chips=SMALLEST_FABRIC).system
+    machine = cluster_from(design, shelf, chip="h200-sxm", num_chips=128).system
     found = on(shelf, topology="fat-tree", oversubscription=(4.0,))
     assert machine.cuts
     assert replica_system(found) == machine
@@ -70,8 +76,7 @@ def test_a_tree_is_slower_than_full_bisection(shelf: Catalog) -> None:
 
 def test_bytes_that_cross_a_cut_take_at_least_its_time(shelf: Catalog) -> None:
     """The exchange of experts between leaves is never faster than the narrowest cut carries it."""
-    wide = replace(ACROSS, dp=128, ep=128)
-    narrow = on(shelf, deployment=wide, topology="tree")
+    narrow = on(shelf, topology="tree")
     system = replica_system(narrow)
     (cut,) = system.cuts
     tokens = np.array([512.0])
@@ -111,7 +116,7 @@ def test_a_smaller_domain_sends_tensor_parallelism_over_the_network(shelf: Catal
 def test_every_pool_of_a_service_stands_on_the_fabric(shelf: Catalog) -> None:
     service = service_of(
         asked(
-            shelf, disaggregated="prefill=1xh200,decode=2xh200", rate=1, requests=10, on="fat-tree",
+            shelf, disaggregated="prefill=70xh200,decode=80xh200", rate=1, requests=10, on="fat-tree",
             oversubscription="4:1", nic="100Gb/s",
         )
     )  # fmt: skip
@@ -164,3 +169,78 @@ def test_a_fabric_for_any_chip_changes_no_default(shelf: Catalog) -> None:
     built = implied_chip(asked(shelf, rate=1, on="meta-24k-roce"))
     assert built is not None
     assert built.name == usual
+
+
+def test_a_service_stands_on_its_own_chips_and_on_no_others(shelf: Catalog) -> None:
+    """Four chips are half a server: the ninth chip is not theirs to lose."""
+    said = {"chip": "h100-sxm", "tp": 4, "rate": 1, "on": "fat-tree"}
+    with pytest.raises(ScenarioError, match="no chip 8") as caught:
+        service_of(asked(shelf, **said, failure=[{"chips": 8}]))
+    assert caught.value.field == "failure"
+    assert service_of(asked(shelf, **said, replicas=3, failure=[{"nics": 8}])).fleet.num_chips == 12
+
+
+def test_ports_that_hand_a_cache_over_are_there_in_one_domain_too(shelf: Catalog) -> None:
+    service = service_of(asked(shelf, disaggregated="prefill=1,decode=1", rate=1, requests=10, on="nvl72"))
+    assert handoff_of(service.fleet.pools[0].replica).token_s > 0
+
+
+def test_a_group_that_is_found_stands_on_a_machine_for_all_of_it(shelf: Catalog) -> None:
+    """Forty replicas that take several chips each: more than the ports of one switch."""
+    said = {"chip": "h100-sxm", "precision": "bf16", "rate": 1, "replicas": 40, "on": "tree", "domain": 2}
+    found = service_of(asked(shelf, model="llama-3.1-70b", **said)).replica
+    assert found.tp > 1
+    design, num_chips = FabricDesign(topology="tree", domain=2), 40 * found.tp
+    assert replica_system(found) == cluster_from(design, shelf, chip="h100-sxm", num_chips=num_chips).system
+
+
+@pytest.mark.parametrize("ratio", [(4.0,), (4.0, 2.0)])
+def test_a_ratio_of_tiers_that_so_few_chips_do_not_need_is_left_out(
+    shelf: Catalog, ratio: tuple[float, ...]
+) -> None:
+    few = Deployment(chip="h200-sxm", tp=16)
+    narrow, wide = (
+        on(shelf, "llama-3.1-8b", few, topology="fat-tree", oversubscription=one) for one in (ratio, (1.0,))
+    )
+    assert replica_system(narrow) == replica_system(wide)
+
+
+def exchange_of(replica: Replica) -> Breakdown:
+    step = step_breakdown(replica, num_decodes=8, mean_context=1000.0)
+    return next(part for part in step.parts if part.name == "exchange")
+
+
+def named(figure: Breakdown) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for _, node in figure.walk():
+        found.setdefault(node.name, []).append(node.value)
+    return found
+
+
+def test_the_chain_of_an_exchange_shows_what_it_crosses(shelf: Catalog) -> None:
+    """128 ranks under leaves with a quarter of the ways up that they have down."""
+    inside = exchange_of(on(shelf, "llama-3.1-70b", Deployment(chip="h200-sxm", tp=8), topology="fat-tree"))
+    assert "network of a chip, one way" not in named(inside)
+    plain = on(shelf, topology="fat-tree", oversubscription=(4.0,), nic_bytes_per_s=12.5e9)
+    said = named(exchange_of(plain))
+    assert said["network of a chip, one way"] == [12.5e9]
+    (cut,) = replica_system(plain).cuts
+    assert said["way out of a leaf, one way"] == [cut.bytes_per_s]
+    assert LEFT not in said
+    assert not false_nodes(exchange_of(plain))
+
+
+def test_the_chain_of_an_exchange_shows_what_a_failure_left(shelf: Catalog) -> None:
+    wired = FabricDesign(topology="fat-tree", oversubscription=(4.0,))
+    model, wiring = shelf.model("deepseek-v3"), Wiring(wired, (Failure(nics=(0, 1)),))
+    port = exchange_of(replica_of(ACROSS, model, shelf, wiring))
+    assert named(port)[LEFT] == [6 / 8]
+    assert not false_nodes(port)
+    spine = replica_system(on(shelf, topology="fat-tree", oversubscription=(4.0,)))
+    first = 3  # the spine: leaves of 48 chips, of which 128 have three, come before it
+    after = replica_of(ACROSS, model, shelf, Wiring(wired, (Failure(switches=(first,), left_fraction=0.5),)))
+    (before, left) = (replica_system(one).cuts[0] for one in (replace(after, system=spine), after))
+    said = named(exchange_of(after))
+    assert said[LEFT] == [pytest.approx(left.bytes_per_s / before.bytes_per_s)]
+    assert said[LEFT][0] < 1
+    assert not false_nodes(exchange_of(after))

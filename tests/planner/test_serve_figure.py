@@ -9,7 +9,6 @@ from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.errors import InfeasibleError
-from datahall.inference.engine.build import SMALLEST_FABRIC
 from datahall.inference.engine.replica import replica_system
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.figure import chips_figure, latency_figures
@@ -138,14 +137,14 @@ def test_what_a_way_gets_and_yields_is_divided_over_its_chips() -> None:
     assert best.full_rate_per_s * 0.8 == pytest.approx(40)
     assert best.more_load_fraction == pytest.approx(0.25)
     assert best.demand.reading_tokens_per_s * best.demand.promise.tpot_s == pytest.approx(1)
-    assert best.held.chip_rate_per_s * 4 == pytest.approx(best.held.rate_per_s)
+    assert best.held_chip_per_s * 4 == pytest.approx(best.held_per_s)
     curve = best.load_curve
     rates, times_s = zip(*curve, strict=True)
     assert list(rates) == sorted(rates)
     assert list(times_s) == sorted(times_s)
     assert best.demand.promise.tpot_s < max(times_s) <= 2.5 * best.demand.promise.tpot_s
     # at the knee the mean is at most the limit at the percentile
-    knee = max(time_s for rate, time_s in curve if rate <= best.held.chip_rate_per_s)
+    knee = max(time_s for rate, time_s in curve if rate <= best.held_chip_per_s)
     assert knee <= best.demand.promise.tpot_s
 
 
@@ -153,26 +152,33 @@ def test_ranks_of_a_replica_are_counted_together() -> None:
     """DeepSeek-V3 with attention on 16 ranks: sequences and tokens of cache of all of them, a rate of each chip."""
     found = plan("deepseek-v3", rate=50, chips="h200", precision="fp8")
     way = next(way for way in every_way(found) if way.replica.dp == 16)
-    assert way.held.num_decoding == pytest.approx(16 * way.held.state.decoding)
+    assert way.num_decoding == pytest.approx(16 * way.held_state.decoding)
     assert way.held.cache_tokens == 16 * way.held.capacity.tokens
     most = max(rate for rate, _ in way.held.chip_curve(2.5 * found.demand.promise.tpot_s))
     assert most * 16 <= way.held.most_per_s * (1 + 1e-9)
-    assert most > way.held.chip_rate_per_s / 2
+    assert most > way.held_chip_per_s / 2
 
 
 WIRED = {"nic": "100Gb/s", "on": "fat-tree", "oversubscription": "4:1"}
 
 
+LEAF = 64  # ports of the switch that joins 100 Gb/s cards: so many chips need one tier only
+
+
 @pytest.mark.parametrize("model", ["llama-3.1-70b", "deepseek-v3"])
 def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
-    found = plan(model, rate=20, chips="h200,h100-sxm", precision="fp8", **WIRED)
+    found = plan(model, rate=100, chips="h200,h100-sxm", precision="fp8", **WIRED)
     ways = every_way(found)
     assert len({way.key for way in ways}) > 3
+    narrow = 0
     for way in ways:
         system = replica_system(way.replica)
         assert (system.num_domain, system.nic_bytes_per_s) == (8, 12.5e9)
-        (cut,) = system.cuts
-        assert cut.bytes_per_s < cut.num_below * 12.5e9
+        narrow += len(system.cuts)
+        if (way.num_replicas - way.num_added) * way.replica.num_chips > LEAF:
+            (cut,) = system.cuts
+            assert cut.bytes_per_s < cut.num_below * 12.5e9
+    assert narrow
 
 
 def test_ways_across_servers_hold_less_behind_a_narrow_fabric() -> None:
@@ -195,7 +201,7 @@ def test_the_fabric_of_a_plan_joins_all_its_chips() -> None:
     for rate in (20, 20_000):
         for way in every_way(plan("llama-3.1-70b", rate=rate, **said)):
             chips = (way.num_replicas - way.num_added) * way.replica.num_chips
-            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=max(SMALLEST_FABRIC, chips)).system
+            whole = cluster_from(design, SHELF, chip="h100-sxm", num_chips=chips).system
             assert replica_system(way.replica).cuts == whole.cuts
             seen.add(len(whole.cuts))
     assert len(seen) == 2  # the large one has a tier more

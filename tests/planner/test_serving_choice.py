@@ -11,6 +11,7 @@ import pytest
 
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
+from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.inference.closed_form.steady_state import Load
 from datahall.planner.serving import confirm as confirming
@@ -39,6 +40,7 @@ class Held(msgspec.Struct):
     num_chips: int
     rate_per_s: float
     name: str = "h100"
+    request_s: float = 0.01  # that each request a second adds to the time of a token
 
     @property
     def replica(self) -> SimpleNamespace:
@@ -49,7 +51,7 @@ class Held(msgspec.Struct):
         return SimpleNamespace(table=None)
 
     def at(self, rate_per_s: float) -> SimpleNamespace:
-        return SimpleNamespace(ttft_s=0.5, tpot_s=0.01 * rate_per_s, rate_per_s=rate_per_s)
+        return SimpleNamespace(ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s)
 
 
 def way(
@@ -82,6 +84,50 @@ def test_figures_of_a_way() -> None:
     assert one.chip_output_tokens_per_s == pytest.approx(90 * 250 / 20)
     # a request stays 0.5 s and 250 tokens of 90 ms, 23 s; twenty such times at 90 a second are 41,400 requests
     assert one.num_requests == 41_000
+
+
+def test_of_as_many_chips_the_faster_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ways of 20, 18, 20 and 20 chips, the last three at 30, 10 and 20 ms a token."""
+    ways = {"a": (10, 0.002), "b": (9, 0.003), "c": (10, 0.001), "d": (10, 0.0015)}
+
+    def joined(group: str, *_: object) -> tuple[Held, int]:
+        count, request_s = ways[group]
+        return Held(2, 12.0, group, request_s), count
+
+    monkeypatch.setattr(planning, "on_its_fabric", joined)
+    asked_for = way()
+    looked: Any = [(Deployment(), name) for name in ways]
+    question = planning.Question(SHELF.model("llama-3.1-8b"), asked_for.demand, 0.1, [], looked)
+    found, refused = planning.weighed(question, SHELF, Wiring())
+    assert [one.replica.chip.name for one in found] == ["b", "c", "d", "a"]
+    assert not refused
+
+
+def added(num: int, *, ttft_s: float = 0.2, tpot_s: float = 0.045, good: float = 1.0) -> Candidate:
+    """Ten replicas and some that simulation added, with the latencies that it saw."""
+    run: Any = SimpleNamespace(
+        stable=True, good_fraction=good, ttft_s=lambda _: ttft_s, tpot_s=lambda _: tpot_s
+    )
+    return msgspec.structs.replace(way(10 + num), num_added=num, run=run)
+
+
+def test_what_is_held_is_what_was_kept_where_replicas_were_added() -> None:
+    """100 requests a second, with the headroom used up, were kept by 12 replicas and not by fewer."""
+    plain, more = added(0), added(2)
+    assert plain.held_per_s == 12.0
+    assert more.held_per_s == pytest.approx(100 / 12)
+    assert more.held_tokens_per_s == pytest.approx(250 * 100 / 12)
+    assert more.held_chip_per_s == pytest.approx(100 / 24)
+    assert more.spare_fraction == pytest.approx(100 / 90 - 1)
+    assert plain.spare_fraction == pytest.approx(120 / 90 - 1)
+    assert added(2, good=0.5).spare_fraction == 0.0
+
+
+@pytest.mark.parametrize(("ttft_s", "tpot_s", "binds"), [(0.2, 0.045, "TPOT"), (0.95, 0.045, "TTFT")])
+def test_what_binds_is_the_latency_that_was_nearer_its_limit(
+    ttft_s: float, tpot_s: float, binds: str
+) -> None:
+    assert added(2, ttft_s=ttft_s, tpot_s=tpot_s).binds == binds
 
 
 def test_users_pause_between_answers() -> None:

@@ -60,15 +60,15 @@ def test_every_value_that_cannot_be_read_is_found_at_once_with_its_line(problems
 
 def test_everything_that_cannot_be_built_is_found_at_once_with_its_line(problems: Problems) -> None:
     found = problems(
-        ROOT + '[router]\nautoscale = "4..2"\n'  # 3-4
-        + POOL + 'region = "eu"\n' + POOL + "tp = 3\n"  # 5-10
-        + TRAFFIC + "[cache]\nquestions = 5\n"  # 11-17
+        ROOT + '[measurement]\nwarmup = "5 s"\nuntil = "2 s"\n'  # 3-5
+        + POOL + 'region = "eu"\n' + POOL + "tp = 3\n"  # 6-11
+        + TRAFFIC + "[cache]\nquestions = 5\n"  # 12-18
     )  # fmt: skip
     wanted = (
-        's.toml:4: "4..2" is not a range of replicas; router.autoscale = "1..16"',
-        's.toml:7: "eu" is not a region; describe it: [[region]] with name=eu',
-        "s.toml:10: llama-3.1-8b: deployment.tp = 3 breaks the rule",
-        "s.toml:16: a cache without tiers; process, shared or semantic",
+        "s.toml:4: nothing is measured: the warm-up ends after 5 s, the run after 2 s",
+        's.toml:8: "eu" is not a region; describe it: [[region]] with name=eu',
+        "s.toml:11: llama-3.1-8b: deployment.tp = 3 breaks the rule",
+        "s.toml:17: a cache without tiers; process, shared or semantic",
     )
     assert len(found) == len(wanted)
     assert all(line.startswith(start) for line, start in zip(found, wanted, strict=True)), found
@@ -322,5 +322,9 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
 
 def test_what_names_no_input_names_the_place_all_the_same(shelf: Catalog) -> None:
     with pytest.raises(DocumentError) as caught:
-        ask("simulate serve", {"model": "llama-3.1-8b", "pp": 99, "autoscale": "x"}, catalog=shelf)
-    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["pp", "autoscale", "rate"]
+        ask(
+            "simulate serve",
+            {"model": "llama-3.1-8b", "pp": 99, "warmup": "5 s", "until": "2 s"},
+            catalog=shelf,
+        )
+    assert [line.split(":")[0].strip() for line in caught.value.lines()[1:]] == ["pp", "rate", "warmup"]

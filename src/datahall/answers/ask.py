@@ -138,6 +138,7 @@ def prepare(scenario: Scenario) -> None:
 def _called(place: str, scenario: Scenario) -> Reply:
     """What a function of the table says; an error about an input of a file has its place there."""
     try:
+        scenario.check()
         return _function(place)(scenario)
     except DatahallError as error:
         if scenario.document is not None and error.field and not error.where:

@@ -33,7 +33,7 @@ def idle_inputs(
         reasons |= _of_version(cluster.system, found.choice)
     alone = found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus
     domain = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
-    for name, less in _less(wiring).items():
+    for name, less in _less(wiring, alone=alone).items():
         try:
             other = cluster_from(
                 less.design, catalog, num_chips=cluster.num_chips, failures=less.failures,
@@ -56,14 +56,15 @@ def _of_version(system: System, choice: Choice) -> dict[str, str]:
     return {"version": f"{name} has the same algorithms for it"}
 
 
-def _less(wiring: Wiring) -> dict[str, Wiring]:
+def _less(wiring: Wiring, *, alone: bool) -> dict[str, Wiring]:
     """The wiring without each input that may turn out to say nothing, where it was given."""
     plain = FabricDesign()
+    names = ("domain", "nic_bytes_per_s", "oversubscription", *(("topology",) if alone else ()))
     found = {
-        key_of(name): wiring._replace(
+        ("on" if name == "topology" else key_of(name)): wiring._replace(
             design=msgspec.structs.replace(wiring.design, **{name: getattr(plain, name)})
         )
-        for name in ("domain", "nic_bytes_per_s", "oversubscription")
+        for name in names
         if getattr(wiring.design, name) != getattr(plain, name)
     }
     return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}

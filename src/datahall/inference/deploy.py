@@ -17,15 +17,17 @@ from datahall.inference.fleet.fleet import Pool
 from datahall.inference.memory.fit import check_format, fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
-from datahall.inference.step.price import price_steps
+from datahall.inference.step.kernels import sharding_of
 from datahall.scenario.sections.deployment import Deployment, split_roles
 from datahall.scenario.words import Role
 
 
 def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None) -> Replica:
     """One replica, on the fewest chips that hold it where no tensor parallelism was said."""
-    replica = replica_of(deployment, model, catalog, wiring)
-    return replica if deployment.tp else msgspec.structs.replace(replica, tp=fewest_chips(replica))
+    if not deployment.tp:
+        fewest = fewest_chips(replica_of(deployment, model, catalog))
+        deployment = msgspec.structs.replace(deployment, tp=fewest)
+    return replica_of(deployment, model, catalog, wiring, hands_over=deployment.role != "both")
 
 
 def pools_of(
@@ -40,7 +42,11 @@ def pools_of(
     if deployment.disaggregated:
         parts = [
             msgspec.structs.replace(
-                deployment, chip=_chip(chip or deployment.chip, catalog), role=role, replicas=count
+                deployment,
+                chip=_chip(chip or deployment.chip, catalog),
+                role=role,
+                replicas=count,
+                handoff_bytes_per_s=deployment.handoff_bytes_per_s if role == "prefill" else None,
             )
             for role, count, chip in split_roles(deployment.disaggregated)
         ]
@@ -60,15 +66,10 @@ def _chip(name: str, catalog: Catalog) -> str:
 def _pool(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None, region: int) -> Pool:
     replica = deployed(deployment, model, catalog, wiring)
     check_format(replica.chip, replica.precision)
-    price_steps(replica)
+    sharding_of(replica)  # refuses what does not divide
     lower_tiers(replica)
     kv_capacity(replica)
     rate = deployment.handoff_bytes_per_s
-    if rate is not None and deployment.role != "prefill":
-        raise ScenarioError(
-            "only a prefill pool hands its cache over", field="handoff",
-            hint=f"leave it out, or {option('role', 'prefill')}",
-        )  # fmt: skip
     return Pool(
         replica=replica,
         count=deployment.replicas,

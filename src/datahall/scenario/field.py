@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError
 from datahall.scenario.kinds import Kind, Plain, Quantity, key_of
 from datahall.units import unit_of
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
     """One concept of a scenario: a table in a file, a group of options of a command."""
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        """What is wrong with its inputs beside each other, and with the model where that is known."""
+        del model
+        return iter(())
+
+    def check(self, model: Model | None = None) -> None:
+        """Raise the first problem."""
+        for problem in self.problems(model):
+            raise problem
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,11 @@ What the declaration knows (`needs`, `against`) is refused by `rules`; this is f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from datahall.errors import option
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.failure import Failure
 
 
 def does_nothing(name: str, why: str) -> str:
@@ -18,17 +19,45 @@ def does_nothing(name: str, why: str) -> str:
     >>> spelled(does_nothing("nic", "all 8 chips are in one scale-up domain"))
     'nic does nothing here: all 8 chips are in one scale-up domain'
     """
-    return f"{option(name)} does nothing here: {why}"
+    return _do_nothing([option(name)], why)
 
 
 def idle_notes(scenario: Scenario, why: Mapping[str, str]) -> tuple[str, ...]:
     """Notes on those of some inputs, each with its reason, that a person gave another value than the usual."""
-    return tuple(does_nothing(name, reason) for name, reason in why.items() if _said(scenario, name))
+    named: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        if is_changed(scenario, name):
+            named.setdefault(reason, []).append(_word(scenario, name))
+    return tuple(_do_nothing(words, reason) for reason, words in named.items())
 
 
-def _said(scenario: Scenario, name: str) -> bool:
+def idle_together(scenario: Scenario, names: Iterable[str], why: str) -> tuple[str, ...]:
+    """The note on those of some inputs that were given, for one reason."""
+    return idle_notes(scenario, dict.fromkeys(names, why))
+
+
+def is_changed(scenario: Scenario, name: str) -> bool:
+    """Whether a table was given, or an input another value than its usual one, in any section of its kind."""
     field = scenario.form.fields.get(name)
     if field is None:
         return any(scenario.said.get(name, ()))
-    sections = scenario.sections.get(field.section, ())
-    return scenario.given(name) and getattr(sections[0], field.attribute) != field.default
+    said, sections = scenario.said.get(field.section, ()), scenario.sections.get(field.section, ())
+    return any(
+        field.key in table and getattr(section, field.attribute) != field.default
+        for table, section in zip(said, sections, strict=False)
+    )
+
+
+def _do_nothing(words: list[str], why: str) -> str:
+    *others, last = words
+    return (
+        f"{', '.join(others)} and {last} do nothing here: {why}"
+        if others
+        else f"{last} does nothing here: {why}"
+    )
+
+
+def _word(scenario: Scenario, name: str) -> str:
+    """An input, or the part of several failures that is meant."""
+    apart = name == "failure" and any(one.of_service for one in scenario.all(Failure))
+    return "what fails of the fabric" if apart else option(name)

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import msgspec
 
-from datahall.errors import ScenarioError, option
 from datahall.scenario.sections.traffic import (
     DEFAULT_REQUESTS,
     REQUESTS_PER_USER,
@@ -33,11 +32,7 @@ def requests_of(traffic: Traffic, max_context: int) -> Requests:
     """The requests that a stream describes; what is not said is the preset's, or usual."""
     if traffic.trace:
         return _recorded(traffic, max_context)
-    if traffic.rate_per_s is None and traffic.users is None:
-        raise ScenarioError(
-            "how often requests come is not said", field="rate",
-            hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
-        )  # fmt: skip
+    traffic.check()
     if not (traffic.preset or traffic.isl or traffic.osl):
         traffic = msgspec.structs.replace(traffic, preset=USUAL_PRESET)
     named = preset(traffic.preset) if traffic.preset else None
@@ -52,7 +47,7 @@ def requests_of(traffic: Traffic, max_context: int) -> Requests:
         arrivals=coming,
         users=people,
         conversation=talk,
-        num_requests=_num_requests(traffic, people, coming),
+        num_requests=_num_requests(traffic, people),
         duration_s=traffic.duration_s or 0.0,
         max_context=max_context,
     )
@@ -90,15 +85,11 @@ def _attribute(name: str) -> str:
     return "spread_ratio" if name == "spread" else name
 
 
-def _num_requests(traffic: Traffic, people: Users | None, coming: Arrivals | None) -> int:
+def _num_requests(traffic: Traffic, people: Users | None) -> int:
     if traffic.requests:
         return traffic.requests
     if traffic.duration_s is None:
         return max(DEFAULT_REQUESTS, REQUESTS_PER_USER * people.num if people else 0)
-    if coming is not None and isinf(coming.rate_per_s):
-        raise ScenarioError(
-            "all at once, for a duration", field="rate", hint=f"say how many: {option('requests', 1000)}"
-        )
     if people is not None:
         people.most_sessions(traffic.duration_s)
     return 0
@@ -111,11 +102,6 @@ def _lengths(traffic: Traffic, which: str, named: Preset | None) -> Lengths:
         usual = named.prompt if which == "isl" else named.output
     if traffic.spread_ratio is None:
         return said or usual
-    if said is not None and not isinstance(said, Fixed):
-        raise ScenarioError(
-            f"{option(which)} with a shape beside {option('spread')}", field="spread",
-            hint="the shape says how lengths spread; leave one of them out",
-        )  # fmt: skip
     mean = mean_tokens(said or usual)
     lengths: Lengths = Lognormal(mean, traffic.spread_ratio) if traffic.spread_ratio else Fixed(round(mean))
     check_lengths(lengths, which)

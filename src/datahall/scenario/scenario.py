@@ -79,6 +79,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """The model that is asked about: of the catalogue, or from its `config.json`."""
         return model_of(self.root.model, self.catalog)
 
+    def check(self) -> None:
+        """Refuse inputs that cannot stand beside each other, before anything heavy is loaded to find out.
+
+        Of a file the room that builds it does, together with all that only that room knows.
+        """
+        if self.document is not None:
+            return
+        attempts, name = Attempts(self), self.root.model
+        model = self.catalog.model(name) if name and not name.endswith(".json") else None
+        for made in self.sections.values():
+            attempts.errors += [problem for section in made for problem in section.problems(model)]
+        attempts.finish()
+
     def where(self, name: str, index: int = 0, section: str = "") -> str:
         """The place of an input or a table: file:line, or nothing where no file was read.
 

@@ -9,13 +9,18 @@ from datahall.workload.memory.recompute import Recompute
 Batching = Literal["continuous", "static", "dynamic"]
 Preemption = Literal["recompute", "swap"]
 ExpertExchange = Literal["auto", "gather", "all-to-all"]
+EngineName = Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
 Role = Literal["both", "prefill", "decode"]
 Routing = Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
 BATCHING: tuple[Batching, ...] = get_args(Batching)
 PREEMPTIONS: tuple[Preemption, ...] = get_args(Preemption)
 EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = get_args(ExpertExchange)
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)  # what is known of each: inference/data/engines.toml
 ROLES: tuple[Role, ...] = get_args(Role)
 ROUTINGS: tuple[Routing, ...] = get_args(Routing)
+
+# what drafts tokens beside a model by name: the prompt itself, or a layer of the model
+FREE_DRAFT, OWN_LAYER = "ngram", "mtp"
 
 # ring: keys and values pass by; all-to-all: each chip gets whole sequences of some heads (DeepSpeed Ulysses)
 ContextExchange = Literal["ring", "all-to-all"]

@@ -10,7 +10,7 @@ from datahall.answers.fabric.fabric_table import compared, made_of, reach, survi
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
 from datahall.errors import DatahallError, ScenarioError, option
-from datahall.fabric.design.asked import design_of, fitting, possible, unused, without_network
+from datahall.fabric.design.asked import design_of, fitting, idle_inputs_of, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.survival import cubes_up, survivals
@@ -40,7 +40,7 @@ def show_fabric(scenario: Scenario) -> Answer:
         return _one(scenario, names[0], made, bill(made, catalog))
     idle = [
         f"{name}: {does_nothing(word, why)}"
-        for name, reasons in unused(asked, names, catalog).items()
+        for name, reasons in idle_inputs_of(asked, names, catalog).items()
         for word, why in reasons.items()
     ]
     designs = [_made(scenario, name) for name in names]

@@ -53,11 +53,7 @@ def fit_table(fits: Sequence[Fit], sequences: Sequences, precision: str, known: 
 def _remark(one: Fit) -> str:
     if not one.leaves_domain:
         return ""
-    return (
-        f"{one.chip.num_scale_up_domain} per scale-up domain"
-        if one.chip.num_scale_up_domain > 1
-        else "no scale-up link"
-    )
+    return f"{one.num_domain} per scale-up domain" if one.num_domain > 1 else "no scale-up link"
 
 
 def parts_table(counts: ParameterCount) -> Table:

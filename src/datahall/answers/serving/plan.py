@@ -6,6 +6,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.counted import counted
 from datahall.answers.follow import follow
+from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
@@ -51,7 +52,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(load_chart(plan),),
-        notes=(*_notes(plan), *implied(scenario)),
+        notes=(*_notes(scenario, plan), *idle_in_plan(scenario, plan), *implied(scenario)),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
@@ -93,14 +94,13 @@ def _headline(best: Proposal) -> str:
 
 
 def _binding(best: Proposal) -> str:
-    most = best.held
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
     return (
-        f"{BINDS[most.ends].capitalize()} binds: one replica holds {most.rate_per_s:.3g} requests/s "
-        f"({most.output_tokens_per_s:,.0f} tokens/s) within the limits, {most.most_per_s:.3g} without them. There a "
-        f"step is bound by {spent}."
+        f"{BINDS[best.binds].capitalize()} binds: one replica holds {best.held_per_s:.3g} requests/s "
+        f"({best.held_tokens_per_s:,.0f} tokens/s) within the limits, {best.held.most_per_s:.3g} without them. There "
+        f"a step is bound by {spent}."
     )
 
 
@@ -121,22 +121,22 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         **banded("tpot", best.latencies.get("TPOT")),
         "good_fraction": run.good_fraction,
         "spare_fraction": best.spare_fraction,
-        "replica_requests_per_s": most.rate_per_s,
+        "replica_requests_per_s": best.held_per_s,
         "replica_most_per_s": most.most_per_s,
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
-        "binds": most.ends,
+        "binds": best.binds,
         "level": most.price.level,
     }
 
 
-def _notes(plan: ServingPlan) -> tuple[str, ...]:
+def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     best, demand = plan.chosen, plan.demand
     low, high = best.held.price.band
     ttft_low, ttft_high = best.replica.engine.band("TTFT")
     ending = "" if demand.traffic.source else ", all of one length"
     lines = [
-        f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average "
-        f"({demand.traffic.name}{ending})",
+        f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average"
+        f"{' before they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
         f"band: of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {ttft_low:.2f} to "
         f"{ttft_high:.2f} of what is predicted",
     ]
@@ -151,7 +151,11 @@ def _notes(plan: ServingPlan) -> tuple[str, ...]:
     )
     if weak:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
-    return (*lines, *context_notes(best.replica.model, best.replica.max_context))
+    return (
+        *lines,
+        *cut_share(scenario, demand.cut_fraction, demand.traffic.max_context),
+        *context_notes(best.replica.model, best.replica.max_context),
+    )
 
 
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
@@ -164,12 +168,10 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
         "chip": replica.chip.name,
         "tp": replica.tp,
         "precision": best.precision,
-        "users": None,
-        "think": None,
     }
-    rate, share = _rounded(demand.rate_per_s), _rounded(best.replica_rate_per_s)
-    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas, "rate": rate}
-    if (enough := best.num_requests) > DEFAULT_REQUESTS:
+    share = _rounded(best.replica_rate_per_s)
+    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas}
+    if not demand.users and (enough := best.num_requests) > DEFAULT_REQUESTS:
         run["requests"] = enough
     return (
         follow(scenario, "simulate serve", {**there, **run}),

@@ -69,9 +69,9 @@ def replica_table(plan: ServingPlan) -> Table:
         rows=tuple(
             (
                 candidate.replica.chip.name,
-                round(candidate.held.rate_per_s, 3),
+                round(candidate.held_per_s, 3),
                 round(candidate.held.most_per_s, 3),
-                round(candidate.held.num_decoding, 1),
+                round(candidate.num_decoding, 1),
                 candidate.held.cache_tokens,
                 round(candidate.chip_output_tokens_per_s, 1),
                 _short_of(candidate),
@@ -84,10 +84,10 @@ def replica_table(plan: ServingPlan) -> Table:
 
 def _short_of(candidate: Proposal) -> str:
     """What binds: the cache where that is full, otherwise the resource that takes most of a step."""
-    if candidate.held.ends in ("cache", "sequences", "budget"):
-        return BINDS[candidate.held.ends]
+    if candidate.binds in ("cache", "sequences", "budget"):
+        return BINDS[candidate.binds]
     name, share = next(iter(candidate.resource_shares.items()))
-    return f"{candidate.held.ends}: {name} {percent(share)}"
+    return f"{candidate.binds}: {name} {percent(share)}"
 
 
 def crosscheck_table(plan: ServingPlan) -> Table:
@@ -158,7 +158,6 @@ def load_chart(plan: ServingPlan) -> LineChart:
         y=Axis("TPOT", "s"),
         series=tuple(series),
         marks=tuple(
-            Mark(f"knee, {candidate.replica.chip.name}", candidate.held.chip_rate_per_s)
-            for candidate in plan.best
+            Mark(f"knee, {candidate.replica.chip.name}", candidate.held_chip_per_s) for candidate in plan.best
         ),
     )

@@ -8,6 +8,7 @@ from datahall.answers.counted import counted
 from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
+from datahall.answers.serving.idle import cut_run, idle_in_run
 from datahall.answers.serving.simulation_tables import (
     SHARES,
     crosscheck_table,
@@ -81,7 +82,14 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *((latency_chart(run),) if run.num_measured else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
-        notes=(*_notes(outcome), *_service_notes(outcome), *implied(scenario)),
+        notes=(
+            *_notes(outcome),
+            *cut_run(scenario, outcome),
+            *context_notes(service.replica.model, service.replica.max_context),
+            *_service_notes(outcome),
+            *idle_in_run(scenario, outcome),
+            *implied(scenario),
+        ),
         sources=_sources(service),
         next_commands=_next(scenario, outcome),
     )
@@ -173,6 +181,7 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
     }
     return {
         "stable": run.stable,
+        "keeps_limits": outcome.keeps_limits,
         "good_fraction": run.good_fraction if run.num_measured else None,
         "goodput_per_s": run.goodput_per_s,
         "requests_per_s": run.requests_per_s,
@@ -204,6 +213,9 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
 def _group_results(outcome: Outcome) -> dict[str, Cell]:
     run, service = outcome.run, outcome.service
     found: dict[str, Cell] = {}
+    if outcome.is_cut:
+        found |= {"num_prompts_cut": outcome.cut.num_prompts, "num_answers_cut": outcome.cut.num_outputs}
+        found["num_turns_left_out"] = outcome.cut.num_turns
     if service.records:
         found |= {"num_answered": run.num_answered, "num_rerouted": run.num_rerouted}
     if service.cache is not None:
@@ -232,11 +244,11 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(_refused(run).rstrip("."))
     if service.replica.adapters is not None:
         lines.append(_adapted(service.replica, service.replica.adapters))
-    if run.hit_tokens or _has_tiers(service):
+    if run.hit_tokens:
         lines.append(_prefix_hits(run))
     if run.num_unfinished:
         lines.append(_unended(run).rstrip("."))
-    return (*lines, *context_notes(service.replica.model, service.replica.max_context))
+    return tuple(lines)
 
 
 def _service_notes(outcome: Outcome) -> tuple[str, ...]:
@@ -273,8 +285,6 @@ def _has_tiers(service: Service) -> bool:
 
 def _prefix_hits(run: ServingRun) -> str:
     """Where prompts found their prefixes."""
-    if not run.hit_tokens:
-        return "no prompt found a prefix in any cache: the caches below the chips had nothing to do"
     shares = ", ".join(f"{percent(share, 1)} {where}" for where, share in run.hit_fractions.items())
     found = percent(run.hit_fraction, 1)
     return f"of {run.prompt_tokens:,} prompt tokens {found} were found in caches: {shares}"

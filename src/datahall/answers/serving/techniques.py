@@ -9,20 +9,23 @@ import msgspec
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
+from datahall.answers.serving.idle import cut_share, idle_in_closed_form
 from datahall.answers.serving.words import at_percentile, described, implied
 from datahall.cluster.wiring import wiring_of
-from datahall.inference.closed_form.ladder import Ladder, gain_figure, ladder
+from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
-from datahall.inference.engine.speculation import FREE
 from datahall.planner.serving.demand import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
+from datahall.scenario.words import FREE_DRAFT
 from datahall.units import fmt
+from datahall.workload.traffic.traffic import Traffic as Requests
+from datahall.workload.traffic.traffic import describe
 
 COLUMNS = (
     Column("technique"),
@@ -39,28 +42,30 @@ def show_techniques(scenario: Scenario) -> Answer:
     deployment, said = deployment_of(scenario), scenario.one(Traffic)
     check_continuous(deployment)
     model = scenario.model()
-    drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE)
-    speculation = speculation_of(drafting, model, scenario.catalog)
+    drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
+    speculation = speculation_of(drafting, scenario.catalog)
     assert speculation is not None
     assert said.rate_per_s is not None
+    traffic = requests_of(said, deployment.max_context or model.max_context)
     steps = ladder(
         replica_of(
-            msgspec.structs.replace(deployment, draft="", tp=1),
+            msgspec.structs.replace(deployment, draft="", tp=deployment.tp or GROUPS[-1]),
             model,
             scenario.catalog,
             wiring_of(scenario),
+            hands_over=True,
         ),
-        load_of(requests_of(said, deployment.max_context or model.max_context)),
+        load_of(traffic),
         scenario.one(Promise),
         said.rate_per_s,
         cached=scenario.one(Prefix).cached_fraction,
         speculation=speculation,
         tp=deployment.tp,
     )
-    return _answer(scenario, steps, deployment.precision)
+    return _answer(scenario, steps, deployment.precision, traffic)
 
 
-def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
+def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests) -> Answer:
     reference, plain = steps.reference, steps.setting
     words = " + ".join(step.name.split(",")[0].split(" (")[0] for step in steps.together) or "nothing more"
     gain = gain_figure(steps)
@@ -85,7 +90,9 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str) -> Answer:
         notes=(
             "formats in fewer bits change what the model answers; that is not weighed here",
             "speculation helps where steps are bound by memory: it fades as the batch grows",
+            *cut_share(scenario, describe(traffic).cut_fraction, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
+            *idle_in_closed_form(scenario, plain.replica),
             *implied(scenario),
         ),
         sources=(plain.replica.engine.source,),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
+from datahall.answers.idle import idle_network
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.words import compression_notes, file_notes, sharing_notes
+from datahall.cluster.idle_wiring import Joined
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
@@ -49,7 +51,12 @@ def show_memory(scenario: Scenario) -> Answer:
         ),
         figure=memory_figure(job, layout, full, books, asked.schedule, name),
         charts=(_chart(stages),),
-        notes=(*_notes(asked), *sharing_notes(scenario, layout), *(line.sentence for line in outside)),
+        notes=(
+            *_notes(asked),
+            *sharing_notes(scenario, layout),
+            *(line.sentence for line in outside),
+            *idle_network(scenario, [Joined(asked.cluster.chip, asked.cluster.system, 0)]),
+        ),
         sources=books.sources,
         next_commands=_next(scenario, asked, shortage),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
+from datahall.answers.idle import idle_network
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -14,6 +15,7 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
+from datahall.cluster.idle_wiring import Joined
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
@@ -47,6 +49,11 @@ def plan_train(scenario: Scenario) -> Answer:
             *_notes(plan),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
+            ),
+            *idle_network(
+                scenario,
+                [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
+                searched=True,
             ),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
+from datahall.answers.idle import idle_network
 from datahall.answers.reply import Traced
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.simulation_tables import (
@@ -22,6 +23,7 @@ from datahall.answers.training.words import (
     sharing_notes,
     torus_failure_notes,
 )
+from datahall.cluster.idle_wiring import Joined
 from datahall.events import perfetto
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
@@ -85,6 +87,9 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
                 torus_failure_fraction(scenario, run.job, run.cluster, run.layout, run.framework)
             ),
             *(line.sentence for line in outside),
+            *idle_network(
+                scenario, [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)]
+            ),
         ),
         sources=(run.framework.source,),
         next_commands=_next(scenario, run),

@@ -22,7 +22,7 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     """A design of catalogue parts; `chip` and `num_chips` stand where the section names none."""
     if is_built(asked.topology, catalog):
         return _built(asked, catalog, asked.chip or chip, asked.chips or num_chips)
-    unused(asked, (asked.topology,), catalog)
+    idle_inputs_of(asked, (asked.topology,), catalog)
     count = asked.chips or num_chips or (prod(asked.sides) if asked.sides else 0)
     if not count:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
@@ -34,7 +34,9 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
 
 
-def unused(asked: FabricDesign, topologies: Sequence[str], catalog: Catalog) -> dict[str, dict[str, str]]:
+def idle_inputs_of(
+    asked: FabricDesign, topologies: Sequence[str], catalog: Catalog
+) -> dict[str, dict[str, str]]:
     """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
     reasons = {
         name: {key_of(one): _why(name, one) for one in _idle(asked, _uses(name, catalog))}
@@ -107,7 +109,7 @@ def is_built(topology: str, catalog: Catalog) -> bool:
 
 
 def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
-    unused(asked, (asked.topology,), catalog)
+    idle_inputs_of(asked, (asked.topology,), catalog)
     made = preset(asked.topology, catalog=catalog)
     if chip and catalog.chip(chip).name != made.parts.chip.name:
         raise ScenarioError(

@@ -37,23 +37,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     ends: str  # "TPOT", "TTFT" or what ends the curve
 
     @property
-    def output_tokens_per_s(self) -> float:
-        return self.rate_per_s * self.load.output
-
-    @property
-    def num_decoding(self) -> float:
-        """Sequences of all ranks that decode at once there."""
-        return self.state.decoding * self.replica.dp
-
-    @property
     def cache_tokens(self) -> int:
         """Tokens that the caches of all ranks hold."""
         return int(self.capacity.tokens) * self.replica.dp
-
-    @property
-    def chip_rate_per_s(self) -> float:
-        """Requests per second and chip within the limits."""
-        return self.rate_per_s / self.replica.num_chips
 
     def chip_curve(self, longest_s: float) -> list[tuple[float, float]]:
         """Requests per second and chip, and the mean time per token there, as long as that is no longer [s]."""

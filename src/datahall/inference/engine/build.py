@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import cluster_from, usual_chip
+from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring
-from datahall.errors import ScenarioError, UnknownNameError, option
-from datahall.fabric.collectives.system import System
+from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import is_built
-from datahall.fabric.design.parts import usual_domain, usual_server
 from datahall.inference.engine.engine import Engine, engine_on
+from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
-from datahall.inference.engine.speculation import FREE, OWN_LAYER
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.field import fields
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 from datahall.workload.precision import Precision, block_scaled
-
-SMALLEST_FABRIC = 128  # chips: large enough that a group may leave its leaf
 
 
 def deployment_of(scenario: Scenario, index: int = 0) -> Deployment:
@@ -46,17 +41,21 @@ def implied_chip(scenario: Scenario) -> Chip | None:
 
 
 def replica_of(
-    deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
+    deployment: Deployment,
+    model: Model,
+    catalog: Catalog,
+    wiring: Wiring | None = None,
+    *,
+    hands_over: bool = False,
 ) -> Replica:
-    """One replica of a deployment; where no tensor parallelism was said it has one chip per layer."""
+    """One replica of a deployment on a machine for all of them; without tensor parallelism it has one chip a layer."""
     chip = catalog.chip(deployment.chip)
     precision = Precision.named(deployment.precision)
-    _check_split(model, deployment)
+    deployment.check(model)
     wires = wiring or Wiring()
-    system = _system(deployment, chip, catalog, wires)
-    if system is None and wires.design.nic_bytes_per_s:  # its card is all that is known of how it is joined
+    if not is_joined(chip, wires) and wires.design.nic_bytes_per_s:  # its card is all that is known of it
         chip = msgspec.structs.replace(chip, nic_bytes_per_s=wires.design.nic_bytes_per_s)
-    return Replica(
+    replica = Replica(
         model=model,
         chip=chip,
         engine=engine_of(deployment, chip),
@@ -66,45 +65,17 @@ def replica_of(
         pp=deployment.pp,
         dp=deployment.dp,
         ep=deployment.ep,
-        speculation=speculation_of(deployment, model, catalog),
+        speculation=speculation_of(deployment, catalog),
         adapters=adapters_of(deployment),
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
         kv_blocks=deployment.kv_blocks or 0,
-        system=system,
         host_cache_bytes=deployment.host_cache_bytes,
         host_bytes_per_s=deployment.host_link_bytes_per_s or 0.0,
         drive_cache_bytes=deployment.drive_cache_bytes,
         drive_bytes_per_s=deployment.drive_rate_bytes_per_s or drive_bytes_per_s(chip, catalog.servers()),
     )
-
-
-def _system(deployment: Deployment, chip: Chip, catalog: Catalog, wires: Wiring) -> System | None:
-    """What joins the chips of the deployment, whole domains of them; None where nobody published what does."""
-    if not (wires.design.topology or wires.failures or chip.scale_up_bytes_per_s > 0):
-        return None
-    num_chips = max(
-        SMALLEST_FABRIC, deployment.replicas * (deployment.tp or 1) * deployment.pp * deployment.dp
-    )
-    domain = wires.design.domain or usual_domain(chip, usual_server(catalog, chip))
-    system = cluster_from(
-        wires.design,
-        catalog,
-        chip=chip.name,
-        num_chips=ceil(num_chips / domain) * domain,
-        failures=wires.failures,
-    ).system
-    if system.torus:
-        raise ScenarioError(
-            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
-            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
-        )  # fmt: skip
-    if system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
-        raise ScenarioError(
-            "a replica whose scale-up links are slow is not modelled", field="failure",
-            hint="parts of the network between the domains, or whole replicas where those fail",
-        )  # fmt: skip
-    return system
+    return placed(replica, deployment.replicas, wires, catalog, hands_over=hands_over)
 
 
 def engine_of(deployment: Deployment, chip: Chip) -> Engine:
@@ -121,44 +92,23 @@ def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     return made
 
 
-def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Speculation | None:
+def speculation_of(deployment: Deployment, catalog: Catalog) -> Speculation | None:
     """What drafts tokens: the prompt, a layer of the model, or another model of the catalogue."""
     if not deployment.draft:
         return None
-    if deployment.draft == OWN_LAYER and not model.num_mtp_layers:
-        raise ScenarioError(
-            f"{model.name} has no layer that drafts (multi-token prediction)", field="draft",
-            hint=f"{option('draft', FREE)}, or the name of a smaller model",
-        )  # fmt: skip
-    named = deployment.draft not in (OWN_LAYER, FREE)
+    named = deployment.draft not in (OWN_LAYER, FREE_DRAFT)
     return Speculation(
         num_draft=deployment.num_draft,
         acceptance=deployment.acceptance_fraction,
         draft=deployment.draft,
-        model=_draft_named(deployment.draft, catalog) if named else None,
+        model=catalog.model(deployment.draft) if named else None,
     )
-
-
-def _draft_named(name: str, catalog: Catalog) -> Model:
-    try:
-        return catalog.model(name)
-    except UnknownNameError as error:
-        raise UnknownNameError(
-            "draft", name, (FREE, OWN_LAYER, *(model.name for model in catalog.models())), field="draft",
-            hint=f"{FREE} (looked up in the prompt), {OWN_LAYER} (a layer of the model), or a model of the catalogue",
-        ) from error  # fmt: skip
 
 
 def adapters_of(deployment: Deployment) -> Adapters | None:
     """The LoRA adapters beside the model; none where no number was said."""
     if deployment.adapters is None:
         return None
-    if (deployment.resident_adapters or 0) > deployment.adapters:
-        raise ScenarioError(
-            f"{deployment.resident_adapters:,} of {deployment.adapters:,} adapters cannot be resident",
-            field="resident_adapters",
-            hint=f"at most {option('resident_adapters', deployment.adapters)}",
-        )
     return Adapters(
         num=deployment.adapters,
         rank=deployment.adapter_rank,
@@ -166,24 +116,3 @@ def adapters_of(deployment: Deployment) -> Adapters | None:
         zipf_factor=deployment.adapter_zipf,
         mlp=not deployment.attention_adapters,
     )
-
-
-def _check_split(model: Model, deployment: Deployment) -> None:
-    """What no replica of a model can be divided into."""
-    if deployment.pp > model.num_layers:
-        raise ScenarioError(
-            f"{deployment.pp:,} stages for the {model.num_layers} layers of {model.name}", field="pp",
-            hint=f"at most {option('pp', model.num_layers)}",
-        )  # fmt: skip
-    if model.moe is None and (deployment.routing_skew or deployment.expert_exchange is not None):
-        field = "routing_skew" if deployment.routing_skew else "expert_exchange"
-        raise ScenarioError(
-            f"{option(field)} says nothing of {model.name}, which has no experts",
-            field=field,
-            hint="leave it out",
-        )
-    if deployment.ep > 1 and model.moe is None:
-        raise ScenarioError(
-            f"{model.name} has no experts to spread over {deployment.ep:,} chips", field="ep",
-            hint=f"leave {option('ep')} out; {option('tp')} splits its layers",
-        )  # fmt: skip

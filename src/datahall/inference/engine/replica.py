@@ -6,9 +6,11 @@ from math import inf
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
+from datahall.cluster.idle_wiring import Joined
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine
@@ -74,6 +76,9 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     routing_skew: float = 0.0  # exponent of the power law of expert popularity; 0: balanced
     kv_blocks: int = 0  # blocks the engine reported; 0: from memory
     system: System | None = None  # of the cluster that its chips are of; None: as the chip is sold
+    network: Breakdown | None = (
+        None  # what a chip of that cluster sends into the network, and where it is from
+    )
     host_cache_bytes: float = 0.0  # for blocks pushed out of the chips' caches, all chips together; 0: none
     host_bytes_per_s: float = 0.0  # between a chip and its host, one way; 0: the chip's link
     drive_cache_bytes: float = 0.0  # for blocks pushed out of the host's memory
@@ -90,3 +95,16 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 def replica_system(replica: Replica) -> System:
     """The machine that a replica's collectives run on."""
     return replica.system or cluster_of(replica.chip, replica.num_chips).system
+
+
+def exchanging_chips(replica: Replica) -> int:
+    """Chips over which the widest of a replica's groups that exchange anything stretches; 1: none do."""
+    if replica.pp > 1:
+        return replica.num_chips
+    meets = replica.dp > 1 and replica.model.moe is not None
+    return replica.tp * (replica.dp if meets else 1)
+
+
+def joined(replica: Replica, *, hands_over: bool = False) -> Joined:
+    """What joins a replica's chips, and how far their exchange reaches."""
+    return Joined(replica.chip, replica.system, exchanging_chips(replica), hands_over)

@@ -11,9 +11,7 @@ import msgspec
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica, Speculation
-
-FREE = "ngram"  # looked up in the prompt
-OWN_LAYER = "mtp"
+from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
 
 def expected_tokens(acceptance: float, num_draft: int) -> float:
@@ -49,7 +47,7 @@ def num_verified(speculation: Speculation | None) -> int:
 def draft_model(replica: Replica) -> Model | None:
     """What drafts on the replica's own chips: the model's last layer and its head, another model, or nothing."""
     speculation = replica.speculation
-    if speculation is None or speculation.num_draft == 0 or speculation.draft == FREE:
+    if speculation is None or speculation.num_draft == 0 or speculation.draft == FREE_DRAFT:
         return None
     if speculation.draft != OWN_LAYER:
         assert speculation.model is not None, f"{speculation.draft} comes with its model"

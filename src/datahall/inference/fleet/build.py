@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from math import inf, isfinite
@@ -17,7 +16,7 @@ from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier
 from datahall.scenario.scenario import Attempts, Scenario
-from datahall.scenario.sections.deployment import MOST_REPLICAS, Deployment
+from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.fleet import AnswerCache, Region, Router
 from datahall.scenario.words import Routing
@@ -40,7 +39,7 @@ def fleet_of(scenario: Scenario, attempts: Attempts, regions: Sequence[Region]) 
     pools = tuple(pool for group in made if group for pool in group)
     whole = all(group is not None for group in made)
     distances = attempts.make(lambda: distances_of(regions), field="region")
-    rule = attempts.make(lambda: autoscaling_of(router), field="autoscale")
+    rule = autoscaling_of(router)
     if not pools or not whole or distances is None:
         return None
     if rule is not None and pools[0].count > rule.most:
@@ -84,24 +83,16 @@ def _too_many(pool: Pool, rule: Autoscaling) -> None:
 
 
 def autoscaling_of(router: Router) -> Autoscaling | None:
-    """Read "1..16" or "0..8:24": the least and the most replicas, and requests in the system for each."""
-    if not router.autoscale:
+    """The rule of the autoscaler; None where nothing scales."""
+    if router.autoscale is None:
         return None
-    found = re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+(?:\.\d+)?))?", router.autoscale)
-    least, most = (int(found[1]), int(found[2])) if found else (0, 0)
-    target = float(found[3]) if found and found[3] else Autoscaling().target
-    if not 0 <= least <= most or not 1 <= most <= MOST_REPLICAS or target <= 0:
-        raise ScenarioError(
-            f'"{router.autoscale}" is not a range of replicas', field="autoscale",
-            hint=f"{option('autoscale', '1..16')}, or 0..8:24",
-        )  # fmt: skip
     return Autoscaling(
-        target=target,
+        target=router.autoscale.target,
         interval_s=router.interval_s,
         cold_start_s=router.cold_start_s,
         patience_s=router.patience_s,
-        least=least,
-        most=most,
+        least=router.autoscale.least,
+        most=router.autoscale.most,
     )
 
 
@@ -208,12 +199,7 @@ def cache_of(asked: AnswerCache | None, streams: Sequence[Traffic]) -> ResponseC
     """The cache of whole answers in front of the fleet."""
     if asked is None:
         return None
-    if not (asked.process or asked.shared or asked.semantic_fraction):
-        raise ScenarioError(
-            "a cache without tiers",
-            field="cache",
-            hint=f"process, shared or semantic, e.g. {option('cache', 'process=1000')}",
-        )
+    asked.check()
     rate = asked.rate_per_s or offered_per_s(streams)
     if not rate or rate == inf:
         raise ScenarioError(

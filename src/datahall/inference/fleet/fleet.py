@@ -97,6 +97,13 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return sum(pool.count for pool in self.pools)
 
     @property
+    def routes(self) -> bool:
+        """Whether a request may go to one replica or to another: before its prompt, or with it computed."""
+        scaled = self.autoscaling is not None and self.autoscaling.most > 1
+        decode = sum(pool.count for pool in self.pools if pool.role == "decode")
+        return scaled or decode > 1 or self.num_replicas - decode > 1
+
+    @property
     def num_ranks(self) -> int:
         """Ranks of all pools that attend to sequences of their own, at the start."""
         return sum(pool.count * pool.replica.dp for pool in self.pools)

@@ -204,6 +204,11 @@ def scaling_use(outcome: Outcome, scaling: Scaling) -> ScalingUse:
     )
 
 
+def is_scaled(scaling: Scaling) -> bool:
+    """Whether the autoscaler ever started or stopped a replica."""
+    return bool(scaling.num_starting.any() or scaling.num_active.min() < scaling.num_active.max())
+
+
 def recomputed_tokens(run: ServingRun) -> int | None:
     """Prompt tokens computed beyond once for each request; None where some have not ended.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf, isfinite
 
@@ -31,9 +31,9 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.units import fmt
+from datahall.workload.traffic.conversation import Cut
 from datahall.workload.traffic.requests import Requests
-from datahall.workload.traffic.traffic import Traffic, generate
+from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate
 
 Ints = NDArray[np.int64]
 
@@ -89,6 +89,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     stream: Ints
     region: Ints
     tier: NDArray[np.int8]  # of the cache that answered: 1 process, 2 shared, 3 semantic, 0 none
+    cut: Cut = msgspec.field(default_factory=Cut)  # what did not fit the context
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the context changed any request."""
+        return bool(self.cut.num_prompts or self.cut.num_outputs or self.cut.num_turns)
+
+    @property
+    def keeps_limits(self) -> bool:
+        """Whether as many requests as there should kept both limits."""
+        run, share = self.run, self.service.promise.percentile
+        return bool(run.stable and run.num_measured and run.good_fraction >= share)
 
 
 def service_of(scenario: Scenario) -> Service:
@@ -109,10 +121,10 @@ def service_of(scenario: Scenario) -> Service:
         lambda: cache_of(caches[0] if caches else None, [stream.traffic for stream in known]), field="cache"
     )
     asked = scenario.one(Measurement)
-    attempts.make(lambda: _check_measured(asked), field="warmup")
+    attempts.make(asked.check, field="warmup")
     attempts.finish()
     assert fleet is not None
-    price = price_steps(fleet.pools[-1].replica)
+    fleet, price = _priced(fleet, attempts)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
     steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
     return Service(
@@ -129,6 +141,18 @@ def service_of(scenario: Scenario) -> Service:
         price=price,
         steady=steady,
     )
+
+
+def _priced(fleet: Fleet, attempts: Attempts) -> tuple[Fleet, StepPrice]:
+    """The fleet with its tables of step times, which take longest to make, and the price of the pool that decodes."""
+    found = [attempts.make(partial(price_steps, pool.replica), section="deployment") for pool in fleet.pools]
+    attempts.finish()
+    prices = [price for price in found if price is not None]
+    pools = tuple(
+        msgspec.structs.replace(pool, table=price.table)
+        for pool, price in zip(fleet.pools, prices, strict=True)
+    )
+    return msgspec.structs.replace(fleet, pools=pools), prices[-1]
 
 
 def _precisions(scenario: Scenario, fleet: Fleet) -> tuple[str, ...]:
@@ -157,16 +181,6 @@ def _stream(said: Said, regions: tuple[Region, ...], longest: int) -> Stream:
         region_fractions=tuple(numbers.get(place, 0.0) for place in range(len(names))) or (1.0,),
         priority=said.priority,
     )
-
-
-def _check_measured(asked: Measurement) -> None:
-    if asked.warmup_s is not None and asked.until_s is not None and asked.warmup_s >= asked.until_s:
-        raise ScenarioError(
-            f"nothing is measured: the warm-up ends after {fmt(asked.warmup_s, 's')}, "
-            f"the run after {fmt(asked.until_s, 's')}",
-            field="warmup",
-            hint=f"a shorter {option('warmup')}, or a later {option('until')}",
-        )
 
 
 def _users_alone() -> None:
@@ -198,31 +212,42 @@ def expected_s(traffic: Traffic) -> float:
     return traffic.duration_s or sessions / traffic.arrivals.rate_per_s
 
 
-def requests_in_order(service: Service) -> Iterator[tuple[Requests, Ints]]:
+def drawn_streams(service: Service) -> list[TrafficStream]:
+    """The requests of each stream: no two may draw the same gaps, so only the first keeps the seed itself."""
+    seeds = [
+        service.seed if place == 0 else int(random_stream(service.seed, "traffic", place).integers(1 << 62))
+        for place in range(len(service.streams))
+    ]
+    return [generate(stream.traffic, seed) for stream, seed in zip(service.streams, seeds, strict=True)]
+
+
+def requests_in_order(
+    service: Service, drawn: Sequence[TrafficStream] | None = None
+) -> Iterator[tuple[Requests, Ints]]:
     """All requests in the order of their arrival, in chunks, and the stream of each."""
 
-    def rows(place: int, stream: Stream) -> Iterator[Requests]:
-        # Streams of one service must not draw the same gaps; the first keeps the seed itself.
-        drawn = int(random_stream(service.seed, "traffic", place).integers(1 << 62))
-        seed = service.seed if place == 0 else drawn
-        return (with_priority(chunk, stream.priority) for chunk in generate(stream.traffic, seed))
+    def rows(chunks: TrafficStream, priority: int) -> Iterator[Requests]:
+        return (with_priority(chunk, priority) for chunk in chunks)
 
-    return merge([rows(place, stream) for place, stream in enumerate(service.streams)])
+    streams = zip(drawn or drawn_streams(service), service.streams, strict=True)
+    return merge([rows(chunks, stream.priority) for chunks, stream in streams])
 
 
 def simulate_service(service: Service, *, record: bool = False, trace_s: float = 0.0) -> Outcome:
     """Run a service.  What each request did is kept if asked, or where regions, tiers, failures or streams differ."""
     users = service.traffic.users
-    num_users = users.num if users else 0
+    drawn = drawn_streams(service)
+    asked = partial(
+        simulate_serving, users=users.num if users else 0, slo=service.promise, seed=service.seed,
+        warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
+    )  # fmt: skip
     if not (record or service.records):
-        run = simulate_serving(
-            service.fleet, generate(service.traffic, service.seed), users=num_users, slo=service.promise,
-            seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
-        )  # fmt: skip
-        none = np.zeros(0, np.int64)
-        return Outcome(service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8))
+        run, none = asked(service.fleet, drawn[0]), np.zeros(0, np.int64)
+        return Outcome(
+            service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut
+        )
     chunks, streams = [], []
-    for chunk, own in requests_in_order(service):
+    for chunk, own in requests_in_order(service, drawn):
         chunks.append(chunk)
         streams.append(own)
     stream = np.concatenate(streams) if streams else np.zeros(0, np.int64)
@@ -233,12 +258,19 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         tier = np.concatenate([draw_hits(chunk, service.cache, random) for chunk in chunks])
         answer_s = answer_times(tier, service.cache)
         fleet = behind_cache(fleet, float(service.cache.tier_s[0]))
-    run = simulate_serving(
-        fleet, iter(chunks), users=num_users, slo=service.promise, seed=service.seed, record=True, answer_s=answer_s,
-        region=region if service.regions else None, warmup_s=service.warmup_s, until_s=service.until_s,
-        trace_s=trace_s,
-    )  # fmt: skip
-    return Outcome(service=service, run=run, stream=stream, region=region, tier=tier)
+    run = asked(
+        fleet,
+        iter(chunks),
+        record=True,
+        answer_s=answer_s,
+        region=region if service.regions else None,
+    )
+    return Outcome(service=service, run=run, stream=stream, region=region, tier=tier, cut=_all_cut(drawn))
+
+
+def _all_cut(drawn: Sequence[TrafficStream]) -> Cut:
+    names = Cut.__struct_fields__
+    return Cut(**{name: sum(getattr(stream.cut, name) for stream in drawn) for name in names})
 
 
 def regions_of(service: Service, sessions: list[Ints], own: Ints) -> Ints:

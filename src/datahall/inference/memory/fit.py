@@ -85,9 +85,15 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return self.capacity.num_sequences(self.context)
 
     @property
+    def num_domain(self) -> int:
+        """Chips that reach each other without the network; cards without links of their own share a server's bus."""
+        system = self.replica.system
+        return system.num_domain if system is not None else max(1, self.chip.num_scale_up_domain)
+
+    @property
     def leaves_domain(self) -> bool:
         """Whether the group is larger than the chips' scale-up domain."""
-        return self.tp > max(1, self.chip.num_scale_up_domain)
+        return self.tp > self.num_domain
 
     def cache_bytes(self, num_sequences: int) -> float:
         """Cache of some sequences on one chip."""

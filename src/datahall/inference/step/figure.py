@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.breakdown import Breakdown, derived, fitted, modelled, product, total
-from datahall.cluster.network import LEFT
+from datahall.cluster.network import DOMAIN, LEFT
+from datahall.fabric.collectives.crossing import crossed
+from datahall.fabric.topology.cuts import Cut
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
 from datahall.inference.engine.replica import Replica, replica_system
@@ -147,26 +149,55 @@ class _Kernels:
 
 
 def _exchange(replica: Replica, per_batch: NDArray[np.float64]) -> list[Breakdown]:
-    sent = exchange(replica, per_batch)
+    sent, group = exchange(replica, per_batch), replica.tp * replica.dp
     named = (
-        ("between the chips that share a layer", float(sent.tensor_s[0]), f"tp = {replica.tp}"),
-        ("between attention and experts", float(sent.expert_s[0]), f"dp = {replica.dp}, ep = {replica.ep}"),
-        ("between stages", replica.pp * float(sent.stage_s[0]), f"pp = {replica.pp}"),
+        (
+            "between the chips that share a layer",
+            float(sent.tensor_s[0]),
+            f"tp = {replica.tp}",
+            replica.tp,
+            1,
+        ),
+        (
+            "between attention and experts",
+            float(sent.expert_s[0]),
+            f"dp = {replica.dp}, ep = {replica.ep}",
+            group,
+            1,
+        ),
+        ("between stages", replica.pp * float(sent.stage_s[0]), f"pp = {replica.pp}", 2, group),
     )
-    parts = [
-        _closed_form(replica, name, time_s, f"{what}; closed forms of collectives, {sent.level}")
-        for name, time_s, what in named
-        if time_s > 0
-    ]
+    parts = []
+    for name, time_s, what, num_ranks, stride in named:
+        if time_s > 0:
+            how = f"{what}; closed forms of collectives, {sent.level}"
+            links = links_crossed(replica, num_ranks, stride)
+            parts.append(
+                modelled(name, time_s, "s", how, *links) if links else fitted(name, time_s, "s", how)
+            )
     return [total("exchange", parts)] if parts else []
 
 
-def _closed_form(replica: Replica, name: str, time_s: float, how: str) -> Breakdown:
-    left = min((cut.left_fraction for cut in replica_system(replica).cuts), default=1.0)
+def links_crossed(replica: Replica, num_ranks: int, stride: int) -> list[Breakdown]:
+    """What a group of ranks `stride` apart sends over: ports and narrow places, with what failures left of them.
+
+    Nothing where it stays inside its scale-up domain.
+    """
+    near = replica_system(replica).apart(stride)
+    if num_ranks <= near.num_domain:
+        return []
+    port = replica.network or derived("network of a chip, one way", near.nic_bytes_per_s, "bytes_per_s")
+    return [port, *(_way_out(cut) for cut in crossed(near, num_ranks) if cut.name != DOMAIN)]
+
+
+def _way_out(cut: Cut) -> Breakdown:
+    """The way out of a part of the fabric, shared by the chips below it."""
+    name, left = f"way out of a {cut.name}, one way", cut.left_fraction
     if left == 1.0:
-        return fitted(name, time_s, "s", how)
-    return modelled(
-        name, time_s, "s", how, derived(LEFT, left, "fraction", "of the network, where least is left")
+        return derived(name, cut.bytes_per_s, "bytes_per_s", f"of {cut.num_below:,} chips")
+    whole = derived(f"{name}, whole", cut.bytes_per_s / left, "bytes_per_s", f"of {cut.num_below:,} chips")
+    return product(
+        name, [whole, derived(LEFT, left, "fraction", f"of the way out of a {cut.name}")], "bytes_per_s"
     )
 
 

@@ -65,9 +65,47 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.held.at(self.full_rate_per_s / self.num_replicas)
 
     @property
+    def held_per_s(self) -> float:
+        """What one replica holds [1/s]: in closed form, or less where simulation added replicas: what it then kept."""
+        share = self.full_rate_per_s / self.num_replicas
+        return min(self.held.rate_per_s, share) if self.num_added else self.held.rate_per_s
+
+    @property
+    def held_state(self) -> State:
+        """Of one rank at that rate."""
+        return self.held.at(self.held_per_s) if self.num_added else self.held.state
+
+    @property
+    def num_decoding(self) -> float:
+        """Sequences of all ranks of a replica that decode at once there."""
+        return self.held_state.decoding * self.replica.dp
+
+    @property
+    def held_tokens_per_s(self) -> float:
+        """Tokens of answers that one replica yields there."""
+        return self.held_per_s * self.demand.load.output
+
+    @property
+    def held_chip_per_s(self) -> float:
+        """What one chip holds."""
+        return self.held_per_s / self.replica.num_chips
+
+    @property
+    def binds(self) -> str:
+        """What ends the load of a replica: in closed form, or the latency that was nearer its limit when simulated."""
+        if not self.num_added or self.run is None:
+            return self.held.ends
+        promise = self.demand.promise
+        first = self.run.ttft_s(promise.percentile) / promise.ttft_s
+        each = self.run.tpot_s(promise.percentile) / promise.tpot_s
+        return "TTFT" if not each > first else "TPOT"
+
+    @property
     def spare_fraction(self) -> float:
-        """What could still come before the limits break."""
-        return self.num_replicas * self.held.rate_per_s / self.demand.rate_per_s - 1.0
+        """What could still come before the limits break; nothing where they were broken when simulated."""
+        if self.run is not None and not self.keeps:
+            return 0.0
+        return self.num_replicas * self.held_per_s / self.demand.rate_per_s - 1.0
 
     @property
     def chip_output_tokens_per_s(self) -> float:
@@ -94,7 +132,7 @@ class Proposal(Candidate, frozen=True, kw_only=True):
     """The best candidate of one chip: simulated, and opened as far as an answer shows it."""
 
     run: ServingRun
-    step: Breakdown  # of a rank at the most that a replica holds
-    resource_shares: dict[str, float]  # of that step, by what bounds each of its parts, greatest first
+    step: Breakdown  # of a rank at the most that a replica holds in closed form
+    resource_shares: dict[str, float]  # of a step at what it holds, by what bounds each part, greatest first
     load_curve: tuple[tuple[float, float], ...]  # requests/s of a chip and the mean time per token there [s]
     latencies: dict[str, Breakdown]  # TTFT and TPOT at the percentile, with the headroom used up

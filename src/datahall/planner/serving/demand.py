@@ -17,7 +17,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.workload.traffic.traffic import Traffic
+from datahall.workload.traffic.traffic import Traffic, describe
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float
     users: int = 0  # 0: the rate was given
     think_s: float = 0.0
+    cut_fraction: float = 0.0  # of requests that are shortened to fit the context, or left out
 
     @property
     def reading_tokens_per_s(self) -> float:
@@ -50,16 +51,24 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
     said, promise = scenario.one(Said), scenario.one(Promise)
     traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
-    load = load_of(traffic)
+    load, cut = load_of(traffic), describe(traffic).cut_fraction
     if traffic.users is None:
         assert said.rate_per_s is not None
         if said.rate_per_s == float("inf"):
             raise ScenarioError(
                 "no hardware serves all requests at once", field="rate", hint=f"e.g. {option('rate', 80)}"
             )
-        return Demand(traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s)
+        return Demand(
+            traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s, cut_fraction=cut
+        )
     think_s = traffic.users.think.mean_s
     rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
     return Demand(
-        traffic=traffic, load=load, promise=promise, rate_per_s=rate, users=traffic.users.num, think_s=think_s
+        traffic=traffic,
+        load=load,
+        promise=promise,
+        rate_per_s=rate,
+        users=traffic.users.num,
+        think_s=think_s,
+        cut_fraction=cut,
     )

@@ -11,7 +11,8 @@ from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
-from datahall.inference.engine.build import SMALLEST_FABRIC, replica_of
+from datahall.inference.engine.build import replica_of
+from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.planner.serving.demand import Demand
@@ -27,6 +28,8 @@ def groups(
     deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None
 ) -> Iterator[Replica]:
     """Groups worth a look: tensor parallelism inside a domain; for experts also attention apart and experts spread."""
+    if wiring and wiring.design.topology:  # which of its parts there are is known once all groups are joined
+        wiring = wiring._replace(failures=())
     plain = replica_of(deployment, model, catalog, wiring)
     reach = plain.system.num_domain if plain.system else plain.chip.num_scale_up_domain
     domain = max(1, min(reach, LARGEST_GROUP))
@@ -64,23 +67,20 @@ def _legal(model: Model, sharding: Sharding) -> bool:
 
 
 def on_its_fabric(
-    replica: Replica,
-    deployment: Deployment,
-    demand: Demand,
-    headroom: float,
-    catalog: Catalog,
-    wiring: Wiring,
+    replica: Replica, demand: Demand, headroom: float, catalog: Catalog, wiring: Wiring
 ) -> tuple[Held, int]:
-    """What a group holds, and how many that takes, on a fabric that joins all of them: it grows until it does."""
-    joined = SMALLEST_FABRIC
-    while True:
-        most = held(replica, demand.load, demand.promise)
-        count = num_replicas(most, demand.rate_per_s, headroom)
-        if not wiring.design.topology or count * replica.num_chips <= joined:
-            return most, count
-        joined = count * replica.num_chips
-        whole = msgspec.structs.replace(
-            deployment, replicas=count, tp=replica.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep
-        )
-        system = replica_of(whole, replica.model, catalog, wiring).system
-        replica = msgspec.structs.replace(replica, system=system)
+    """What a group holds, and how many that takes, on a machine that joins all of them: it grows until it does.
+
+    What has failed counts once the machine has its size: before, it may not have the part.
+    """
+    count, most = 0, None
+    for wires in dict.fromkeys((wiring._replace(failures=()), wiring)):
+        joined, count = 0, max(1, count)
+        while count > joined:
+            joined = count
+            there = placed(replica, joined, wires, catalog)
+            if most is None or there.system != most.replica.system:
+                most = held(there, demand.load, demand.promise)
+            count = num_replicas(most, demand.rate_per_s, headroom)
+    assert most is not None
+    return most, count

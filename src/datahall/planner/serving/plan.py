@@ -6,15 +6,17 @@ chips    = replicas · chips of a replica
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import usual_chip
-from datahall.cluster.wiring import wiring_of
-from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.cluster.wiring import Wiring, wiring_of
+from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
@@ -82,18 +84,34 @@ def question_of(scenario: Scenario) -> Question:
 
 def plan_serving(scenario: Scenario) -> ServingPlan:
     """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
-    model, demand, headroom, chips, looked = question_of(scenario)
-    wiring = wiring_of(scenario)
-    candidates: list[Candidate] = []
-    refused: list[Refused] = []
-    for group in looked:
+    question = question_of(scenario)
+    candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario))
+    best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
+    return ServingPlan(
+        objective=FEWEST_CHIPS,
+        chosen=best[0],
+        alternatives=lost_to(best, candidates),
+        refusals=refused,
+        best=best,
+        num_candidates=len(candidates),
+    )
+
+
+def weighed(
+    question: Question, catalog: Catalog, wiring: Wiring
+) -> tuple[list[Candidate], tuple[Refused, ...]]:
+    """The groups that keep the limits in closed form, fewest chips first and then the faster, and those that do not."""
+    candidates, refused = [], []
+    failure: DatahallError | None = None
+    for group in question.looked:
         if isinstance(group, Refused):
             refused.append(group)
             continue
         there, replica = group
         try:
-            most, count = on_its_fabric(replica, there, demand, headroom, scenario.catalog, wiring)
+            most, count = on_its_fabric(replica, question.demand, question.headroom_fraction, catalog, wiring)
         except (InfeasibleError, UnsupportedError, ScenarioError) as error:
+            failure = failure or (error if error.field == "failure" else None)
             refused.append(refusal_of(replica, there.precision, error))
             continue
         candidates.append(
@@ -101,26 +119,24 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
                 held=most,
                 precision=there.precision,
                 num_replicas=count,
-                demand=demand,
-                headroom_fraction=headroom,
+                demand=question.demand,
+                headroom_fraction=question.headroom_fraction,
             )
         )
     if not candidates:
-        raise nothing_serves(model, chips, refused)
+        raise failure or nothing_serves(question.model, question.chips, refused)
     candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
-    best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
+    return candidates, tuple(refused)
+
+
+def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Alternative[Candidate], ...]:
+    """The candidates that are not the best of their chip, with why."""
     least = {candidate.replica.chip.name: candidate for candidate in best}
     kept = {candidate.key for candidate in best}
-    lost = [candidate for candidate in candidates if candidate.key not in kept]
-    return ServingPlan(
-        objective=FEWEST_CHIPS,
-        chosen=best[0],
-        alternatives=tuple(
-            Alternative(candidate, _why(candidate, least[candidate.replica.chip.name])) for candidate in lost
-        ),
-        refusals=tuple(refused),
-        best=best,
-        num_candidates=len(candidates),
+    return tuple(
+        Alternative(candidate, _why(candidate, least[candidate.replica.chip.name]))
+        for candidate in candidates
+        if candidate.key not in kept
     )
 
 
@@ -129,10 +145,11 @@ def proposed(candidate: Candidate) -> Proposal:
     assert candidate.run is not None
     most = candidate.held
     step = mean_step(candidate.replica, most.load, most.state)
+    there = mean_step(candidate.replica, most.load, candidate.held_state) if candidate.num_added else step
     return Proposal(
         **{name: getattr(candidate, name) for name in candidate.__struct_fields__},
         step=step,
-        resource_shares=resource_shares(step),
+        resource_shares=resource_shares(there),
         load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
         latencies=latency_figures(candidate),
     )

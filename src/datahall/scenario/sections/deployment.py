@@ -1,12 +1,24 @@
 """How a model is served: the chip, the group of chips of one replica, the engine and its options, how many replicas."""
 
 import re
+from collections.abc import Iterator
 from typing import Annotated
 
-from datahall.errors import ScenarioError, option
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
-from datahall.scenario.words import BATCHING, EXPERT_EXCHANGES, PHASES, PREEMPTIONS, ROLES, Role
+from datahall.scenario.words import (
+    BATCHING,
+    ENGINES,
+    EXPERT_EXCHANGES,
+    FREE_DRAFT,
+    OWN_LAYER,
+    PHASES,
+    PREEMPTIONS,
+    ROLES,
+    Role,
+)
 from datahall.workload.precision import Precision
 
 ENGINE, SPECULATION, ADAPTERS = (
@@ -35,6 +47,35 @@ class PrecisionName(Text, frozen=True):
 def precision_kind(help: str, needs: tuple[str, ...] = ()) -> PrecisionName:
     """The kind of an input that names a number format."""
     return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs)
+
+
+class EngineKind(Name, frozen=True):
+    """A serving engine by name."""
+
+    of: str = "engine"
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        name = super().read(raw, at)
+        if name not in ENGINES:
+            raise UnknownNameError("engine", name, ENGINES, hint=f"engines: {', '.join(ENGINES)}")
+        return name
+
+
+class Draft(Text, frozen=True):
+    """What drafts tokens: the prompt, a layer of the model, or another model of the catalogue."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        name = super().read(raw, at)
+        if name in (FREE_DRAFT, OWN_LAYER):
+            return name
+        try:
+            return at.catalog.name_of("model", name)
+        except UnknownNameError as error:
+            raise UnknownNameError(
+                "draft", name, (FREE_DRAFT, OWN_LAYER, *(model.name for model in at.catalog.models())),
+                hint=f"{FREE_DRAFT} (looked up in the prompt), {OWN_LAYER} (a layer of the model), or a model of the "
+                "catalogue",
+            ) from error  # fmt: skip
 
 
 class Pools(Text, frozen=True):
@@ -100,12 +141,10 @@ class Deployment(Section, frozen=True, kw_only=True):
         ),
     ] = ""  # fmt: skip
     precision: Annotated[str, precision_kind("Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, …")] = "bf16"
-    engine: Annotated[str, Name("Serving engine: vllm, sglang, trtllm, …", of="engine", metavar="NAME")] = (
-        "vllm"
-    )
+    engine: Annotated[str, EngineKind("Serving engine: vllm, sglang, trtllm, …", metavar="NAME")] = "vllm"
     draft: Annotated[
         str,
-        Text(
+        Draft(
             "Speculative decoding: ngram, mtp, or the name of a draft model.",
             metavar="HOW",
             example="ngram",
@@ -279,3 +318,48 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None,
         Quantity("Front end: tokenising, queues, the first chunk back.", rare=True, group=ENGINE),
     ] = None
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        if (self.resident_adapters or 0) > (self.adapters or 0):
+            yield ScenarioError(
+                f"{self.resident_adapters:,} of {self.adapters or 0:,} adapters cannot be resident",
+                field="resident_adapters",
+                hint=f"at most {option('resident_adapters', self.adapters)}",
+            )
+        if self.handoff_bytes_per_s is not None and self.role != "prefill" and not self.disaggregated:
+            yield ScenarioError(
+                "only a prefill pool hands its cache over",
+                field="handoff",
+                hint=f"leave it out, or {option('role', 'prefill')}",
+            )
+        if model is not None:
+            yield from self._problems_of_model(model)
+
+    def _problems_of_model(self, model: Model) -> Iterator[ScenarioError]:
+        if self.pp > model.num_layers:
+            yield ScenarioError(
+                f"{self.pp:,} stages for the {model.num_layers} layers of {model.name}",
+                field="pp",
+                hint=f"at most {option('pp', model.num_layers)}",
+            )
+        if self.draft == OWN_LAYER and not model.num_mtp_layers:
+            yield ScenarioError(
+                f"{model.name} has no layer that drafts (multi-token prediction)",
+                field="draft",
+                hint=f"{option('draft', FREE_DRAFT)}, or the name of a smaller model",
+            )
+        if model.moe is not None:
+            return
+        said = {"routing_skew": self.routing_skew, "expert_exchange": self.expert_exchange}
+        for field in (name for name, value in said.items() if value):
+            yield ScenarioError(
+                f"{option(field)} says nothing of {model.name}, which has no experts",
+                field=field,
+                hint="leave it out",
+            )
+        if self.ep > 1:
+            yield ScenarioError(
+                f"{model.name} has no experts to spread over {self.ep:,} chips",
+                field="ep",
+                hint=f"leave {option('ep')} out; {option('tp')} splits its layers",
+            )

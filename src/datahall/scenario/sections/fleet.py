@@ -1,10 +1,58 @@
 """What stands around the replicas of a service: the router, autoscaling, regions, a cache of whole answers."""
 
+import re
+from collections.abc import Iterator
 from typing import Annotated
 
+import msgspec
+
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Choice, Count, Mapped, Quantity, Rate, Share, Text
+from datahall.scenario.kinds import (
+    Choice,
+    Count,
+    Kind,
+    Mapped,
+    Plain,
+    Quantity,
+    Rate,
+    Raw,
+    Reading,
+    Share,
+    Text,
+)
+from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.scenario.words import ROUTINGS
+from datahall.units import fmt
+
+
+class Replicas(msgspec.Struct, frozen=True):
+    """Between how many replicas there are, and the requests in the system for each."""
+
+    least: int = 1  # 0: scales to zero
+    most: int = 16
+    target: float = 32.0
+
+
+class ReplicasKind(Kind, frozen=True):
+    """Read "1..16" or "0..8:24": the least and the most replicas, and requests in the system for each."""
+
+    def read(self, raw: Raw, at: Reading) -> Replicas:
+        text = Text("", example=self.example).read(raw, at)
+        found = re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+(?:\.\d+)?))?", text)
+        if found is not None:
+            target = float(found[3]) if found[3] else Replicas().target
+            asked = Replicas(int(found[1]), int(found[2]), target)
+            if asked.least <= asked.most and 1 <= asked.most <= MOST_REPLICAS and target > 0:
+                return asked
+        hint = f"{option('autoscale', '1..16')}, or 0..8:24"
+        raise ScenarioError(f'"{text}" is not a range of replicas', hint=hint)
+
+    def write(self, value: object) -> Plain:
+        assert isinstance(value, Replicas)
+        each = "" if value.target == Replicas().target else f":{value.target:g}"
+        return f"{value.least}..{value.most}{each}"
 
 
 class Router(Section, frozen=True, kw_only=True):
@@ -31,12 +79,12 @@ class Router(Section, frozen=True, kw_only=True):
         ),
     ] = 64
     autoscale: Annotated[
-        str,
-        Text(
+        Replicas | None,
+        ReplicasKind(
             "Replicas by load: MIN..MAX, and with :N the requests in the system for each.", metavar="MIN..MAX[:N]",
             example="1..16",
         ),
-    ] = ""  # fmt: skip
+    ] = None  # fmt: skip
     cold_start_s: Annotated[float, Quantity("Until a new replica serves.", needs=("autoscale",))] = 120.0
     interval_s: Annotated[
         float,
@@ -79,6 +127,15 @@ class AnswerCache(Section, frozen=True, kw_only=True):
     ] = 0.0
     semantic_lookup_s: Annotated[float, Quantity("Time of a look into it.", needs=("semantic",))] = 30e-3
 
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        del model
+        if not (self.process or self.shared or self.semantic_fraction):
+            yield ScenarioError(
+                "a cache without tiers",
+                field="cache",
+                hint=f"process, shared or semantic, e.g. {option('cache', 'process=1000')}",
+            )
+
 
 class Measurement(Section, frozen=True, kw_only=True):
     """Which part of a run is measured."""
@@ -89,3 +146,13 @@ class Measurement(Section, frozen=True, kw_only=True):
     until_s: Annotated[
         float | None, Quantity("When the run ends, whatever is left.", above=True, rare=True)
     ] = None
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        del model
+        if self.warmup_s is not None and self.until_s is not None and self.warmup_s >= self.until_s:
+            yield ScenarioError(
+                f"nothing is measured: the warm-up ends after {fmt(self.warmup_s, 's')}, "
+                f"the run after {fmt(self.until_s, 's')}",
+                field="warmup",
+                hint=f"a shorter {option('warmup')}, or a later {option('until')}",
+            )

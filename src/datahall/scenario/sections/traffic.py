@@ -1,8 +1,11 @@
 """Who asks what, and when: a rate, users or a recorded trace, and the lengths and talk of the requests."""
 
+from collections.abc import Iterator
+from math import inf
 from typing import Annotated
 
-from datahall.errors import ScenarioError
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
     Count,
@@ -21,7 +24,7 @@ from datahall.scenario.kinds import (
     Text,
 )
 from datahall.scenario.sections.lengths import LengthsKind
-from datahall.workload.traffic.shapes import PEAK_S, Lengths
+from datahall.workload.traffic.shapes import PEAK_S, Fixed, Lengths
 
 DEFAULT_REQUESTS = 10_000
 REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
@@ -225,3 +228,25 @@ class Traffic(Section, frozen=True, kw_only=True):
         Regions("Where its requests come from.", metavar="REGION", flat="from_region", rare=True),
     ] = {}
     priority: Annotated[int, Count("Lower goes first.", least=0, most=1000, rare=True)] = 0
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        del model
+        if self.trace:
+            return
+        if self.rate_per_s is None and self.users is None:
+            yield ScenarioError(
+                "how often requests come is not said",
+                field="rate",
+                hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
+            )
+        if self.rate_per_s == inf and self.duration_s is not None and not self.requests:
+            yield ScenarioError(
+                "all at once, for a duration", field="rate", hint=f"say how many: {option('requests', 1000)}"
+            )
+        for name, lengths in (("isl", self.isl), ("osl", self.osl)):
+            if self.spread_ratio is not None and lengths is not None and not isinstance(lengths, Fixed):
+                yield ScenarioError(
+                    f"{option(name)} with a shape beside {option('spread')}",
+                    field="spread",
+                    hint="the shape says how lengths spread; leave one of them out",
+                )

@@ -57,6 +57,12 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_traffic(self)
 
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether prompts may begin alike: those of a talk, of a system prompt, of documents, of a trace."""
+        talk = self.conversation
+        return bool(self.trace or talk.num_turns > 1 or talk.system_tokens or talk.num_documents)
+
 
 def check_traffic(traffic: Traffic) -> None:
     """Raise where no run follows from the description."""

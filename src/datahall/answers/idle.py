@@ -1,0 +1,31 @@
+"""What was said of the network and changes nothing, for every answer about chips that exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datahall.cluster.idle_wiring import Joined, idle_wiring
+from datahall.cluster.wiring import wiring_of
+from datahall.scenario.idle import idle_together
+from datahall.scenario.scenario import Scenario
+
+WIRING = ("on", "domain", "nic", "oversubscription", "failure")
+
+
+def idle_network(scenario: Scenario, chips: Sequence[Joined], *, searched: bool = False) -> tuple[str, ...]:
+    """That what was said of the network does nothing, where no group of chips crosses what it is about."""
+    wiring = wiring_of(scenario)
+    idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
+    names = [name for name in WIRING if all(name in one for one in idle)]
+    if not wiring.failures and "failure" in names:
+        names.remove("failure")
+    return idle_together(scenario, names, _why(chips))
+
+
+def _why(chips: Sequence[Joined]) -> str:
+    if all(joined.span <= 1 for joined in chips):
+        return "no chip exchanges anything with another"
+    inside = [joined.system is None or joined.span <= joined.system.num_domain for joined in chips]
+    if all(inside):
+        return "no group of chips leaves its scale-up domain"
+    return "no group of chips crosses a place that it would make narrower"

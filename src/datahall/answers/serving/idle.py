@@ -1,0 +1,137 @@
+"""Inputs of a service that change nothing as it is: what each of them waits for did not happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from datahall.answers.idle import idle_network
+from datahall.errors import option
+from datahall.inference.engine.replica import Replica, joined
+from datahall.inference.fleet.measured import is_scaled
+from datahall.inference.fleet.service import Outcome
+from datahall.inference.simulation.run import ServingRun
+from datahall.planner.serving.plan import ServingPlan
+from datahall.scenario.idle import idle_together, is_changed
+from datahall.scenario.scenario import Scenario
+
+AUTOSCALER = ("cold_start", "interval", "patience")
+
+
+def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    """Of a service that was simulated."""
+    run, service = outcome.run, outcome.service
+    pools, scaling = service.fleet.pools, run.scaling
+    lines = [
+        *idle_network(
+            scenario,
+            [
+                joined(pool.replica, hands_over=pool.role == "prefill" and pool.handoff is None)
+                for pool in pools
+            ],
+        ),
+        *_idle_experts(scenario, [pool.replica for pool in pools]),
+        *_idle_by_engine(scenario, run, any(stream.traffic.shares_prefixes for stream in service.streams)),
+        *_idle_tiers(scenario, run),
+    ]
+    if not service.fleet.routes:
+        lines += idle_together(
+            scenario, ("routing", "affinity_load", "spill"), "there is one replica to go to"
+        )
+    if scaling is not None and not is_scaled(scaling):
+        lines += idle_together(scenario, AUTOSCALER, "the number of replicas stayed the same")
+    if len({stream.priority for stream in service.streams}) == 1:
+        lines += idle_together(scenario, ("priority",), "all requests have the same")
+    return tuple(lines)
+
+
+def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """Of the deployment that was chosen."""
+    best = plan.chosen
+    return (
+        *idle_network(scenario, [joined(best.replica)], searched=True),
+        *_idle_experts(scenario, [best.replica]),
+        *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
+    )
+
+
+def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]:
+    """Of a replica in closed form, beside which a disaggregated one stands."""
+    return (
+        *idle_network(scenario, [joined(replica, hands_over=True)]),
+        *_idle_experts(scenario, [replica]),
+        *idle_together(
+            scenario,
+            ("preemption", "prefix_caching", "whole_prompt_blocks"),
+            f"in closed form blocks never run out, and what a cache holds is {option('cached')}",
+        ),
+    )
+
+
+def _idle_experts(scenario: Scenario, replicas: Iterable[Replica]) -> tuple[str, ...]:
+    lines: list[str] = []
+    some = [replica for replica in replicas if replica.model.moe is not None]
+    if some and all(replica.ep == 1 for replica in some):
+        lines += idle_together(scenario, ("routing_skew",), "every chip has a part of every expert")
+    if some and all(replica.dp == 1 for replica in some):
+        lines += idle_together(
+            scenario, ("expert_exchange",), "no ranks with sequences of their own meet at experts"
+        )
+    return tuple(lines)
+
+
+def _idle_by_engine(scenario: Scenario, run: ServingRun, shares: bool) -> tuple[str, ...]:
+    lines: list[str] = []
+    if not run.num_preempted:
+        lines += idle_together(scenario, ("preemption",), "no request had to leave")
+    if not shares:
+        lines += idle_together(scenario, ("prefix_caching",), "no two prompts begin alike")
+    return tuple(lines)
+
+
+def _idle_tiers(scenario: Scenario, run: ServingRun) -> tuple[str, ...]:
+    lines: list[str] = []
+    if not run.host_hit_tokens and not run.num_preempted:
+        lines += idle_together(scenario, ("host_cache", "host_link"), "no block came back from a host")
+    if not run.drive_hit_tokens:
+        lines += idle_together(scenario, ("drive_cache", "drive_rate"), "no block came back from a drive")
+    return tuple(lines)
+
+
+def cut_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    """What the context did to the requests of a run."""
+    cut = outcome.cut
+    if outcome.is_cut:
+        parts = {
+            "prompts": cut.num_prompts,
+            "answers": cut.num_outputs,
+            "turns of conversations": cut.num_turns,
+        }
+        words = [f"{num:,} {what}" for what, num in parts.items() if num]
+        done = "were cut or left out" if cut.num_turns else "were cut"
+        return (f"{_listed(words)} {done} to fit the context of {_context(outcome):,} tokens",)
+    if outcome.run.num_too_long:
+        return ()
+    return _uncut(scenario)
+
+
+def _uncut(scenario: Scenario) -> tuple[str, ...]:
+    """It may have asked for more chips all the same."""
+    said = is_changed(scenario, "max_context")
+    return (f"{option('max_context')} cuts nothing: no request is longer",) if said else ()
+
+
+def _context(outcome: Outcome) -> int:
+    return max(stream.traffic.max_context for stream in outcome.service.streams)
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def cut_share(scenario: Scenario, share: float, context: int) -> tuple[str, ...]:
+    """What the context does to the requests of a plan, which in closed form are counted whole."""
+    if not share:
+        return _uncut(scenario)
+    words = f"{100 * share:.3g} % of requests are cut to fit the context of {context:,} tokens"
+    return (f"{words}: simulated so, and counted whole in closed form",)

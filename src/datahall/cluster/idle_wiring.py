@@ -1,0 +1,56 @@
+"""What is said of the network and changes nothing: no group of chips crosses what it is about."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.cluster import cluster_of, usual_chip
+from datahall.cluster.network import DOMAIN
+from datahall.cluster.wiring import Wiring
+from datahall.fabric.collectives.crossing import crossed
+from datahall.fabric.collectives.system import System
+from datahall.scenario.sections.fabric import FabricDesign
+
+
+class Joined(NamedTuple):
+    """Chips of an answer, what joins them, and over how many of them the widest group that exchanges stretches."""
+
+    chip: Chip
+    system: System | None  # None: nobody published what joins them, and they exchange nothing
+    span: int
+    ports: bool = (
+        False  # something else goes through their network ports, such as a cache that is handed over
+    )
+
+
+def idle_wiring(
+    wiring: Wiring, joined: Joined, catalog: Catalog, *, searched: bool = False
+) -> frozenset[str]:
+    """Inputs of the wiring that change nothing for some chips.
+
+    `searched`: groups were looked for, so that a smaller domain would have left out some of them.
+    """
+    design, (chip, system, span, ports) = wiring.design, joined
+    if system is None:
+        return frozenset(("domain",) if ports else ("domain", "nic"))
+    if system.torus:  # its links are the network
+        return frozenset()
+    usual = cluster_of(chip, 1, catalog=catalog).system
+    leaves, narrow = span > system.num_domain, crossed(system, span)
+    same_domain = not leaves and span <= usual.num_domain
+    if searched and system.num_domain < usual.num_domain:
+        same_domain = False
+    # a chip that nobody named may be the one that the topology is made of
+    own_chip = usual_chip(FabricDesign(topology=design.topology), catalog).name
+    brought = chip.name == own_chip != usual_chip(FabricDesign(), catalog).name
+    same_port = not ports or system.nic_bytes_per_s == usual.nic_bytes_per_s
+    idle = {
+        "on": same_domain and same_port and not brought,
+        "domain": same_domain,
+        "nic": not leaves and not ports,
+        "oversubscription": not any(cut.name != DOMAIN for cut in narrow),
+        "failure": not ports and all(cut.left_fraction == 1.0 for cut in narrow),
+    }
+    return frozenset(name for name, is_idle in idle.items() if is_idle)

@@ -1,0 +1,69 @@
+"""The machine that replicas stand on: as many chips as they have, in whole scale-up domains, wired as was asked for."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.wiring import Wiring
+from datahall.errors import ScenarioError, option
+from datahall.fabric.design.parts import usual_domain, usual_server
+from datahall.inference.engine.replica import Replica
+from datahall.scenario.sections.fabric import FabricDesign
+
+
+def placed(
+    replica: Replica, count: int, wiring: Wiring, catalog: Catalog, *, hands_over: bool = False
+) -> Replica:
+    """The replica on a machine that joins so many of it; a cache is handed over from one domain to another."""
+    num_chips, least_domains = count * replica.num_chips, 2 if hands_over else 1
+    machine = machine_of(replica.chip, num_chips, wiring, catalog, least_domains=least_domains)
+    if machine is None:
+        return msgspec.structs.replace(replica, system=None, network=None)
+    return msgspec.structs.replace(replica, system=machine.system, network=machine.wires.nic)
+
+
+def is_joined(chip: Chip, wiring: Wiring) -> bool:
+    """Whether it is known how chips are joined: their links were published, or somebody says."""
+    return bool(wiring.design.topology or wiring.failures or chip.scale_up_bytes_per_s > 0)
+
+
+def machine_of(
+    chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, *, least_domains: int = 1
+) -> Cluster | None:
+    """What joins so many chips; None where nobody published what does."""
+    if not is_joined(chip, wiring):
+        return None
+    domain = wiring.design.domain or usual_domain(chip, usual_server(catalog, chip))
+    machine = _joined(chip, max(least_domains, ceil(num_chips / domain)) * domain, wiring, catalog)
+    if machine.system.torus:
+        raise ScenarioError(
+            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
+            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
+        )  # fmt: skip
+    if machine.system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
+        raise ScenarioError(
+            "a replica whose scale-up links are slow is not modelled", field="failure",
+            hint="parts of the network between the domains, or whole replicas where those fail",
+        )  # fmt: skip
+    return machine
+
+
+def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog) -> Cluster:
+    """A machine of so many chips; a ratio of a tier that they do not need is left out, as nobody said their number."""
+    ratios = wiring.design.oversubscription
+    for kept in range(len(ratios), -1, -1):
+        shorter = ratios[:kept] or FabricDesign().oversubscription
+        design = msgspec.structs.replace(wiring.design, oversubscription=shorter)
+        try:
+            return cluster_from(
+                design, catalog, chip=chip.name, num_chips=num_chips, failures=wiring.failures
+            )
+        except ScenarioError as error:
+            if error.field != "oversubscription" or not kept:
+                raise
+    raise AssertionError(ratios)

@@ -1,0 +1,64 @@
+"""The command after a plan simulates the same load on what was planned, and agrees."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.answers.ask import form_of
+from datahall.answers.verbs import BY_NAME
+from datahall.catalog import Catalog
+from datahall.cli.command import Question
+
+SHELF = Catalog(user=False)
+LOADS: tuple[dict[str, Any], ...] = (
+    {"users": 300, "think": "10 s"},
+    {"users": 1500, "traffic": "lmsys-chat"},
+    {"rate": 33.333333333},
+    {"rate": 12, "turns": 2, "think": "5 s", "isl": 400, "osl": 60},
+)
+
+
+def followed(plan: Answer) -> tuple[dict[str, Any], Answer]:
+    """What the first command says, and what it answers."""
+    verb, line = BY_NAME["simulate serve"], plan.next_commands[0]
+    context = Question(verb).make_context(verb.name, shlex.split(line)[3:])
+    fields = form_of(verb.name).fields
+    said = {name: value for name, value in context.params.items() if name in fields and value is not None}
+    return said, dh.simulate_serve(**Question(verb)._given(context, said), catalog=SHELF)
+
+
+@pytest.mark.parametrize("load", LOADS, ids=str)
+def test_the_same_load_keeps_the_limits(load: dict[str, Any]) -> None:
+    plan = dh.plan_serve("llama-3.1-8b", chips="l40s", precision="fp8", **load, catalog=SHELF)
+    said, run = followed(plan)
+    names = {"rate", "users", "think", "turns", "traffic", "isl", "osl"}
+    assert said.keys() & names == load.keys()
+    for name, value in load.items():
+        assert str(said[name]).replace(" ", "") == str(value).replace(" ", "")
+    assert run.results["keeps_limits"] is True
+    assert run.inputs["num_chips"] == plan.results["num_chips"]
+
+
+def test_a_plan_to_which_simulation_added_replicas_describes_them_all() -> None:
+    """The chain divides the load by what a replica kept, and its band moves with it."""
+    said = {"users": 2000, "chips": "h100-sxm", "precision": "fp8", "tp": 2}
+    plan = dh.plan_serve("llama-3.1-70b", **said, catalog=SHELF)
+    (check,) = [table for table in plan.tables if "closed form" in table.title]
+    assert check.records()[0]["num_added"] > 0
+    figure, results = plan.figure, plan.results
+    assert figure is not None
+    assert figure.value == results["num_chips"]
+    nodes = {node.name: node for _, node in figure.walk()}
+    holds, replicas = nodes["one replica holds"], nodes["replicas"]
+    assert holds.value == pytest.approx(results["replica_requests_per_s"], rel=1e-12)
+    assert replicas.value == results["num_replicas"]
+    for end, other in (("low", "high"), ("high", "low")):
+        of_all, of_one = getattr(replicas.band, end), getattr(holds.band, other)
+        assert of_all == pytest.approx(replicas.value * holds.value / of_one, abs=1)
+    assert results["spare_fraction"] == pytest.approx(1 / 0.9 - 1)
+    assert f"{results['replica_requests_per_s']:.3g} requests/s" in plan.binding
