@@ -7,6 +7,7 @@ from typing import cast
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
@@ -109,7 +110,7 @@ def _binding(found: CollectiveTime) -> str:
         leaving = found.figure.at(f"out of a {cut.name}", f"bytes that leave a {cut.name}")
         return (
             f"The way out of a {cut.name} binds: at least {fmt(leaving.value, 'bytes', 3)} must leave its "
-            f"{cut.num_below:,} chips, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
+            f"{counted(cut.num_below, 'chip')}, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
         )
     waits = fmt(choice.latency_fraction, "fraction", 2)
     if found.bound.kind == "latency":
