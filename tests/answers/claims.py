@@ -181,6 +181,8 @@ def _ways_to_say(value: float, unit: str) -> Iterator[str]:
         return
     for digits in DIGITS:
         yield "".join(next(iter(SAID.findall(fmt(abs(value), unit, digits)))))
+    if unit == "ratio":
+        yield f"{abs(value):.2f}×"
     if unit == "fraction":
         yield from (f"{abs(value) * 100:.{places}f} %" for places in (0, 1))
     elif unit == "bytes":

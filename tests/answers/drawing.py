@@ -126,6 +126,8 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
     asked = Asked(form.verb, {}, {})
     for name in (*form.required, *ALWAYS.get(form.verb, ()), *names):
         say(form, asked, name, draw)
+    if any("cubes" in row for row in asked.tables.get("failure", ())) and asked.said.get("on") != "torus":
+        asked.tables.pop("failure")
     while lost := [name for name in asked.said if not is_needed(form, asked, name)]:
         asked.said.pop(lost[0])  # what it says something about was taken away again
     if form.verb in ONE_OF and not {*ONE_OF[form.verb]} & {*asked.said}:

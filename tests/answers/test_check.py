@@ -9,6 +9,7 @@ import pytest
 
 from datahall import check
 from datahall.answer import Answer
+from datahall.answers.ask import scenario_file
 from datahall.answers.file import is_scenario, verb_of
 from datahall.answers.verbs import BY_NAME, VERBS
 from datahall.catalog import Catalog, document
@@ -149,3 +150,20 @@ def test_a_file_that_says_nothing_is_not_right(tmp_path: Path, shelf: Catalog, t
     answer = checked(tmp_path, shelf, text)
     assert answer.verdict == "no"
     assert any("says nothing that is asked" in str(row[1]) for row in problems(answer))
+
+
+@pytest.mark.parametrize(
+    ("content", "asks"),
+    [
+        ({"version": 1, "ask": "show chip"}, True),
+        ({"version": 1, "model_type": "llama"}, False),  # some models' config.json has a version of its own
+        ({"version": 2, "ask": "show chip"}, False),
+        ({"model_type": "llama"}, False),
+    ],
+)
+def test_a_json_file_asks_unless_it_describes_a_model(
+    tmp_path: Path, content: dict[str, object], asks: bool
+) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert (scenario_file(str(file)) is not None) is asks

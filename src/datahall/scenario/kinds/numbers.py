@@ -22,11 +22,8 @@ class Count(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, f"a whole number, e.g. {max(self.least, 8)}")
-        number = parsed(
-            raw,
-            self.unit,
-            "a whole number, e.g. 4096 or 4k" if self.unit == "tokens" else "a whole number, e.g. 8",
-        )
+        usual = "4096 or 4k" if self.unit == "tokens" else "8"
+        number = parsed(raw, self.unit, f"a whole number, e.g. {usual}: {self.help}")
         if number != int(number):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
         bounded(number, raw, self.least, self.most)
