@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from math import isnan, nan
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
@@ -110,7 +111,7 @@ def _lowest(offers: list[Offer], kind: str, day: datetime.date) -> Offer | None:
     return min(sold, key=lambda offer: offer.hourly_usd(kind), default=None)
 
 
-def _newest_s(listed: list[Offer], day: datetime.date) -> float | None:
+def _newest_s(listed: Sequence[Offer], day: datetime.date) -> float | None:
     """The age of the newest price that was known on a day."""
     return min((offer.age_s(day) for offer in listed if offer.age_s(day) >= 0.0), default=None)
 
@@ -120,7 +121,7 @@ def _by_the_hour(offers: list[Offer], kind: str) -> list[Offer]:
     return [offer for offer in hourly if kind or offer.kind == "on-demand"]
 
 
-def _headline(asked: OfferListing, listed: list[Offer], offers: list[Offer], day: datetime.date) -> str:
+def _headline(asked: OfferListing, listed: Sequence[Offer], offers: list[Offer], day: datetime.date) -> str:
     kind, way = asked.kind or "", "" if asked.kind else " on demand"
     what = f"{kind + ' ' if kind else ''}price"
     where = f" of {asked.chip}" if asked.chip else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
+from datahall.answers.counted import counted
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
-from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
