@@ -17,6 +17,11 @@ WRONG = {
     "a model, explained": "explain show fit llama-3.1-70bb",
     "a split": "simulate serve llama-3.1-70b --tp 3",
     "a file": "plan nosuch.toml",
+    "no rate": "simulate serve llama-3.1-8b",
+    "chips that nothing divides": "plan train llama-3.1-8b --tokens 1T --chips 63",
+    "a shard": "show memory llama-3.1-8b --chips 8 --shard 3",
+    "an engine": "show fit llama-3.1-8b --engine foo",
+    "tiers": "show fabric fat-tree --chips 1024 --tiers 9",
 }
 
 
@@ -26,14 +31,16 @@ def startup_lines() -> list[Line]:
     imported_s = process_cpu_s("-c", "import datahall")
     help_s = process_cpu_s("-m", "datahall", "--help")
     wrong_s = {what: process_cpu_s("-m", "datahall", *line.split()) for what, line in WRONG.items()}
-    worst = max(wrong_s, key=lambda what: wrong_s[what])
     return [
         Line("python -c pass, CPU", bare_s, "s"),
         Line("import datahall, CPU", imported_s, "s", budget=0.060),
         Line("  against python -c pass", imported_s / bare_s, "× its time"),
         Line("datahall --help, CPU", help_s, "s", budget=0.100),
         Line("  against python -c pass", help_s / bare_s, "× its time"),
-        Line(f"the slowest of {len(WRONG)} errors ({worst}), CPU", wrong_s[worst], "s", budget=0.200),
+        Line(
+            "datahall plan serve --help, CPU", process_cpu_s("-m", "datahall", "plan", "serve", "--help"), "s"
+        ),
+        *(Line(f"an error: {what}, CPU", spent_s, "s", budget=0.200) for what, spent_s in wrong_s.items()),
     ]
 
 

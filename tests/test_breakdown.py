@@ -37,6 +37,7 @@ from datahall.breakdown import (
     solved,
     total,
 )
+from datahall.errors import UnknownNameError
 
 SHEET = Source("datasheet", "2024-01", "datasheet")
 RUN = Source("our run", "2026-11", "measured")
@@ -346,9 +347,11 @@ def test_a_part_is_found_by_its_path() -> None:
 
 
 def test_a_part_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(KeyError, match=r"'read' has no part 'rest'; its parts: weights, bandwidth"):
-        STEP.at("read", "rest")
-    with pytest.raises(KeyError, match="its parts: none"):
+    with pytest.raises(UnknownNameError, match='"weihgts" is not a part of "read"') as caught:
+        STEP.at("read", "weihgts")
+    assert caught.value.nearest[0] == "weights"
+    assert "its parts: weights, bandwidth" in caught.value.hint
+    with pytest.raises(UnknownNameError, match="its parts: none"):
         STEP.at("rest", "anything")
 
 

@@ -392,6 +392,46 @@ def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -
         assert place.startswith(MADE_IN.get(name, ("",))), f"{place}:{line} builds a {name}"
 
 
+DEGREES = {"tp", "pp", "dp", "ep", "cp", "vpp"}
+REPLACES = {
+    "answers/serving/techniques.py": "the same group one chip wide, which the others are compared with"
+}
+
+
+def replaced(tree: ast.Module) -> list[int]:
+    """Lines that make a replica, a layout or a cluster, or the split of one, from another."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return [
+        call.lineno
+        for call in calls
+        if ast.unparse(call.func).split(".")[-1] == "replace"
+        and (
+            ast.unparse(call.args[0]).split(".")[-1] in {name.lower() for name in MADE_IN}
+            or {keyword.arg for keyword in call.keywords} & DEGREES
+        )
+    ]
+
+
+@each(inside("answers", "cli", "report", "scenario"))
+def test_what_a_room_has_built_is_not_changed_where_it_is_worded(path: Path) -> None:
+    place = str(path.relative_to(HOUSE))
+    assert bool(replaced(parsed(path))) == (place in REPLACES)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("msgspec.structs.replace(replica, tp=2)", [1]),
+        ("\nreplace(plan.layout, zero=3)", [2]),
+        ("structs.replace(plain, tp=degree)", [1]),
+        ("structs.replace(answer, notes=())", []),
+        ("text.replace('a', 'b')", []),
+    ],
+)
+def test_a_changed_split_is_known_when_seen(text: str, lines: list[int]) -> None:
+    assert replaced(ast.parse(text)) == lines
+
+
 @each([path for path in MODULES if path != HOUSE / "breakdown.py"])
 def test_figures_are_made_by_their_constructors(path: Path) -> None:
     assert not [line for line, name in called(path) if name == "Breakdown"]

@@ -181,6 +181,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         """Write the answer to a file; its ending chooses the format (.html, .md, .csv, .json, .txt)."""
         from datahall.report.output import format_of, render, write
 
+        if not isinstance(path, str | Path) or not str(path):
+            raise OutputError(
+                f"{path!r} is not the path of a file", hint='e.g. answer.save("answer.html"), or a Path'
+            )
         write(render(self, format_of(Path(path))), Path(path))
 
     def to_json(self) -> str:

@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from datahall.errors import UnknownNameError
 from datahall.units import fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate"]
@@ -98,8 +99,13 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for name in path:
             match = next((part for part in found.parts if part.name == name), None)
             if match is None:
-                names = ", ".join(part.name for part in found.parts) or "none"
-                raise KeyError(f"{found.name!r} has no part {name!r}; its parts: {names}")
+                names = [part.name for part in found.parts]
+                raise UnknownNameError(
+                    f'part of "{found.name}"',
+                    str(name),
+                    names,
+                    hint=f"its parts: {', '.join(names) or 'none'}",
+                )
             found = match
         return found
 

@@ -206,7 +206,8 @@ class DocumentError(DatahallError, ValueError):
     def _parts(self, problem: Problem) -> tuple[str, str, str]:
         """The place of a problem, its message, which need not say the place again, and what to write instead."""
         where, message = spelled(problem.where, self.spell), spelled(problem.message, self.spell)
-        bare = message.removeprefix(f"{where}: ").removeprefix(f"{where} ")
+        bare = message.removeprefix(f"{where}: ")
+        bare = bare if bare.startswith(f"{where} and ") else bare.removeprefix(f"{where} ")
         return where, bare, spelled(problem.hint, self.spell)
 
 

@@ -97,14 +97,14 @@ _NUMBER = re.compile(r"\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s
 def unit_of(name: str) -> str:
     """Return the unit that an attribute's name ends in.
 
-    >>> unit_of("memory_bytes_per_s"), unit_of("num_layers"), unit_of("power_limit_w")
-    ('bytes_per_s', 'count', 'w')
+    >>> unit_of("memory_bytes_per_s"), unit_of("num_layers"), unit_of("power_limit_w"), unit_of("rate_per_s")
+    ('bytes_per_s', 'count', 'w', 'per_s')
     """
     if name.startswith("num_"):
         return "count"
     for unit in sorted(SPELLINGS, key=len, reverse=True):
         if name == unit or name.endswith("_" + unit):
-            return unit
+            return "per_s" if unit == "s" and name.endswith("_per_s") else unit
     return ""
 
 
@@ -215,4 +215,6 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
     if unit == "ratio":
         return f"{_digits(value, 3)}×"
     text = _digits(value, max(significant, 4))
+    if unit == "per_s":
+        return f"{text}/s"
     return text if unit in {"", "count"} else f"{text} {unit}"

@@ -3,22 +3,84 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import permutations
 from math import isclose, isfinite
+from typing import NamedTuple
 
 from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.ask import form_of
-from datahall.breakdown import SAME, false_nodes
+from datahall.breakdown import SAME, Breakdown, false_nodes
 from datahall.catalog import Catalog
+from datahall.scenario.field import Field
+from datahall.scenario.kinds import Share
 from datahall.units import fmt, unit_of
 
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+# a number of a sentence with the unit that stands behind it
+SAID = re.compile(
+    rf"({NUMBER.pattern})"
+    r"((?: ?[kMGTPE]?(?:B/s|FLOP/s|FLOP|B|W)| (?:ns|µs|ms|s|min|h|days|bytes)| ?%|×)(?![\w/]))?"
+)
 SHAPE = re.compile(
-    r"of \d+ ports|\b\d+(?:x\d+)+ |P\d+"
-)  # of a switch or a torus, and a percentile: no figures
+    r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port)|stages \d+–\d+|P\d+"
+)  # a day; of a switch, a torus, a tree, a format; the stages that are alike; a percentile: no figures
+_THINGS = "chip|replica|request|token|layer|user|switche|cable|step|day|price|problem|row|stage|time"
+GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b")
 DIGITS = (2, 3, 4)  # that a sentence shows of a number
+WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}  # never said bare
+
+# the input that a leaf names, where it does not have the name of the input
+CALLED = {
+    "TPOT limit": ("tpot",),
+    "TTFT limit": ("ttft",),
+    "array": ("size",),
+    "chips that share it": ("tp",),
+    "context, graphs and buffers": ("reserved",),
+    "experts of a token": ("topk",),
+    "network of a chip, one way": ("nic",),
+    "of a sequence": ("host_sequence",),
+    "of a step": ("host_step",),
+    "offered": ("rate",),
+    "ranks": ("chips",),
+    "resident adapters": ("resident_adapters", "adapters"),  # all of them, where fewer are not asked for
+    "sequence": ("seq",),
+    "sequences": ("batch",),
+    "the engine's share": ("memory_fraction",),
+    "think time": ("think",),
+    "tokens": ("tokens", "context"),
+    "tokens of a sequence": ("seq", "context"),
+    "tokens of an answer": ("osl",),
+    "values of a token": ("hidden",),
+}
+
+
+class Derived(NamedTuple):
+    """A number that a headline says and that follows from inputs and results by a rule of its own."""
+
+    what: str
+    unit: str
+    of: Callable[[Mapping[str, float]], float]
+
+
+CHIP_MEMORY = Derived("memory of a chip", "bytes", lambda of: of["memory_bytes"] + of["headroom_bytes"])
+DERIVED: dict[str, tuple[Derived, ...]] = {
+    "plan serve": (
+        Derived("tokens/s that a user reads", "tokens_per_s", lambda of: 1 / of["tpot_s"]),
+        Derived(
+            "load beyond what is asked for",
+            "fraction",
+            lambda of: of["headroom_fraction"] / (1 - of["headroom_fraction"]),
+        ),
+    ),
+    "plan train": (
+        CHIP_MEMORY,
+        Derived("time to spare", "s", lambda of: of["deadline_s"] - of["duration_s"]),
+    ),
+    "show collective": (Derived("the other chips", "count", lambda of: of["chips"] - 1),),
+    "simulate train": (CHIP_MEMORY,),
+    "show memory": (Derived("times what it has", "ratio", lambda of: of["total_bytes"] / of["limit_bytes"]),),
+}
 
 
 def unfounded(answer: Answer) -> list[str]:
@@ -26,14 +88,43 @@ def unfounded(answer: Answer) -> list[str]:
     return [*_of_the_figure(answer), *_of_the_results(answer), *_of_the_headline(answer)]
 
 
+def garbled(text: str) -> list[str]:
+    """What no sentence, table or chain says: numbers as a computer writes them, one of several, not a number."""
+    return GARBLED.findall(text)
+
+
 def _of_the_figure(answer: Answer) -> Iterator[str]:
     if answer.figure is None:
         return
     yield from false_nodes(answer.figure)
-    asked = {value for value, _ in _numbers(answer.inputs)} | _defaults(str(answer.question["ask"]))
     for _, leaf in answer.figure.walk():
-        if leaf.origin == "input" and not any(isclose(leaf.value, value, rel_tol=SAME) for value in asked):
-            yield f"{leaf} is said to be an input of the question, which has none of that value"
+        if leaf.origin == "input" and not _is_the_input(leaf, answer):
+            yield f"{leaf} is said to be an input of the question, which has none of that name and value"
+
+
+def _is_the_input(leaf: Breakdown, answer: Answer) -> bool:
+    """Whether a leaf is what the input of its name was given, or is if nobody says, or is in the file of a layout."""
+    fields = form_of(str(answer.question["ask"])).fields
+    own = re.sub(r"\W+", "_", leaf.name)
+    for name in CALLED.get(leaf.name, (own,)):
+        field = fields.get(name)
+        if field is None:
+            continue
+        if any(isclose(leaf.value, value, rel_tol=SAME) for value in _values(field, answer)):
+            return True
+        if field.attribute not in answer.inputs and "layout" in fields:
+            return fields["layout"].attribute in answer.inputs
+    return False
+
+
+def _values(field: Field, answer: Answer) -> Iterator[float]:
+    """What an input is: as it was given; if it was not, as declared or as its help says."""
+    given = answer.inputs.get(field.attribute, field.default)
+    if isinstance(given, int | float):
+        yield float(given)
+    if field.attribute not in answer.inputs:
+        stated = field.kind.help.partition("default")[2]
+        yield from (float(text.replace(",", "")) for text in NUMBER.findall(stated))
 
 
 def _of_the_results(answer: Answer) -> Iterator[str]:
@@ -63,9 +154,9 @@ def _of_the_results(answer: Answer) -> Iterator[str]:
 
 def _of_the_headline(answer: Answer) -> Iterator[str]:
     known = {text for value, unit in _all_numbers(answer) for text in _ways_to_say(value, unit)}
-    for number in NUMBER.findall(SHAPE.sub("", _without_names(answer.headline))):
-        if number not in known:
-            yield f'"{number}" of the headline stands nowhere else'
+    for number, unit in SAID.findall(SHAPE.sub("", _without_names(answer.headline))):
+        if number + unit not in known:
+            yield f'"{number}{unit}" of the headline stands nowhere else'
 
 
 def _ends(key: str, found: dict[str, Cell]) -> tuple[str, str, str]:
@@ -85,18 +176,25 @@ def _shown_in(text: str, value: float, unit: str) -> bool:
 
 
 def _ways_to_say(value: float, unit: str) -> Iterator[str]:
+    """A number with its unit; one whose unit is a word of the sentence (12 requests, 12 tokens/s) without it."""
     if not isfinite(value):
         return
     for digits in DIGITS:
-        yield from NUMBER.findall(fmt(abs(value), unit, digits))
-    yield from (f"{abs(value):,.0f}", f"{abs(value):.0f}")
+        yield "".join(next(iter(SAID.findall(fmt(abs(value), unit, digits)))))
+    if unit == "ratio":
+        yield f"{abs(value):.2f}×"
     if unit == "fraction":
-        yield from (f"{abs(value) * 100:.{places}f}" for places in (0, 1))
+        yield from (f"{abs(value) * 100:.{places}f} %" for places in (0, 1))
+    elif unit == "bytes":
+        yield f"{abs(value):,.0f} bytes"
+    elif unit not in WITH_UNIT:
+        yield from (f"{abs(value):,.0f}", f"{abs(value):.0f}", f"{abs(value):.3g}")
+        yield from (NUMBER.findall(fmt(abs(value), unit, digits))[0] for digits in DIGITS)
 
 
 def _numbers(cells: dict[str, Cell]) -> Iterator[tuple[float, str]]:
     for key, value in cells.items():
-        yield from _in_cell(value, unit_of(key))
+        yield from _in_cell(value, "parameters" if key.endswith("parameters") else unit_of(key))
 
 
 def _in_cell(value: Cell, unit: str) -> Iterator[tuple[float, str]]:
@@ -109,39 +207,42 @@ def _in_cell(value: Cell, unit: str) -> Iterator[tuple[float, str]]:
 
 
 def _all_numbers(answer: Answer) -> Iterator[tuple[float, str]]:
-    """Every number of an answer; of results of one unit also what is left of one and how many times it is another."""
-    for value, unit in _numbers(answer.inputs):
-        yield value, unit
-        if unit == "fraction" and value < 1:
-            yield value / (1 - value), unit  # what a share that is kept free is of the rest
+    """Every number that a headline may say: an input, a result, a figure of the chain or an end of its band, what
+    is declared to follow from them, and the percentile that a result is of."""
+    verb = str(answer.question["ask"])
+    yield from _numbers(answer.inputs)
+    yield from _shares(answer, verb)
     yield from _numbers(answer.results)
-    for (one, unit), (other, same) in permutations(_numbers(answer.results), 2):
-        if unit == same:
-            yield one + other, unit
-            yield from (((one / other, "ratio"), (one / other, "")) if other else ())
-    yield from ((float(text), "") for key in answer.results for text in re.findall(r"_p(\d+)_", key))
-    for table in answer.tables:
-        for row in table.rows:
-            for column, value in zip(table.columns, row, strict=True):
-                yield from _in_cell(value, column.unit)
+    yield from (
+        (int(text) / 100, "fraction") for key in answer.results for text in re.findall(r"_p(\d+)_", key)
+    )
     if answer.figure is not None:
         for _, node in answer.figure.walk():
             yield node.value, node.unit
             if node.band is not None:
                 yield from ((node.band.low, node.unit), (node.band.high, node.unit))
-            yield from _in_cell(node.name, "")
+    plain = {
+        key: float(value)
+        for key, value in {**answer.results, **answer.inputs}.items()
+        if isinstance(value, int | float)
+    }
+    yield from ((rule.of(plain), rule.unit) for rule in DERIVED.get(verb, ()) if _can(rule, plain))
 
 
-@cache
-def _defaults(verb: str) -> frozenset[float]:
-    """What the inputs of a verb are if nobody says, as declared or as their help says."""
-    found: set[float] = set()
+def _shares(answer: Answer, verb: str) -> Iterator[tuple[float, str]]:
+    """Inputs that are shares and do not say so in their names: a percentile."""
     for field in form_of(verb).fields.values():
-        if isinstance(field.default, int | float):
-            found.add(float(field.default))
-        stated = field.kind.help.partition("default")[2]
-        found |= {float(text.replace(",", "")) for text in NUMBER.findall(stated)}
-    return frozenset(found)
+        value = answer.inputs.get(field.attribute)
+        if isinstance(field.kind, Share) and isinstance(value, float):
+            yield value, "fraction"
+
+
+def _can(rule: Derived, of: Mapping[str, float]) -> bool:
+    try:
+        rule.of(of)
+    except (KeyError, ZeroDivisionError):
+        return False
+    return True
 
 
 @cache

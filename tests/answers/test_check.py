@@ -9,7 +9,8 @@ import pytest
 
 from datahall import check
 from datahall.answer import Answer
-from datahall.answers.file import is_scenario, likely_verbs, verb_of
+from datahall.answers.ask import scenario_file
+from datahall.answers.file import is_scenario, verb_of
 from datahall.answers.verbs import BY_NAME, VERBS
 from datahall.catalog import Catalog, document
 from datahall.errors import ScenarioError
@@ -142,4 +143,27 @@ def test_the_verb_is_the_one_that_takes_most_of_it() -> None:
         verb_of(read("version = 1"), looks)
     with pytest.raises(ScenarioError, match="asks 'plan serve'"):
         verb_of(read('ask = "plan serve"'), looks)
-    assert len(likely_verbs(read("version = 1"), looks)) == len(looks)
+
+
+@pytest.mark.parametrize("text", ["version = 1\n", "version = 1\n[traffic]\n"])
+def test_a_file_that_says_nothing_is_not_right(tmp_path: Path, shelf: Catalog, text: str) -> None:
+    answer = checked(tmp_path, shelf, text)
+    assert answer.verdict == "no"
+    assert any("says nothing that is asked" in str(row[1]) for row in problems(answer))
+
+
+@pytest.mark.parametrize(
+    ("content", "asks"),
+    [
+        ({"version": 1, "ask": "show chip"}, True),
+        ({"version": 1, "model_type": "llama"}, False),  # some models' config.json has a version of its own
+        ({"version": 2, "ask": "show chip"}, False),
+        ({"model_type": "llama"}, False),
+    ],
+)
+def test_a_json_file_asks_unless_it_describes_a_model(
+    tmp_path: Path, content: dict[str, object], asks: bool
+) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert (scenario_file(str(file)) is not None) is asks

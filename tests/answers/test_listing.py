@@ -1,5 +1,6 @@
 """Lists, searches, prices and checks."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,23 @@ def test_max_age_leaves_out_older_ones(shelf: Catalog) -> None:
     )
     assert few.results["num_stale"] == 0
     assert catalog_prices(chip="h100", max_age="1 s", as_of=DAY, catalog=shelf).verdict == "no"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"max_age": "1 day"}, r"as young as 24 h: the newest is \d+ days old"),
+        ({"as_of": "2019-01-01"}, r"is from 2019-01-01 or before: the oldest is of 20\d\d-\d\d"),
+    ],
+)
+def test_a_no_says_what_there_is_instead(shelf: Catalog, asked: dict[str, str], words: str) -> None:
+    answer = catalog_prices(**{"chip": "h100", "as_of": DAY, **asked}, catalog=shelf)
+    assert answer.verdict == "no"
+    assert re.search(words, answer.headline)
+
+
+def test_what_is_not_sold_by_the_hour_is_not_called_old(shelf: Catalog) -> None:
+    assert "none of them is by the hour" in catalog_prices(kind="purchase", as_of=DAY, catalog=shelf).headline
 
 
 def test_spot_prices_are_cheapest_first(shelf: Catalog) -> None:

@@ -69,7 +69,7 @@ def test_explain_runs_the_question_and_shows_the_whole_chain(datahall: Callable)
     assert "the chain behind it" in out
     assert "cut by tensor parallelism" in out
     assert "[1] config.json" in out
-    assert out.index("context = 4096") < out.index("sources")
+    assert out.index("context = 4,096") < out.index("sources")
 
 
 def test_explain_passes_on_a_no_and_an_error(datahall: Callable) -> None:

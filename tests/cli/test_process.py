@@ -111,6 +111,41 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_reader_that_leaves_does_not_turn_a_no_into_a_yes() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    words = command("catalog", "prices", "--max-age", "1s")
+    with os.fdopen(write_end, "wb") as pipe:
+        done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("words", ["catalog models", "--help", "show chip h100 --json", "--version"])
+def test_an_answer_for_a_closed_standard_output_is_not_lost_in_silence(words: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m datahall {words} >&-"],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[output]: ")
+    assert "closed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_standard_output_does_not_matter_to_a_file(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m datahall show chip h100 -o {tmp_path}/a.json >&-"
+    assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0
+    assert (tmp_path / "a.json").stat().st_size > 100
+
+
+def test_an_error_for_a_closed_standard_error_does_not_stand_among_the_data() -> None:
+    line = f"{sys.executable} -m datahall show chip h10 2>&-"
+    done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_standard_output_is_said() -> None:
     with open("/dev/full", "wb") as full:

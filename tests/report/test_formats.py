@@ -67,9 +67,20 @@ def test_every_leaf_of_the_tree_says_what_it_is(answer: Answer) -> None:
             assert words in text, (form, words)
 
 
+def test_explain_writes_inputs_as_a_person_would() -> None:
+    inputs: dict[str, Cell] = {
+        "host_sequence_s": 5e-6,
+        "nic_bytes_per_s": 25e9,
+        "rate_per_s": 4.0,
+        "eager": True,
+    }
+    text = render(Answer(kind="example", headline="It does.", inputs=inputs), "explain")
+    assert "host sequence = 5 µs, nic = 25 GB/s, rate = 4/s, eager = yes" in text
+
+
 def test_explain_says_what_was_asked_and_what_the_band_rests_on(answer: Answer) -> None:
     text = render(answer, "explain")
-    assert "batch_sequences = 32" in text
+    assert "batch sequences = 32" in text
     assert "41 points" in text
 
 

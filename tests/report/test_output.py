@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from datahall.answer import Answer
 from datahall.errors import OutputError
 from datahall.report.output import format_of, write
 
@@ -28,6 +29,12 @@ def test_the_ending_chooses_the_format(name: str, form: str) -> None:
 def test_an_unknown_ending_is_an_error() -> None:
     with pytest.raises(OutputError, match=r"no format goes with \.docx"):
         format_of(Path("a.docx"))
+
+
+@pytest.mark.parametrize("path", [5, None, "", b"a.html"])
+def test_what_is_no_path_is_an_error_that_says_what_is(path: object) -> None:
+    with pytest.raises(OutputError, match="is not the path of a file"):
+        Answer(kind="example", headline="It does.").save(path)  # type: ignore[arg-type]
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

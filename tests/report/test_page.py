@@ -181,9 +181,10 @@ def test_what_was_asked_is_named_and_counted_as_a_person_would() -> None:
         "rate_per_s": 20.0,
         "headroom_fraction": 0.1,
         "working_set_bytes": 2e9,
+        "nic_bytes_per_s": 50e9,
     }
     page = render(Answer(kind="example", headline="It does.", inputs=inputs), "html")
-    for said in ("tokens 15T", "ttft 1 s", "rate/s 20", "headroom 10 %", "working set 2 GB"):
+    for said in ("tokens 15T", "ttft 1 s", "rate 20/s", "headroom 10 %", "working set 2 GB", "nic 50 GB/s"):
         assert f" · {said}" in page
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from datahall.catalog import load
 from datahall.errors import ScenarioError
 from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.kinds import Reading
 from datahall.scenario.sections.deployment import MOST_REPLICAS, split_roles
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
@@ -44,3 +46,40 @@ def test_what_is_no_pair_of_pools_is_refused(text: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         split_roles(text)
     assert caught.value.field == "disaggregated"
+
+
+# one name, several meanings: in each verb one of them, which its help and the word for its value tell
+SEVERAL = {"chip", "chips", "context", "domain", "offload", "precision", "sort", "tokens"}
+
+
+def test_a_name_with_several_meanings_tells_them_apart() -> None:
+    declared = [one for name, concept in CONCEPTS.items() if not concept.inline for one in fields(name)]
+    kinds = {name: [one for one in declared if one.name == name] for name in {one.name for one in declared}}
+    several = {name: found for name, found in kinds.items() if len({type(one.kind) for one in found}) > 1}
+    assert several.keys() == SEVERAL, "give it a name of its own"
+    for name, found in several.items():
+        helps = [one.kind.help for one in found]
+        assert len(set(helps)) == len(helps), name
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "raw", "words"),
+    [
+        ("candidates", "chips", "8", "is a number, not the name of a chip"),
+        ("candidates", "chips", "16384", "is a number, not the name of a chip"),
+        ("fabric", "chips", "h100-sxm,h200", "a whole number, e.g. 8: How many chips."),
+        ("sequences", "context", "ring", "a whole number, e.g. 4096 or 4k: Tokens of a sequence."),
+        ("layout", "context", "8192", "one of ring, all-to-all"),
+        ("layout", "offload", "nvme", "optimizer:nvme"),
+        ("working_set", "offload", "optimizer", "one of host, nvme"),
+        ("pass", "level", "full", "one of datasheet, family, measured"),
+        ("simulation", "level", "measured", "one of symmetric, full"),
+    ],
+)
+def test_a_value_of_the_other_meaning_is_told_which_is_meant(
+    section: str, key: str, raw: str, words: str
+) -> None:
+    kind = next(field.kind for field in fields(section) if field.key == key)
+    with pytest.raises(ScenarioError) as caught:
+        kind.read(raw, Reading(catalog=load()))
+    assert words in f"{caught.value.message} {caught.value.hint}"

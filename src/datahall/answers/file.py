@@ -52,6 +52,10 @@ def likely_verbs(document: Document, verbs: Sequence[Verb]) -> list[Verb]:
         return named
     taken = {verb.name: _taken(document.content, verb) for verb in verbs}
     most = max(taken.values())
+    if not most:
+        raise ScenarioError(
+            f"{document.path} says nothing that is asked", where=document.path, hint=_one_of(verbs)
+        )
     return [verb for verb in verbs if taken[verb.name] == most]
 
 

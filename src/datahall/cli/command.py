@@ -14,7 +14,7 @@ from datahall.answers.verbs import Verb, words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import write_examples
 from datahall.cli.names import completer
-from datahall.errors import CatalogError, ScenarioError
+from datahall.errors import CatalogError, OutputError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
 from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
@@ -22,6 +22,7 @@ from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
 if TYPE_CHECKING:
     from datahall.catalog import Catalog
 
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_EVERY = ("form", "as_json", "output", "folders", "quiet", "color", "debug", "help")
 
 
@@ -93,6 +94,8 @@ class Question(click.Command):
         file = self._file(given)
         if as_json and form not in (None, "json"):
             raise ScenarioError(f"--format {form} beside --json", where="--format", hint="say one of them")
+        if not output and context.get_parameter_source("output") is COMMANDLINE:
+            raise OutputError('"" is not the path of a file', where="-o", hint="e.g. -o answer.html")
         way = Delivery(
             form="json" if as_json else form, output=output, quiet=quiet, color=color,
             explain=bool((context.find_root().obj or {}).get("explain")),
@@ -105,7 +108,7 @@ class Question(click.Command):
         """What a person typed, by the names of inputs."""
         given: dict[str, Raw] = {}
         for name, value in typed.items():
-            if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            if context.get_parameter_source(name) is not COMMANDLINE:
                 continue
             given[name] = _joined(self.form.fields.get(name), value) if isinstance(value, tuple) else value
         return given
@@ -211,9 +214,9 @@ def open_catalog(folders: tuple[str, ...]) -> Catalog:
     from datahall.catalog import Catalog, load
 
     for folder in folders:
-        if not Path(folder).is_dir():
+        if not folder or not Path(folder).is_dir():
             raise CatalogError(
-                f"{folder} is not a folder", where="--catalog", hint="name a folder with TOML files in it"
+                f'"{folder}" is not a folder', where="--catalog", hint="name a folder with TOML files in it"
             )
     return Catalog(extra=folders) if folders else load()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from datahall.answers.reply import Scored, Traced, answer_of
+from datahall.cli.streams import put
 from datahall.errors import OutputError, ScenarioError
 
 if TYPE_CHECKING:
@@ -84,25 +85,13 @@ def _deliver_text(reply: Reply, way: Delivery) -> None:
 def _deliver_trace(reply: Traced, way: Delivery) -> None:
     data = reply.trace()
     if way.target is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        put(data)
         return
     try:
         way.target.write_bytes(data)
     except OSError as error:
         raise OutputError(f"{way.output} could not be written: {error.strerror or error}") from error
     say(f"wrote {way.output}; open it at https://ui.perfetto.dev", quiet=way.quiet)
-
-
-def put(text: str) -> None:
-    """Write data to standard output."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"standard output could not be written: {error.strerror or error}") from error
 
 
 def say(text: str, *, quiet: bool = False) -> None:

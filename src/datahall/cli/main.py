@@ -15,6 +15,7 @@ import click
 
 from datahall import __version__
 from datahall.cli.groups import Root
+from datahall.cli.streams import Closed, silence
 from datahall.errors import DatahallError, OutputError
 
 
@@ -37,7 +38,8 @@ def root(context: click.Context, debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # closed by who started us
+    sys.stdout = sys.stdout or Closed()  # by who started us
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _silence()
+        silence()
     sys.exit(code)
 
 
@@ -63,7 +65,7 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except SystemExit:  # how click ends when nobody reads its output any more
-        _silence()
+        silence()
         return 0
     except OSError as error:
         return _failed(OutputError(f"could not write: {error.strerror or error}"), words)
@@ -123,8 +125,3 @@ def _say(text: str, code: int) -> int:
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
     return code
-
-
-def _silence() -> None:
-    """Nobody reads standard output any more; let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

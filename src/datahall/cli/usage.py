@@ -21,6 +21,14 @@ def lines(error: click.ClickException) -> list[str]:
     """The error as it is printed."""
     text = [f"error[usage]: {_message(error)}"]
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        known = ", ".join(error.ctx.command.list_commands(error.ctx))
+        path = error.ctx.command_path
+        return [
+            f"error[usage]: {path}: what?",
+            f"  --> {path}",
+            f"  one of {known}   how to use it: {path} --help",
+        ]
     if context is not None:
         text.append(f"  --> {context.command_path}")
     hint = "   ".join(

@@ -181,7 +181,7 @@ def _crossing(wires: Wires, found: Choice, size: Breakdown, cut: Cut) -> Breakdo
         "links out of it",
         width / fraction / speed,
         "count",
-        note=f"for {cut.num_below:,} chip{'s' if cut.num_below != 1 else ''}",
+        note=f"for {cut.num_below:,} chip{'' if cut.num_below == 1 else 's'}",
     )
     left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")

@@ -6,12 +6,13 @@ import math
 
 import msgspec
 
-from datahall.answer import Cell, Column, Quantity, Table
-from datahall.units import fmt
+from datahall.answer import Answer, Cell, Column, Quantity, Table
+from datahall.units import fmt, unit_of
 
 UNKNOWN = "–"
 MARK = "▸"
 LEAST_SHARE = 1e-4
+WHOLES = {"num_tokens": "parameters"}  # inputs that are large counts: 15T, not 15,000,000,000,000
 
 
 def shown(cell: Cell, unit: str = "") -> str:
@@ -37,6 +38,18 @@ def shown(cell: Cell, unit: str = "") -> str:
             return f"< {fmt(LEAST_SHARE, unit)}" if abs(cell) < LEAST_SHARE else f"{cell * 100:.2f} %"
         case _:
             return fmt(float(cell), unit)
+
+
+def asked(answer: Answer) -> list[tuple[str, str]]:
+    """The inputs of an answer, each with its name and its value for a person; those that say nothing are left out."""
+    said = ((key, value) for key, value in answer.inputs.items() if value not in (None, "", False))
+    return [_asked(key, value) for key, value in said]
+
+
+def _asked(key: str, value: Cell) -> tuple[str, str]:
+    unit = WHOLES.get(key) or unit_of(key)
+    name = key.removeprefix("num_").removesuffix(f"_{unit}").replace("_", " ")
+    return name, shown(value, unit)
 
 
 def asides(table: Table) -> list[tuple[str, str]]:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table
 from datahall.breakdown import Breakdown, Source
-from datahall.report.cell import shown
+from datahall.report.cell import asked, shown
 from datahall.report.chart import svg
 from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
 FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
-WHOLES = {"num_tokens": "parameters"}  # inputs that are large counts: 15T, not 15,000,000,000,000
 SHORT = 30  # characters of a cell that is never broken
 
 
@@ -62,13 +61,9 @@ def _title(answer: Answer) -> str:
 
 
 def _header(answer: Answer) -> str:
-    asked = [
-        f"{_words(key)} {_asked(key, value)}"
-        for key, value in answer.inputs.items()
-        if value not in (None, "", False)
-    ]
-    same = bool(asked) and asked[0].startswith(f"{answer.kind} ")
-    kicker = " · ".join(asked if same else [answer.kind, *asked])
+    said = [f"{name} {value}" for name, value in asked(answer)]
+    same = bool(said) and said[0].startswith(f"{answer.kind} ")
+    kicker = " · ".join(said if same else [answer.kind, *said])
     no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
     title = f"<h1>{_unbroken(answer.headline)}</h1>"
@@ -78,21 +73,6 @@ def _header(answer: Answer) -> str:
 def _unbroken(sentence: str) -> str:
     """Keep a number and its unit on one line."""
     return escape(re.sub(r"(?<=\d) (?=%|[A-Za-zµ][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
-
-
-def _words(key: str) -> str:
-    if key.endswith("_per_s"):
-        return key.removesuffix("_per_s").replace("_", " ") + "/s"
-    if key in WHOLES:
-        return key.removeprefix("num_")
-    for unit in ("_tokens", "_sequences", "_bytes", "_fraction", "_s"):
-        key = key.removesuffix(unit)
-    return key.replace("_", " ")
-
-
-def _asked(key: str, value: Cell) -> str:
-    suffixes = {"_bytes": "bytes", "_per_s": "count", "_s": "s", "_fraction": "fraction", **WHOLES}
-    return shown(value, next((unit for end, unit in suffixes.items() if key.endswith(end)), "count"))
 
 
 def _figure(chart: Chart) -> str:

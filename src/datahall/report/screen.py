@@ -15,7 +15,7 @@ from rich.text import Text
 from datahall.answer import Answer, Table
 from datahall.breakdown import Source
 from datahall.report import table, tree
-from datahall.report.cell import asides
+from datahall.report.cell import asides, asked
 
 WIDTH = 100
 SHORT = 1  # levels of the breakdown shown under a table
@@ -55,9 +55,9 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
     """Everything behind the answer: what was asked, the whole chain, the tables and every source."""
     console = _console(width, color)
     _opening(console, answer)
-    asked = ", ".join(f"{key} = {value}" for key, value in answer.inputs.items() if value not in (None, ""))
-    if asked:
-        console.print(Text(f"Asked: {answer.kind}, {asked}", style="dim"))
+    said = ", ".join(f"{name} = {value}" for name, value in asked(answer))
+    if said:
+        console.print(Text(f"Asked: {answer.kind}, {said}", style="dim"))
     if answer.figure is not None:
         _heading(console, "the chain behind it")
         console.print(tree.draw(answer.figure, answer.citations()))

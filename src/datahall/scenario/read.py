@@ -205,8 +205,10 @@ class _Reader:
                 beside = (concept.name, key) in self.beside
                 values[key] = field.kind.read(raw, self.beside_at if beside else self.at)
             except DatahallError as error:
-                own = key if concept.inline else option(field.name)
-                self._keep(error, field.name, (concept, index, key), prefix=f"{own}: ")
+                own, name = (key, concept.name) if concept.inline else (option(field.name), field.name)
+                if concept.inline:
+                    error.field = name
+                self._keep(error, name, (concept, index, key), prefix=f"{own}: ")
         self._apply_rules(concept, index, row, values)
         return values
 

@@ -104,12 +104,16 @@ def test_a_failed_link_of_a_torus_acts_or_is_said_not_to() -> None:
     assert any("the failure changes nothing of this step" in note for note in idle.notes)
 
 
-@pytest.mark.parametrize(
-    ("more", "field"),
-    [({"seed": 1}, "seed"), ({"imbalance": 1.2, "model": "qwen3-30b-a3b"}, "imbalance")],
-)
-def test_what_has_nothing_to_act_on_is_refused(more: dict[str, object], field: str) -> None:
-    given = {"model": "llama-3.1-8b", "chips": 16, "global_batch": 64, "seq": 2048, **more}
+def test_a_seed_of_nothing_random_is_refused() -> None:
+    given = {"model": "llama-3.1-8b", "chips": 16, "global_batch": 64, "seq": 2048, "seed": 1}
     with pytest.raises(DatahallError, match="says nothing") as caught:
         ask("simulate train", given, catalog=SHELF)  # type: ignore[arg-type]
-    assert caught.value.field == field
+    assert caught.value.field == "seed"
+
+
+@pytest.mark.parametrize("ep", [1, 2])
+def test_an_imbalance_of_experts_that_every_chip_holds_is_said_to_do_nothing(ep: int) -> None:
+    given = {"model": "qwen3-30b-a3b", "chips": 16, "global_batch": 64, "seq": 2048, "ep": ep, "zero": 3}
+    found = answered("simulate train", given | {"imbalance": 1.2})
+    assert found is not None
+    assert ("imbalance does nothing here: every chip holds all experts" in found.notes) == (ep == 1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from math import isnan, nan
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
 from datahall.answers.chip.citation import Citations, known
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
-from datahall.catalog.entries.offer import STALE_DAYS, Offer
+from datahall.catalog.entries.offer import STALE_DAYS, STALE_S, Offer
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import OfferListing, Search
 from datahall.units import fmt
@@ -23,17 +25,22 @@ def catalog_prices(scenario: Scenario) -> Answer:
     oldest_s = asked.max_age_s if asked.max_age_s is not None else float("inf")
     with scenario.at(field="chip"):
         listed = catalog.offers(asked.chip, kind)
-    offers = [offer for offer in listed if offer.age_s(day) <= oldest_s]
+    offers = [offer for offer in listed if 0.0 <= offer.age_s(day) <= oldest_s]  # a later one was not known
     cited = Citations()
     table = _table(offers, day, kind, cited)
+    lowest = _lowest(offers, kind, day)
     return Answer(
         kind="prices",
         inputs={"as_of": day.isoformat()},
-        headline=_headline(offers, kind, asked.chip, day),
+        headline=_headline(asked, listed, offers, day),
         verdict="yes" if offers else "no",
         results={
             "num_prices": len(offers),
             "num_stale": len([offer for offer in offers if offer.stale(day)]),
+            "stale_after_s": STALE_S,
+            "newest_age_s": _newest_s(listed, day),
+            "lowest_usd_per_hour": lowest.hourly_usd(kind) if lowest else None,
+            "lowest_age_s": lowest.age_s(day) if lowest else None,
         },
         tables=(table,) if offers else (),
         notes=(
@@ -98,24 +105,48 @@ def catalog_api_prices(scenario: Scenario) -> Answer:
     )
 
 
-def _headline(offers: list[Offer], kind: str, chip: str, day: datetime.date) -> str:
+def _lowest(offers: list[Offer], kind: str, day: datetime.date) -> Offer | None:
+    """The cheapest by the hour of those that are fresh; of all kinds together, of those on demand."""
+    sold = [offer for offer in _by_the_hour(offers, kind) if not offer.stale(day)]
+    return min(sold, key=lambda offer: offer.hourly_usd(kind), default=None)
+
+
+def _newest_s(listed: Sequence[Offer], day: datetime.date) -> float | None:
+    """The age of the newest price that was known on a day."""
+    return min((offer.age_s(day) for offer in listed if offer.age_s(day) >= 0.0), default=None)
+
+
+def _by_the_hour(offers: list[Offer], kind: str) -> list[Offer]:
+    hourly = [offer for offer in offers if not isnan(offer.hourly_usd(kind))]
+    return [offer for offer in hourly if kind or offer.kind == "on-demand"]
+
+
+def _headline(asked: OfferListing, listed: Sequence[Offer], offers: list[Offer], day: datetime.date) -> str:
+    kind, way = asked.kind or "", "" if asked.kind else " on demand"
     what = f"{kind + ' ' if kind else ''}price"
-    where = f" of {chip}" if chip else ""
-    if not offers:
+    where = f" of {asked.chip}" if asked.chip else ""
+    if not listed:
         return f"No {what}{where} in the catalogue."
-    count = f"{len(offers)} {what}{'s' if len(offers) != 1 else ''}{where}"
-    fresh = [offer for offer in offers if not isnan(offer.hourly_usd(kind)) and not offer.stale(day)]
-    sold = [offer for offer in fresh if kind or offer.kind == "on-demand"]
-    if not sold:
+    newest_s = _newest_s(listed, day)
+    if newest_s is None:
         return (
-            f"{count}; none by the hour{'' if kind else ' and on demand'} is younger than {STALE_DAYS} days."
+            f"No {what}{where} is from {day} or before: the oldest is of {min(one.date for one in listed)}."
         )
-    low = min(sold, key=lambda offer: offer.hourly_usd(kind))
-    way, age = "" if kind else " on demand", round(low.age_days(day))
-    return (
-        f"{count}; the lowest fresh one{way} is {fmt(low.hourly_usd(kind), 'usd_per_hour')} at {low.provider}, "
-        f"{age} day{'s' if age != 1 else ''} old."
-    )
+    if not offers:
+        assert asked.max_age_s is not None  # nothing else leaves out what is listed
+        return (
+            f"No {what}{where} is as young as {fmt(asked.max_age_s, 's')}: the "
+            f"newest is {fmt(newest_s, 's')} old."
+        )
+    count = f"{counted(len(offers), what)}{where}"
+    lowest = _lowest(offers, kind, day)
+    if lowest is not None:
+        price = fmt(lowest.hourly_usd(kind), "usd_per_hour")
+        age = counted(lowest.age_days(day), "day")
+        return f"{count}; the lowest fresh one{way} is {price} at {lowest.provider}, {age} old."
+    if not _by_the_hour(offers, kind):
+        return f"{count}; none of them is by the hour{' and' + way if way else ''}."
+    return f"{count}; none by the hour{' and' + way if way else ''} is younger than {STALE_DAYS} days."
 
 
 def _table(offers: list[Offer], day: datetime.date, kind: str, cited: Citations) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
+from datahall.answers.counted import counted
 from datahall.inference.fleet.measured import (
     GroupLatency,
     failure_latencies,
@@ -74,7 +75,8 @@ def _cache_table(outcome: Outcome) -> Table:
 
 def _failure_table(outcome: Outcome) -> Table:
     again = recomputed_tokens(outcome.run)
-    note = f"{outcome.run.num_rerouted:,} requests were sent to another replica"
+    num = outcome.run.num_rerouted
+    note = f"{counted(num, 'request')} {'was' if num == 1 else 'were'} sent to another replica"
     if again is not None:
         note += f"; {again:,} prompt tokens were computed again, preemptions included"
     return _latency_table("failures", "requests that came", failure_latencies(outcome), note)

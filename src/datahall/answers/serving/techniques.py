@@ -120,7 +120,7 @@ def _alone(steps: Ladder) -> Table:
         columns=COLUMNS,
         rows=tuple(_row(row, steps) for row in rows),
         marked=len(steps.without),
-        note=f"times at {steps.rate_per_s:g} requests/s a replica; held: {limits}",
+        note=f"times at {steps.rate_per_s:,.10g} requests/s a replica; held: {limits}",
     )
 
 

@@ -8,7 +8,7 @@ from datahall.answers.follow import follow
 from datahall.answers.idle import idle_network
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
-from datahall.answers.training.words import compression_notes, file_notes, sharing_notes
+from datahall.answers.training.words import compression_notes, file_notes, idle_layout
 from datahall.cluster.idle_wiring import Joined
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -53,7 +53,7 @@ def show_memory(scenario: Scenario) -> Answer:
         charts=(_chart(stages),),
         notes=(
             *_notes(asked),
-            *sharing_notes(scenario, layout),
+            *idle_layout(scenario, layout),
             *(line.sentence for line in outside),
             *idle_network(scenario, [Joined(asked.cluster.chip, asked.cluster.system, 0)]),
         ),

@@ -19,8 +19,8 @@ from datahall.answers.training.words import (
     beside_simulation,
     compression_notes,
     file_notes,
+    idle_layout,
     routing_notes,
-    sharing_notes,
     torus_failure_notes,
 )
 from datahall.cluster.idle_wiring import Joined
@@ -82,7 +82,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         charts=(stage_chart(run),),
         notes=(
             *_notes(run, asked, fits=memory.fits),
-            *sharing_notes(scenario, run.layout),
+            *idle_layout(scenario, run.layout),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, run.job, run.cluster, run.layout, run.framework)
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
@@ -74,10 +75,14 @@ def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
     )
 
 
-def sharing_notes(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
-    """That a state is shared with nobody, where somebody says how."""
-    alone = layout.dp == 1 and layout.cp == 1 and scenario.given("zero")
-    return ("one replica shares its state with nobody: zero changes nothing",) if alone else ()
+def idle_layout(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
+    """Inputs that change nothing on a layout: a state that is shared with nobody, experts that every chip holds."""
+    lines: tuple[str, ...] = ()
+    if layout.dp == layout.cp == 1:
+        lines += idle_together(scenario, ("zero",), "one replica shares its state with nobody")
+    if layout.ep == 1:
+        lines += idle_together(scenario, ("imbalance",), "every chip holds all experts")
+    return lines
 
 
 def compression_notes(layout: Layout) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ OfferKind = Literal[
     "auction", "reported", "purchase",
 ]  # fmt: skip
 STALE_DAYS = 180
+STALE_S = STALE_DAYS * DAY_S
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):

@@ -131,7 +131,11 @@ def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], leve
             total += phase.source.size * job.repeat * (phase.num_rounds if level == "full" else 1)
     total *= net.routing.num_parts
     if total > MOST_FLOWS:
-        hint = "use the symmetric level" if level == "full" else "use fewer ranks, or all-to-all as pairwise"
+        hint = (
+            "use the symmetric level"
+            if level == "full"
+            else "fewer ranks or repeats, or all-to-all as pairwise"
+        )
         raise ScenarioError(
             f"{total:,} flows at the {level} level; {MOST_FLOWS:,} are as many as fit", hint=hint
         )

@@ -121,7 +121,8 @@ def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int
             return setting
     where = f"tp {tp} on" if tp else f"up to {GROUPS[-1]} ×"
     raise InfeasibleError(
-        f"no group of {where} {replica.chip.name} serves {replica.model.name} at {rate:g} requests/s within the limits",
+        f"no group of {where} {replica.chip.name} serves {replica.model.name} at {rate:,.10g} requests/s within "
+        "the limits",
         where=last,
         hint=f"a lower {option('rate')} (of one replica), a longer {option('ttft')} or {option('tpot')}, or "
         f"{option('tp')}",

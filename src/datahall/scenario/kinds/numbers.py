@@ -22,7 +22,8 @@ class Count(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, f"a whole number, e.g. {max(self.least, 8)}")
-        number = parsed(raw, self.unit)
+        usual = "4096 or 4k" if self.unit == "tokens" else "8"
+        number = parsed(raw, self.unit, f"a whole number, e.g. {usual}: {self.help}")
         if number != int(number):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
         bounded(number, raw, self.least, self.most)
@@ -51,7 +52,7 @@ class Quantity(Kind, frozen=True):
         if not isinstance(raw, str) and raw and not at.bare and "" not in SPELLINGS[self.unit]:
             raise ScenarioError(f"{raw} has no unit", hint=f"e.g. {example(self.unit)}")
         number = parsed(raw, self.unit)
-        bounded(number, raw, self.least, self.most, above=self.above)
+        bounded(number, raw, self.least, self.most, unit=self.unit, above=self.above)
         return number
 
     def write(self, value: object) -> Plain:
@@ -106,8 +107,12 @@ class Share(Kind, frozen=True):
         """A share within its bounds; a number that would be one as a percentage is asked for as such."""
         if self._within(number):
             return number
-        guess = f'; did you mean "{raw} %"?' if "%" not in str(raw) and self._within(number / 100.0) else ""
-        raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{guess}")
+        raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{self._guess(number, raw)}")
+
+    def _guess(self, number: float, raw: Raw) -> str:
+        """What was perhaps meant."""
+        meant = "%" not in str(raw) and self._within(number / 100.0)
+        return f'; did you mean "{raw} %"?' if meant else ""
 
     def _within(self, number: float) -> bool:
         enough = number > self.least if self.above else number >= self.least
@@ -142,8 +147,15 @@ class Percentile(Share, frozen=True):
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise self.wrong(raw, "e.g. 95")
         del at
-        number = parsed(text, "fraction")
+        number = parsed(text, "fraction", "e.g. 95")
         return self.bounded(number / 100.0 if number >= 1 and "%" not in str(text) else number, raw)
+
+    def _bounds(self) -> str:
+        return "above 0 and below 100, e.g. 95 or 99.9"
+
+    def _guess(self, number: float, raw: Raw) -> str:
+        del number, raw
+        return ""
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
@@ -155,23 +167,27 @@ class Percentile(Share, frozen=True):
         return "%"
 
 
-def parsed(raw: str | float, unit: str) -> float:
+def parsed(raw: str | float, unit: str, hint: str = "") -> float:
     """A number, with what is wrong in the words of a scenario."""
     try:
         number = parse(raw, unit)
     except UnitError as error:
-        raise ScenarioError(error.message, hint=error.hint) from error
+        raise ScenarioError(error.message, hint=hint or error.hint) from error
     except OverflowError:
         raise ScenarioError(f"{raw} is too large", hint="a smaller number") from None
     return number
 
 
-def bounded(number: float, raw: Raw, least: float, most: float, *, above: bool = False) -> None:
+def bounded(
+    number: float, raw: Raw, least: float, most: float, *, unit: str = "count", above: bool = False
+) -> None:
     """Refuse what is out of bounds."""
+    unit = "count" if unit in ("tokens", "ratio") else unit
     if number < least or (above and number == least):
-        raise ScenarioError(f"{raw} is too small; it must be {'above' if above else 'at least'} {least:g}")
+        how = "above" if above else "at least"
+        raise ScenarioError(f"{raw} is too small; it must be {how} {fmt(least, unit) if least else 0}")
     if number > most:
-        raise ScenarioError(f"{raw} is too large; it must be at most {most:,g}")
+        raise ScenarioError(f"{raw} is too large; it must be at most {fmt(most, unit, 12)}")
 
 
 def exact(value: float, unit: str) -> Plain:

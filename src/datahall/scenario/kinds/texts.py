@@ -74,6 +74,11 @@ class Name(Kind, frozen=True):
         if not isinstance(raw, str):
             raise self.wrong(raw, f"the name of {'an' if self.of[0] in 'aeiou' else 'a'} {self.of}")
         name = raw.strip()
+        if name.isdecimal():
+            raise ScenarioError(
+                f'"{name}" is a number, not the name of {"an" if self.of[0] in "aeiou" else "a"} {self.of}',
+                hint=self.hint(),
+            )
         if self.of in CATALOGUED:
             return at.catalog.name_of(self.of, name)
         if self.of == "model":

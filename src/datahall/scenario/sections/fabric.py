@@ -46,7 +46,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             metavar="TOPOLOGY",
         ),
     ] = ()
-    chips: Annotated[int | None, Count("Chips to join.", most=MOST_CHIPS, example="1024")] = None
+    chips: Annotated[int | None, Count("How many chips.", most=MOST_CHIPS, example="1024")] = None
     chip: Annotated[str, Name(f"Chip (default: {USUAL_CHIP}, or the topology's usual one).", of="chip")] = ""
     domain: Annotated[
         int | None,

@@ -20,10 +20,19 @@ from datahall.scenario.kinds import (
     listed,
     unknown_name,
 )
-from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
+from datahall.workload.traffic.shapes import (
+    LONGEST_TOKENS,
+    Empirical,
+    Fixed,
+    Lengths,
+    Lognormal,
+    Quantiles,
+    Uniform,
+)
 
-TOKENS = Count("Tokens.", unit="tokens")
-MEAN = Quantity("Tokens.", unit="tokens", least=1.0)
+LONGEST = int(LONGEST_TOKENS) - 1
+TOKENS = Count("Tokens.", unit="tokens", most=LONGEST)
+MEAN = Quantity("Tokens.", unit="tokens", least=1.0, most=LONGEST)
 SHAPES: dict[str, dict[str, Kind]] = {
     "fixed": {"tokens": TOKENS},
     "uniform": {"low": TOKENS, "high": TOKENS},
@@ -47,7 +56,11 @@ class LengthsKind(Kind, frozen=True):
         from datahall.workload.traffic.lengths import check_lengths
 
         lengths = _shaped(raw, at) if isinstance(raw, dict) else Fixed(TOKENS.read(raw, at))
-        check_lengths(lengths, "lengths")
+        try:
+            check_lengths(lengths, "lengths")
+        except ScenarioError as error:
+            error.where = ""  # the input, as its border spells it
+            raise
         return lengths
 
     def write(self, value: object) -> Plain:

@@ -33,6 +33,7 @@ USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout fi
 USUAL_BATCH = 1024  # sequences of a step
 USUAL_PRECISION = "bf16"
 USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1
+USUAL_DEGREE = 1  # of a split that nobody asks for
 OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
 
 
@@ -118,11 +119,33 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
         str,
         File("Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.", flat="layout"),
     ] = ""
-    tp: Annotated[int | None, Count("Chips that share each layer.", most=MOST_CHIPS)] = None
-    pp: Annotated[int | None, Count("Pipeline stages.", most=512)] = None
-    vpp: Annotated[int | None, Count("Virtual stages on each chip.", most=64)] = None
-    cp: Annotated[int | None, Count("Chips that share each sequence.", most=MOST_CHIPS)] = None
-    ep: Annotated[int | None, Count("Chips that share the experts.", most=MOST_CHIPS)] = None
+    tp: Annotated[
+        int | None,
+        Count(
+            f"Chips that share each layer (default: the layout file's, else {USUAL_DEGREE}).", most=MOST_CHIPS
+        ),
+    ] = None
+    pp: Annotated[
+        int | None, Count(f"Pipeline stages (default: the layout file's, else {USUAL_DEGREE}).", most=512)
+    ] = None
+    vpp: Annotated[
+        int | None,
+        Count(f"Virtual stages on each chip (default: the layout file's, else {USUAL_DEGREE}).", most=64),
+    ] = None
+    cp: Annotated[
+        int | None,
+        Count(
+            f"Chips that share each sequence (default: the layout file's, else {USUAL_DEGREE}).",
+            most=MOST_CHIPS,
+        ),
+    ] = None
+    ep: Annotated[
+        int | None,
+        Count(
+            f"Chips that share the experts (default: the layout file's, else {USUAL_DEGREE}).",
+            most=MOST_CHIPS,
+        ),
+    ] = None
     dp: Annotated[int | None, Count("Replicas (default: the chips left over).", most=MOST_CHIPS)] = None
     zero: Annotated[
         int | None,

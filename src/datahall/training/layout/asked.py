@@ -106,18 +106,8 @@ def laid_out(scenario: Scenario, file: LayoutFile | None = None) -> LaidOut:
         global_batch=stated or usual_batch(layout),
         schedule=asked.schedule or usual_order(layout.vpp),
     )
-    _check_imbalance(job, model, layout)
     _check_order(found)
     return found
-
-
-def _check_imbalance(job: TrainingJob, model: Model, layout: Layout) -> None:
-    if job.imbalance_ratio is not None and model.moe is not None and layout.ep == 1:
-        raise ScenarioError(
-            f"{option('imbalance')} says nothing where every chip holds all experts",
-            field="imbalance",
-            hint=f"{option('ep', 2)} or more, or leave it out",
-        )
 
 
 def _check_order(found: LaidOut) -> None:

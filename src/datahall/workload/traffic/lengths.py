@@ -12,10 +12,17 @@ import numpy as np
 from datahall.errors import DocumentError, Problem, ScenarioError
 from datahall.events.draws import normal_quantile
 from datahall.workload.traffic.requests import Floats, Ints
-from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
+from datahall.workload.traffic.shapes import (
+    LONGEST_TOKENS,
+    Empirical,
+    Fixed,
+    Lengths,
+    Lognormal,
+    Quantiles,
+    Uniform,
+)
 
 Z95 = normal_quantile(0.95)
-LONGEST_TOKENS = 1e9  # a draw beyond it is a mistake in the figures, and would not fit the sums
 
 
 Draw = Callable[[np.random.Generator, int], Ints]

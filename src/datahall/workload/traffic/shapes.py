@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+LONGEST_TOKENS = 1e9  # a draw of as much is a mistake in the figures, and would not fit the sums
 PEAK_S = 14 * 3600.0  # of a day whose rate swings: two in the afternoon
 
 
