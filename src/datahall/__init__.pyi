@@ -247,7 +247,7 @@ def plan_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -467,12 +467,14 @@ def show_fabric(
     *,
     chips: str | int | None = None,
     chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
     oversubscription: str = "1:1",
     switch: str = "",
     server: str = "",
     radix: str | int | None = None,
     tiers: str | int | None = None,
-    sides: str = "",
+    sides: str | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Switches, cables, bisection, diameter, paths, power and price; several side by side.
@@ -487,9 +489,13 @@ def show_fabric(
     topologies : str | Sequence[str] | None
         Topologies, or fabrics that were built, side by side.
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
     switch : str
@@ -500,7 +506,7 @@ def show_fabric(
         Ports of a switch, instead of the catalogue's.
     tiers : str | int | None
         Tiers of switches (default: the fewest).
-    sides : str
+    sides : str | None
         Sides of a torus (default: the most cube-like).
     catalog : Catalog
         Entries of your own over the shipped ones.
@@ -568,7 +574,7 @@ def show_memory(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -580,15 +586,15 @@ def show_memory(
     layout : str
         Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
     tp : str | int | None
-        Chips that share each layer.
+        Chips that share each layer (default: the layout file's, else 1).
     pp : str | int | None
-        Pipeline stages.
+        Pipeline stages (default: the layout file's, else 1).
     vpp : str | int | None
-        Virtual stages on each chip.
+        Virtual stages on each chip (default: the layout file's, else 1).
     cp : str | int | None
-        Chips that share each sequence.
+        Chips that share each sequence (default: the layout file's, else 1).
     ep : str | int | None
-        Chips that share the experts.
+        Chips that share the experts (default: the layout file's, else 1).
     dp : str | int | None
         Replicas (default: the chips left over).
     zero : str | int | None
@@ -634,7 +640,7 @@ def show_collective(
     hidden: str | int | None = None,
     precision: str = "bf16",
     algorithm: str | None = None,
-    version: str = "",
+    version: str | None = None,
     level: str | None = None,
     all: bool = False,
     on: str = "",
@@ -643,7 +649,7 @@ def show_collective(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str = "1:1",
-    sides: str = "",
+    sides: str | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -668,7 +674,7 @@ def show_collective(
         MoE: format of the tokens. (default bf16)
     algorithm : str | None
         Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
-    version : str
+    version : str | None
         Version of NCCL (default 2.27).
     level : str | None
         Constants to use: datasheet, family or measured.
@@ -677,7 +683,7 @@ def show_collective(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -686,7 +692,7 @@ def show_collective(
         Network of a chip, one way (default: its usual one).
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
-    sides : str
+    sides : str | None
         Sides of a torus (default: the most cube-like).
     failure : table, or several
         Parts that are gone or slow; without a start they are so from the beginning.
@@ -908,7 +914,7 @@ def simulate_serve(
     routing: str = "least-outstanding",
     affinity_load: str | float = "1.25",
     spill: str | int = 64,
-    autoscale: str = "",
+    autoscale: str | None = None,
     cold_start: str | float = "2min",
     interval: str | float = "15s",
     patience: str | float = "5min",
@@ -1067,7 +1073,7 @@ def simulate_serve(
         Prefix affinity: load over the mean at which the next replica is asked. (default 1.25)
     spill : str | int
         Requests per replica at which a region sends further ones elsewhere. (default 64)
-    autoscale : str
+    autoscale : str | None
         Replicas by load: MIN..MAX, and with :N the requests in the system for each.
     cold_start : str | float
         Until a new replica serves. (default 2min)
@@ -1246,7 +1252,7 @@ def simulate_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -1258,15 +1264,15 @@ def simulate_train(
     layout : str
         Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
     tp : str | int | None
-        Chips that share each layer.
+        Chips that share each layer (default: the layout file's, else 1).
     pp : str | int | None
-        Pipeline stages.
+        Pipeline stages (default: the layout file's, else 1).
     vpp : str | int | None
-        Virtual stages on each chip.
+        Virtual stages on each chip (default: the layout file's, else 1).
     cp : str | int | None
-        Chips that share each sequence.
+        Chips that share each sequence (default: the layout file's, else 1).
     ep : str | int | None
-        Chips that share the experts.
+        Chips that share the experts (default: the layout file's, else 1).
     dp : str | int | None
         Replicas (default: the chips left over).
     zero : str | int | None
@@ -1327,7 +1333,7 @@ def simulate_fabric(
     server: str = "",
     radix: str | int | None = None,
     tiers: str | int | None = None,
-    sides: str = "",
+    sides: str | None = None,
     bandwidth: str | float | None = None,
     latency: str | float = "500ns",
     scale_up: str | float = "450GB/s",
@@ -1358,7 +1364,7 @@ def simulate_fabric(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        Chips to join.
+        How many chips.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -1375,7 +1381,7 @@ def simulate_fabric(
         Ports of a switch, instead of the catalogue's.
     tiers : str | int | None
         Tiers of switches (default: the fewest).
-    sides : str
+    sides : str | None
         Sides of a torus (default: the most cube-like).
     bandwidth : str | float | None
         Bandwidth of every link, one way, instead of the catalogue's parts.

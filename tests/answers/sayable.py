@@ -34,7 +34,6 @@ REFUSED: dict[tuple[str, str], str] = {
         for part, why in (("chips", _CUT_OFF), ("domains", _CUT_OFF), ("cubes", _TORUS))
     },
     **{(verb, "wait"): "dynamic batching has no closed form" for verb in ("plan serve", "show techniques")},
-    ("simulate serve", "handoff"): "a pool hands over in a file with two of them; flags give one",
 }
 
 # what a question says beside what it must, so that it is small or has an answer at all

@@ -235,7 +235,9 @@ def group_figure(
         found = _chosen(collective, size, num_ranks, "", "")
     else:
         _, pairs = collective_times(near.system, collective, size.value, num_ranks)
-        told = closed_form(Ask(near.system, cluster.wires, collective, size, num_ranks), *pairs[0])
+        told = closed_form(
+            Ask(near.system, cluster.wires, collective, size, num_ranks, grouped=True), *pairs[0]
+        )
         found = _chosen(collective, size, num_ranks, *pairs[0])
     return _figure(near, found, size, told)
 

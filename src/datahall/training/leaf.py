@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from datahall.breakdown import Breakdown, Source, assumed, chosen, fact, given, modelled, product
+from datahall.breakdown import Breakdown, Source, assumed, chosen, derived, fact, given, modelled, product
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
 from datahall.fabric.collectives.crossing import crossed
@@ -15,8 +15,15 @@ from datahall.training.layout.layout import Layout
 FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 
 
+# what a degree that is an input is called in a figure
+DEGREES = {
+    "tp": "tp", "cp": "cp", "stages": "pp", "pp": "pp", "micro-batch": "micro_batch", "chunks of a stage": "vpp",
+    "expert ranks": "ep", "chips that share a sequence": "cp", "chips that share an expert": "etp",
+}  # fmt: skip
+
+
 class Degrees:
-    """The numbers of a layout as leaves: given by who asks, or decided by a plan."""
+    """The numbers of a layout as leaves: given by who asks, following from those, or decided by a plan."""
 
     def __init__(self, layout: Layout, *, planned: bool = False) -> None:
         self.layout, self.planned = layout, planned
@@ -25,16 +32,17 @@ class Degrees:
         """A number of the layout under a name."""
         if self.planned:
             return chosen(name, value, "count", "of the fastest layout that fits")
-        return given(name, value, "count", "of the layout")
+        field = DEGREES.get(name)
+        if field is not None and value == getattr(self.layout, field):
+            return given(name, value, "count", "of the layout")
+        own = [given(one, getattr(self.layout, one), "count") for one in ("tp", "pp", "cp", "ep")]
+        how = "as said, or what the chips leave beside" if name == "replicas" else "of the chips and"
+        return modelled(name, value, "count", f"{how} the other degrees", *own)
 
     def group(self, name: str, **degrees: float) -> Breakdown:
         """Chips that several degrees make together; those of 1 are left out."""
         parts = [self.number(one, value) for one, value in degrees.items() if value != 1]
-        return (
-            parts[0].named(name)
-            if len(parts) == 1
-            else product(name, parts or [self.number(name, 1)], "count")
-        )
+        return product(name, parts, "count") if parts else derived(name, 1, "count", "each has its own")
 
 
 def model_sources(model: Model) -> tuple[Source, ...]:

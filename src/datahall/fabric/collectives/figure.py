@@ -58,9 +58,12 @@ class Ask(NamedTuple):
     collective: Collective
     size: Breakdown
     num_ranks: int
+    grouped: bool = False  # the ranks are a group of a layout, and not what was asked about
 
     @property
     def ranks(self) -> Breakdown:
+        if self.grouped:
+            return derived("ranks", self.num_ranks, "count", "of a group of the layout")
         return given("ranks", self.num_ranks, "count")
 
     @property

@@ -169,7 +169,7 @@ class _Parts:
             return simulated(name, value, "s", "slow hosts and jitter drawn for every replica")
         growth = self._fit("growth of a step per factor of e in chips", run.framework.jitter)
         num = max(1, run.cluster.num_chips)
-        every = given("chips", num, "count")
+        every = self.degrees.number("chips", num)
         chips = modelled("logarithm of the chips", log(num), "ratio", "natural", every)
         share = product("growth of the step", [growth, chips], "fraction")
         return simulated(name, value, "s", "the growth, of all other parts together", share)

@@ -54,7 +54,11 @@ class ExchangeFigures:
         ranks = self.degrees.number("expert ranks", self.layout.ep)
         if self.job.imbalance is not None:
             asked = given("imbalance", self.job.imbalance, "ratio")
-            return minimum(name, [asked, ranks]) if self.layout.ep > 1 else ranks.named(name)
+            return (
+                minimum(name, [asked, ranks])
+                if self.layout.ep > 1
+                else assumed(name, 1.0, "ratio", "every chip holds all experts")
+            )
         how = "scatter of chance alone, as where routing is forced even"
         return counted(self.job.model, name, value, "ratio", how, ranks, *self._sequences())
 
