@@ -169,6 +169,10 @@ def test_a_replica_that_is_idle_drains_at_once() -> None:
     outage = ReplicaOutage(replica=0, start_s=2.0, duration_s=2.0, drain=True)
     run = simulated(one_pool(), requests=rows((0.0, 10, 1), (10.0, 10, 1)), outages=(outage,))
     assert run.replicas.active_s.tolist() == [2.0 + 7.0]
+    lost = ReplicaOutage(replica=0, start_s=2.0, duration_s=2.0)
+    later = ReplicaOutage(replica=0, start_s=6.0, duration_s=2.0, drain=True)
+    run = simulated(one_pool(), requests=rows((0.0, 10, 1), (10.0, 10, 1)), outages=(lost, later))
+    assert run.replicas.active_s.tolist() == [2.0 + 2.0 + 3.0]
 
 
 HANDOFF = Handoff(setup_s=0.5, token_s=0.2, shown_fraction=0.25)
