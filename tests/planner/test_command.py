@@ -73,7 +73,7 @@ def test_a_step_with_everything_beside_the_degrees(capsys: pytest.CaptureFixture
     assert found["inputs"]["split"] == "23, 25"
     assert found["inputs"]["offload"] == "optimizer"
     assert any(table["title"] == "outside the chip" for table in found["tables"])
-    assert found["inputs"]["compress"] == "fp8"
+    assert found["inputs"]["compression"] == "fp8"
     assert run([*words.split()[:-1]]) == 0
     assert "convergence is not modelled" in " ".join(capsys.readouterr().out.split())
 
