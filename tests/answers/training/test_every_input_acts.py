@@ -117,3 +117,13 @@ def test_an_imbalance_of_experts_that_every_chip_holds_is_said_to_do_nothing(ep:
     found = answered("simulate train", given | {"imbalance": 1.2})
     assert found is not None
     assert ("imbalance does nothing here: every chip holds all experts" in found.notes) == (ep == 1)
+
+
+@pytest.mark.parametrize("on", ["hgx", "full-mesh"])
+def test_a_plan_stands_on_chips_that_no_network_joins(on: str) -> None:
+    found = answered(
+        "plan train", {"model": "llama-3.1-8b", "tokens": "1T", "chips": 8, "on": on, "global_batch": 64}
+    )
+    assert found is not None
+    assert found.results["num_chips"] == 8
+    assert "if the machine changes" not in [table.title for table in found.tables]

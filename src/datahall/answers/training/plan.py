@@ -39,7 +39,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *((sizes_table(plan),) if plan.deadline_s is not None else ()),
             best_table(plan),
             change_table(plan),
-            machine_table(plan),
+            *((machine_table(plan),) if plan.machines else ()),
             memory_table(plan),
             *((chips_table(plan),) if plan.chips_front else ()),
         ),

@@ -220,8 +220,11 @@ def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[
     """The layout at a place of the ranking on a somewhat different machine, and who is faster there.
 
     The network is a fifth slower or faster, a scale-up domain half or twice as large; the fastest of this layout and
-    the best other cuts of the model follows where it is another one.
+    the best other cuts of the model follows where it is another one.  Where nothing joins the domains, nothing of it
+    can be changed.
     """
+    if not found.cluster.system.torus and not found.cluster.system.nic_bytes_per_s:
+        return []
     rows = [int(found.order[place]), *(int(found.order[one]) for one in found.best(rivals) if one != place)]
     space, system = found.space.keep(np.array(rows)), found.cluster.system
     replace = msgspec.structs.replace
