@@ -47,3 +47,19 @@ def test_across_domains_it_does(verb: str, said: Mapping[str, Any]) -> None:
     plain, other = (asked(verb, **said, chips=64, nic=rate) for rate in ("400 Gb/s", "10 Gb/s"))
     assert plain.results != other.results
     assert not named(other)
+
+
+def test_a_value_that_the_machine_has_anyway_is_not_said_to_be_beside_another_that_binds() -> None:
+    said = {"collective": "all-reduce", "size": "1GB", "chip": "h100-sxm", "chips": 64}
+    found = asked("show collective", **said, nic="400 Gb/s", version="2.27")
+    assert [note.partition(": ")[2] for note in named(found)] == [
+        "NCCL 2.27 is taken without it",
+        "the machine has the same without it",
+    ]
+
+
+def test_a_slice_that_does_not_wrap_is_timed_as_a_mesh() -> None:
+    said = {"collective": "all-gather", "size": "1kB", "chip": "tpu-v5p"}
+    small = asked("show collective", **said, on="tpu-pod", chips=32)
+    mesh = asked("show collective", **said, on="mesh", sides="2x4x4")
+    assert small.results["time_s"] == pytest.approx(mesh.results["time_s"])

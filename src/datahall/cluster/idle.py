@@ -42,7 +42,10 @@ def idle_inputs(
         except DatahallError:
             continue  # it could not be built without
         if _time_s(cluster.system, found.choice, only) == _time_s(other.system, found.choice, only):
-            reasons[name] = domain if alone else "something else binds"
+            same = "the machine has the same without it"
+            reasons[name] = (
+                domain if alone else same if other.system == cluster.system else "something else binds"
+            )
     return reasons
 
 
@@ -51,6 +54,8 @@ def _of_version(system: System, choice: Choice) -> dict[str, str]:
     if _pairs(usual, choice) != _pairs(system, choice):
         return {}
     name = f"NCCL {'.'.join(map(str, DEFAULT_VERSION))}"
+    if system.version == DEFAULT_VERSION:
+        return {"version": f"{name} is taken without it"}
     if system.version > DEFAULT_VERSION:
         return {"version": f"{name} is the newest whose choices are known, and stands for it"}
     return {"version": f"{name} has the same algorithms for it"}

@@ -181,7 +181,7 @@ def _on_torus(system: System, made: Design) -> System:
         torus_link=TorusLink(
             bytes_per_s=float(made.fabric.link_bytes_per_s.max()),
             hop_s=max(float(made.fabric.link_latency_s.max()), LEAST_HOP_S),
-            wrapped=made.topology != "mesh",
+            wrapped=all(getattr(made.fabric.shape, "wrap", ())),
         ),
     )
 

@@ -127,3 +127,35 @@ def test_a_plan_stands_on_chips_that_no_network_joins(on: str) -> None:
     assert found is not None
     assert found.results["num_chips"] == 8
     assert "if the machine changes" not in [table.title for table in found.tables]
+
+
+ONE_REPLICA = {"chips": 4, "tp": 4, "chip": "h200", "global_batch": 64}
+ONE_STATE = "zero does nothing here: one replica shares its state with nobody"
+
+
+@pytest.mark.parametrize(
+    ("more", "idle"),
+    [
+        ({"model": "llama-3.1-8b", "zero": 2}, True),
+        ({"model": "llama-3.1-8b", "zero": 3}, False),  # gathers before every micro-batch
+        ({"model": "qwen3-30b-a3b", "etp": 1, "zero": 1}, False),  # four chips hold the same experts
+    ],
+)
+def test_zero_is_called_idle_where_it_is(more: dict[str, object], idle: bool) -> None:
+    plain, other = (
+        answered("show memory", ONE_REPLICA | more | {"zero": zero}) for zero in (0, more["zero"])
+    )
+    assert plain is not None
+    assert other is not None
+    assert (ONE_STATE in other.notes) == idle
+    if idle:
+        assert plain.results == other.results
+
+
+@pytest.mark.parametrize(("name", "value"), [("etp", 1), ("context", "all-to-all")])
+def test_degrees_that_divide_nothing_are_said_to_do_nothing(name: str, value: object) -> None:
+    plain = {"model": "llama-3.1-8b", "chips": 8, "tp": 2, "cp": 1, "global_batch": 64, "zero": 1}
+    for verb in ("simulate train", "show memory"):
+        found = answered(verb, plain | {name: value})
+        assert found is not None
+        assert any(note.startswith(f"{name} does nothing here") for note in found.notes), verb

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
+from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Loss
@@ -78,10 +79,14 @@ def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
 def idle_layout(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
     """Inputs that change nothing on a layout: a state that is shared with nobody, experts that every chip holds."""
     lines: tuple[str, ...] = ()
-    if layout.dp == layout.cp == 1:
+    if not Space.of(layout).is_shared[0]:
         lines += idle_together(scenario, ("zero",), "one replica shares its state with nobody")
     if layout.ep == 1:
         lines += idle_together(scenario, ("imbalance",), "every chip holds all experts")
+    if layout.cp == 1:
+        lines += idle_together(scenario, ("context",), "no chips share a sequence")
+    if scenario.model().moe is None:
+        lines += idle_together(scenario, ("etp",), "the model has no experts")
     return lines
 
 

@@ -131,6 +131,11 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
         """Ranks that share the state of the experts from ZeRO-1 on."""
         return np.maximum(1.0, self.expert_copies / self.num_copies)
 
+    @property
+    def is_shared(self) -> NDArray[np.bool_]:
+        """Whether ZeRO changes what a chip holds or does: some rank shares its state, or stages gather it anew."""
+        return (self.sharers > 1) | (self.expert_sharers > 1) | (self.zero >= 3)
+
     def offloaded(self, what: str) -> NDArray[np.int8]:
         """Where a part of the memory lies in each row: 0 on the chip, 1 in the host, 2 on NVMe."""
         return self.offload // np.int8(3 ** OFFLOADS.index(what)) % np.int8(3)
