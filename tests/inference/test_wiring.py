@@ -244,3 +244,16 @@ def test_the_chain_of_an_exchange_shows_what_a_failure_left(shelf: Catalog) -> N
     assert said[LEFT] == [pytest.approx(left.bytes_per_s / before.bytes_per_s)]
     assert said[LEFT][0] < 1
     assert not false_nodes(exchange_of(after))
+
+
+@pytest.mark.parametrize(("topology", "ratio"), [("tree", 2.0), ("fat-tree", 500.0)])
+def test_a_ratio_that_a_topology_cannot_have_is_refused_as_of_any_machine(
+    shelf: Catalog, topology: str, ratio: float
+) -> None:
+    few, wired = Deployment(chip="h200-sxm", tp=16), {"topology": topology, "oversubscription": (ratio,)}
+    with pytest.raises(ScenarioError) as served:
+        on(shelf, "llama-3.1-8b", few, **wired)
+    with pytest.raises(ScenarioError) as machine:
+        cluster_from(FabricDesign(**wired), shelf, chip="h200-sxm", num_chips=16)  # type: ignore[arg-type]
+    assert served.value.field == "oversubscription"
+    assert str(served.value) == str(machine.value)

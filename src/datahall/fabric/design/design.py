@@ -117,13 +117,17 @@ def _check_domains(asked: FabricDesign, num_chips: int, size: int) -> None:
         raise ScenarioError(error.message, field="domain", hint=f"{near}; of chips, {error.hint}") from error
 
 
+class UnneededTier(ScenarioError):
+    """A ratio speaks of a tier that so many chips do not need."""
+
+
 def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
     """A ratio is of a tier with another above it; one too many would say nothing."""
     tiers = getattr(fabric.shape, "num_levels", len(ratios) + 1)
     if set(ratios[max(0, tiers - 1) :]) - {1.0}:
         spoken = ", ".join(f"{ratio:g}:1" for ratio in ratios)
         fitting = ",".join(f"{ratio:g}:1" for ratio in ratios[: tiers - 1]) or "1:1"
-        raise ScenarioError(
+        raise UnneededTier(
             f"{spoken} speaks of {len(ratios) + 1} tiers, and {fabric.num_hosts:,} chips make {tiers}",
             field="oversubscription",
             hint=f"one ratio for each tier below the top: {option('oversubscription', fitting)}",

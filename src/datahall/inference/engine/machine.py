@@ -11,6 +11,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.design import UnneededTier
 from datahall.fabric.design.parts import usual_domain, usual_server
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.sections.fabric import FabricDesign
@@ -63,7 +64,7 @@ def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog) -> Clu
             return cluster_from(
                 design, catalog, chip=chip.name, num_chips=num_chips, failures=wiring.failures
             )
-        except ScenarioError as error:
-            if error.field != "oversubscription" or not kept:
+        except UnneededTier:
+            if not kept:
                 raise
     raise AssertionError(ratios)
