@@ -85,6 +85,18 @@ def test_a_replica_that_is_slower_holds_fewer_requests() -> None:
     assert over.band.low < over.value < over.band.high
 
 
+def test_replicas_that_simulation_added_stand_beside_those_of_the_closed_form() -> None:
+    """Nothing in the chain is the answer turned round: what one replica holds is that of the closed form."""
+    best = plan("llama-3.1-70b", users=2000, tp=2, precision="fp8", isl=None, osl=None).chosen
+    assert best.num_added > 0
+    figure = chips_figure(best)
+    assert false_nodes(figure) == []
+    (added,) = named(figure, "replicas that simulation added")
+    assert (added.value, added.origin) == (best.num_added, "simulated")
+    (held,) = named(figure, "one replica holds")
+    assert held.value == pytest.approx(best.held.rate_per_s)
+
+
 def test_degrees_are_chosen_unless_they_were_given() -> None:
     best = plan("llama-3.1-70b", rate=5, chips="h200", tp=4).chosen
     for stated, origin in (((), "decision"), (("tp",), "input")):

@@ -97,10 +97,11 @@ def _binding(best: Proposal) -> str:
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
+    beside = f"; {best.held.rate_per_s:.3g} in closed form" if best.num_added else ""
     return (
         f"{BINDS[best.binds].capitalize()} binds: one replica holds {best.held_per_s:.3g} requests/s "
-        f"({best.held_tokens_per_s:,.0f} tokens/s) within the limits, {best.held.most_per_s:.3g} without them. There "
-        f"a step is bound by {spent}."
+        f"({best.held_tokens_per_s:,.0f} tokens/s{beside}) within the limits, {best.held.most_per_s:.3g} without "
+        f"them. There a step is bound by {spent}."
     )
 
 

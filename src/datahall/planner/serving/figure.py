@@ -30,7 +30,7 @@ SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
 def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
-    """chips = ⌈offered / (held × (1 − headroom))⌉ × chips of a replica.
+    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
 
     `stated` names the degrees of the replica that somebody gave; the search chose the others.
     """
@@ -46,6 +46,10 @@ def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
         "ratio",
     )
     replicas = ceiling("replicas", load)
+    if best.num_added:
+        how = "until enough requests kept both limits with the headroom used up"
+        added = simulated("replicas that simulation added", best.num_added, "count", how)
+        replicas = total("replicas", (replicas.named("replicas in closed form"), added))
     degrees = [
         given(name, getattr(best.replica, name), "count")
         if name in stated
@@ -113,12 +117,8 @@ def _held(best: Proposal) -> Breakdown:
     basis = f"{best.replica.engine.title}, {most.price.level}"
     ranks = chosen("dp", best.replica.dp, "count", SEARCHED)
     # a step that takes longer holds fewer requests, in proportion
-    parts = [each.with_band(1 / high, 1 / low, basis), ranks]
-    if best.num_added:
-        how = f"{best.num_added:,} replicas were added until enough requests kept both limits with the headroom used up"
-        kept_share = best.held_per_s / most.rate_per_s
-        parts.append(simulated("share of it that was kept when simulated", kept_share, "fraction", how))
-    return product("one replica holds", parts, "requests/s")
+    name = "one replica holds, in closed form" if best.num_added else "one replica holds"
+    return product(name, (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")
 
 
 def _latency(name: str, state: State, first: bool, *beside: Breakdown) -> Breakdown:
