@@ -87,11 +87,17 @@ def as_toml(body: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def unspelled(note: str) -> str:
+    """A note with its inputs by their names alone: --max-context and deployment.max_context are max_context."""
+    note = re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), note)
+    return re.sub(r"\b[a-z_]+\.([a-z_]+)\b", r"\1", note)
+
+
 def heart(answer: dict[str, Any]) -> dict[str, Any]:
     """What must be the same: all but the file that asked, and texts in which a border spells inputs its own way."""
     spelled = ("next", "next_commands", *(("binding",) if answer["verdict"] == "no" else ()))
     kept = {key: value for key, value in answer.items() if key not in spelled}
-    kept["assumptions"] = [re.split(r" do(?:es)? nothing here", note)[-1] for note in answer["assumptions"]]
+    kept["assumptions"] = [unspelled(note) for note in answer["assumptions"]]
     kept["inputs"] = {key: value for key, value in answer["inputs"].items() if key != "scenario"}
     return kept
 

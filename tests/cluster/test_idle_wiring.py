@@ -63,3 +63,24 @@ def test_a_slice_that_does_not_wrap_is_timed_as_a_mesh() -> None:
     small = asked("show collective", **said, on="tpu-pod", chips=32)
     mesh = asked("show collective", **said, on="mesh", sides="2x4x4")
     assert small.results["time_s"] == pytest.approx(mesh.results["time_s"])
+
+
+def test_memory_stands_on_no_network_whatever_its_shape() -> None:
+    for on in ("torus", "fat-tree"):
+        (note,) = named(asked("show memory", **TRAINED | {"tp": 8}, chips=64, on=on))
+        assert note.startswith("on does nothing here")
+
+
+@pytest.mark.parametrize(
+    ("said", "wired"),
+    [
+        ({"chips": 16, "tp": 16}, {"domain": 16}),
+        ({"chips": 512, "zero": 3, "global_batch": 512}, {"on": "fat-tree", "oversubscription": "31:1"}),
+        ({"chips": 512, "zero": 1, "global_batch": 512, "on": "fat-tree"}, {"failure": "nics=0,left=50 %"}),
+    ],
+)
+def test_what_a_step_feels_is_not_said_to_do_nothing(said: dict[str, Any], wired: dict[str, Any]) -> None:
+    whole = TRAINED | {"recompute": "full"} | said
+    plain, other = (asked("simulate train", **whole, **more) for more in ({}, wired))
+    assert plain.results["step_s"] != other.results["step_s"]
+    assert not [note for note in named(other) for name in wired if name in note]

@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
+from datahall.fabric.design.asked import design_of
 from datahall.scenario.kinds import Ratios, Reading, Sides, Topology, Version
-from datahall.scenario.sections.fabric import NCCL
+from datahall.scenario.sections.fabric import NCCL, FabricDesign
 
 AT = Reading(catalog=Catalog(user=False))
 RATIOS, SIDES, TOPOLOGY = Ratios(""), Sides("", most=10_000), Topology("")
@@ -94,3 +97,29 @@ def test_sides_are_written_so_that_they_read_the_same(sides: list[int]) -> None:
 @given(st.integers(0, 99))
 def test_versions_are_written_so_that_they_read_the_same(minor: int) -> None:
     assert VERSION.read(VERSION.write((2, minor)), AT) == (2, minor)
+
+
+@pytest.mark.parametrize(("sides", "neighbours"), [((8, 8), 4), ((4, 4, 4), 6), ((64,), 2)])
+def test_ports_are_spread_over_as_many_neighbours_as_a_chip_has(
+    sides: tuple[int, ...], neighbours: int
+) -> None:
+    asked = FabricDesign(topology="torus", chip="h100-sxm", chips=64, sides=sides)
+    found = design_of(asked, AT.catalog)
+    assert found.fabric.link_bytes_per_s.max() == pytest.approx(50e9 / neighbours)
+    assert any(f"over {neighbours} neighbours" in note for note in found.notes)
+
+
+def test_a_ratio_is_at_most_as_steep_as_the_largest_switch() -> None:
+    assert RATIOS.read("4096:1", AT) == (4096.0,)
+    with pytest.raises(ScenarioError, match="too steep"):
+        RATIOS.read("4097:1", AT)
+
+
+@pytest.mark.parametrize(("radix", "groups"), [({}, 8), ({"radix": 64}, 1)])
+def test_a_dragonfly_of_alike_chips_has_switches_as_large_as_it_needs(
+    radix: dict[str, int], groups: int
+) -> None:
+    asked = {"on": "dragonfly", "chips": 64, "bandwidth": "50 GB/s", **radix}
+    job = {"collective": "all-to-all", "size": "1MB", "ranks": "0-63"}
+    found = answer_of(ask("simulate fabric", {**asked, "job": [job]}, catalog=AT.catalog))
+    assert f"dragonfly of {groups} group" in found.headline

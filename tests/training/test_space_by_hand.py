@@ -16,7 +16,9 @@ from datahall.catalog.entries.model import Layer
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import DatahallError, ScenarioError, UnknownNameError
 from datahall.scenario.read import read_names
+from datahall.scenario.sections.training import TrainingLayout
 from datahall.scenario.words import COMPRESSIONS, MODULES
+from datahall.training.layout.asked import layout_of
 from datahall.training.layout.codes import (
     module_bits,
     module_names,
@@ -304,6 +306,19 @@ def test_chunks_are_dealt_out_in_turn() -> None:
         (3, 3, 2),
     ]
     assert [(one.first, one.last) for one in stage_runs(model, 1)] == [(0, 0)]
+
+
+def test_groups_of_one_rank_share_with_nobody() -> None:
+    space = Space.of(Layout(dp=8, zero=3, shard=1))
+    assert space.num_copies.tolist() == [8]
+    assert space.sharers.tolist() == [1]
+
+
+def test_the_fewest_chips_hold_every_expert_and_every_slice() -> None:
+    """Eight expert ranks are two chips of a slice, two of a sequence and two replicas."""
+    model = SHELF.model("qwen3-30b-a3b")
+    found = layout_of(TrainingLayout(ep=8, tp=2, cp=2), model)
+    assert (found.num_chips, found.dp) == (8, 2)
 
 
 def test_ends_that_leave_nothing_between() -> None:

@@ -12,14 +12,16 @@ from datahall.scenario.scenario import Scenario
 WIRING = ("on", "domain", "nic", "oversubscription", "failure")
 
 
-def idle_network(scenario: Scenario, chips: Sequence[Joined], *, searched: bool = False) -> tuple[str, ...]:
+def idle_network(
+    scenario: Scenario, chips: Sequence[Joined], *, searched: bool = False, why: str = ""
+) -> tuple[str, ...]:
     """That what was said of the network does nothing, where no group of chips crosses what it is about."""
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
     names = [name for name in WIRING if all(name in one for one in idle)]
     if not wiring.failures and "failure" in names:
         names.remove("failure")
-    return idle_together(scenario, names, _why(chips))
+    return idle_together(scenario, names, why or _why(chips))
 
 
 def _why(chips: Sequence[Joined]) -> str:

@@ -35,6 +35,8 @@ def idle_wiring(
     design, (chip, system, span, ports) = wiring.design, joined
     if system is None:
         return frozenset(("domain",) if ports else ("domain", "nic"))
+    if span == 0 and not ports:  # nothing is asked of what joins them
+        return frozenset(("on", "domain", "nic", "oversubscription", "failure"))
     if system.torus:  # its links are the network
         return frozenset()
     usual = cluster_of(chip, 1, catalog=catalog).system

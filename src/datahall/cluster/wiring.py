@@ -38,5 +38,5 @@ def _check(failure: Failure) -> None:
     if not failure.is_lasting:
         raise ScenarioError(
             "a part of the fabric is out all the time here",
-            hint="leave start and duration out; datahall simulate fabric follows failures and repairs",
+            hint="leave start and duration out; simulate fabric follows failures and repairs",
         )

@@ -121,10 +121,12 @@ def test_an_input_acts_or_is_said_not_to(verb: str, case: str, name: str, shelf:
         found, before = (asked(verb, said, shelf) for said in (beside, without))
     except DatahallError:
         return  # refused, or not to be had without: where and why is for other tests
+    word = name.partition(".")[0]
+    said = [note for note in found.notes if re.search(rf"\b{word}\b.* do(es)? nothing here", note)]
     if shown(found) == shown(before):
-        word = name.partition(".")[0]
-        said = [note for note in found.notes if re.search(rf"\b{word}\b.* do(es)? nothing here", note)]
         assert said, f"{name} of {verb} changes nothing and nobody says so"
+    elif said and verb == "show collective":
+        assert found.results == before.results, f"{name} of {verb} is said to change nothing, and does"
 
 
 def test_beside_others_each_says_what_it_has_no_use_for(shelf: Catalog) -> None:

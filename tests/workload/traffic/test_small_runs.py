@@ -308,6 +308,8 @@ def test_described_traffic_counts_what_was_cut() -> None:
     found = describe(short)
     assert (found.mean_prompt_tokens, found.mean_output_tokens, found.cut_fraction) == (10, 2, 1)
     assert (found.rate_per_s, found.prompt_tokens_per_s, found.output_tokens_per_s) == (3, 30, 6)
+    whole = msgspec.structs.replace(short, max_context=6)  # prompts are cut as well: still each request once
+    assert describe(whole).cut_fraction == 1
     talk = msgspec.structs.replace(
         short, max_context=30, num_requests=200, conversation=Conversation(num_turns=4.0)
     )
@@ -316,7 +318,7 @@ def test_described_traffic_counts_what_was_cut() -> None:
     cut = drawn.cut
     assert cut.num_turns > 0
     assert describe(talk).cut_fraction == pytest.approx(
-        (cut.num_outputs + cut.num_prompts + cut.num_turns) / (200 + cut.num_turns)
+        (max(cut.num_outputs, cut.num_prompts) + cut.num_turns) / (200 + cut.num_turns)
     )
     assert describe(talk).num_sampled == len(run) == 200
     assert describe(talk, most_rows=50).num_sampled == 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from datahall.answers.idle import idle_network
+from datahall.errors import option
 from datahall.inference.engine.replica import Replica, joined
 from datahall.inference.fleet.measured import is_scaled
 from datahall.inference.fleet.service import Outcome
@@ -60,7 +61,7 @@ def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]
         *_idle_experts(scenario, [replica]),
         *idle_together(
             scenario,
-            ("preemption", "prefix_caching", "whole_prompt_blocks"),
+            ("preemption", "prefix_caching", "whole_prompt_blocks", "whole_output_blocks"),
             "in closed form blocks never run out, and what a cache holds is said, not found",
         ),
     )
@@ -116,7 +117,7 @@ def cut_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
 def _uncut(scenario: Scenario) -> tuple[str, ...]:
     """It may have asked for more chips all the same."""
     said = is_changed(scenario, "max_context")
-    return ("no request is longer than the context that was asked for",) if said else ()
+    return (f"{option('max_context')} cuts nothing: no request is longer",) if said else ()
 
 
 def _context(outcome: Outcome) -> int:

@@ -19,6 +19,7 @@ from datahall.breakdown import Breakdown
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
+from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
@@ -174,11 +175,11 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas}
     if not demand.users and (enough := best.num_requests) > DEFAULT_REQUESTS:
         run["requests"] = enough
-    return (
-        follow(scenario, "simulate serve", {**there, **run}),
-        follow(scenario, "show techniques", {**there, "rate": share}),
-        "datahall validate inference",
-    )
+    commands = [follow(scenario, "simulate serve", {**there, **run})]
+    if not any(is_changed(scenario, name) for name in ("on", "failure")):
+        # techniques are of one replica: a fabric that joins all of them is another one
+        commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
+    return (*commands, "datahall validate inference")
 
 
 def _rounded(value: float) -> int | float:

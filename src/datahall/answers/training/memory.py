@@ -55,7 +55,11 @@ def show_memory(scenario: Scenario) -> Answer:
             *_notes(asked),
             *idle_layout(scenario, layout),
             *(line.sentence for line in outside),
-            *idle_network(scenario, [Joined(asked.cluster.chip, asked.cluster.system, 0)]),
+            *idle_network(
+                scenario,
+                [Joined(asked.cluster.chip, asked.cluster.system, 0)],
+                why="what a chip holds does not depend on the network",
+            ),
         ),
         sources=books.sources,
         next_commands=_next(scenario, asked, shortage),

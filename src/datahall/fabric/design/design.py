@@ -86,7 +86,7 @@ def _switched(
         raise ScenarioError(
             f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
             field="chip",
-            hint=f"leave {option('chip')} out, or name a chip of such a machine, e.g. gb200 or h100-sxm",
+            hint=f"leave {option('chip')} out, or a chip of such a machine: {option('chip', kind.chip)}",
         )
     _check_domains(asked, num_chips, size)
     spec = Spec(
@@ -152,7 +152,8 @@ def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> st
 
 def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, tuple[str, ...]]:
     num_chips = asked.chips or 0
-    wire, notes = _direct_wire(parts, kind.name, num_chips)
+    axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
+    wire, notes = _direct_wire(parts, kind.name, num_chips, len(asked.sides) or axes)
     if kind.name == "full-mesh" and not notes and num_chips > parts.num_domain:
         raise ScenarioError(
             f"{parts.chip.title} has links to {parts.num_domain - 1} others, not to {num_chips - 1:,}",
@@ -164,17 +165,16 @@ def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, 
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
     return kind.lay(Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
 
 
-def _direct_wire(parts: Parts, kind: str, num_chips: int) -> tuple[Wire, tuple[str, ...]]:
+def _direct_wire(parts: Parts, kind: str, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:
     """A link from chip to chip: the chip's own scale-up link, or its ports spread over all neighbours."""
     link = parts.scale_up
     if link is not None and not link.name.startswith(("nvlink", "pcie")):
         latency = link.latency_s if link.latency_s == link.latency_s else 0.0
         return Wire(link.bytes_per_s, latency), ()
-    neighbours = max(num_chips - 1, 1) if kind == "full-mesh" else 6
+    neighbours = max(num_chips - 1, 1) if kind == "full-mesh" else 2 * num_axes
     speed = parts.server.network_bytes_per_s_per_chip
     if not speed > 0:
         raise ScenarioError(

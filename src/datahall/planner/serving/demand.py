@@ -42,8 +42,9 @@ def check_continuous(deployment: Deployment) -> None:
     batching = deployment.batching or engine(deployment.engine).batching
     if batching != "continuous":
         raise ScenarioError(
-            f"{batching} batching has no closed form to plan with", field="engine",
-            hint=f"datahall simulate serve simulates it; plans are for {option('engine', 'vllm')}, sglang, trtllm",
+            f"{batching} batching has no closed form to plan with",
+            field="batching" if deployment.batching else "engine",
+            hint=f"simulate serve follows it; plans are for {option('engine', 'vllm')}, sglang, trtllm",
         )  # fmt: skip
 
 

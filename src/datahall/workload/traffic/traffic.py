@@ -218,7 +218,8 @@ def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> Tr
         prompt_tokens_per_s=rate * tokens / num,
         output_tokens_per_s=rate * float(rows.output.mean()),
         reusable_fraction=float(reusable_tokens(rows).sum()) / tokens,
-        cut_fraction=(cut.num_prompts + cut.num_outputs + cut.num_turns)
+        # a prompt that is cut leaves an answer of one token: the same request
+        cut_fraction=(max(cut.num_prompts, cut.num_outputs) + cut.num_turns)
         / (drawn.num_requests + cut.num_turns),
         num_sampled=num,
     )
