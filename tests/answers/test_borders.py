@@ -6,6 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import datahall as dh
@@ -144,3 +145,9 @@ def test_what_is_wrong_names_its_input(
 def test_the_lines_to_copy_parse(verb: str) -> None:
     for line in words(BY_NAME[verb]):
         assert line.startswith(f"datahall {verb}")
+
+
+def test_numbers_of_an_array_are_numbers() -> None:
+    plain = dh.show_fit("llama-3.1-8b", batch=4, context=4096, chip="h200")
+    drawn = dh.show_fit("llama-3.1-8b", batch=np.int64(4), context=np.array([4096.0])[0], chip="h200")
+    assert drawn.results == plain.results

@@ -44,6 +44,11 @@ def function_of(verb: Verb) -> Callable[..., Answer]:
     return asked
 
 
+def _plain(value: Any) -> Any:
+    """A value of an array library, such as `np.int64(4)` or a column, as Python has it."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Raw]:
     form = form_of(verb.name)
     first = list(form.arguments) or (["scenario"] if verb.by_file else [])
@@ -56,7 +61,7 @@ def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str,
     twice = set(bound) & set(given)
     if twice:
         raise ScenarioError(f"{verb.function} got {', '.join(twice)} twice", hint="by place or by name")
-    said = {**bound, **given}
+    said = {name: _plain(value) for name, value in {**bound, **given}.items()}
     usual = {name: field.default for name, field in form.fields.items()}
     return {name: value for name, value in said.items() if not (value == "" and usual.get(name) == "")}
 
