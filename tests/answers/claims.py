@@ -26,7 +26,7 @@ SHAPE = re.compile(
     r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port)|stages \d+–\d+|P\d+"
 )  # a day; of a switch, a torus, a tree, a format; the stages that are alike; a percentile: no figures
 _THINGS = "chip|replica|request|token|layer|user|switche|cable|step|day|price|problem|row|stage|time"
-GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b")
+GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b(?!/)")
 DIGITS = (2, 3, 4)  # that a sentence shows of a number
 WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}  # never said bare
 

@@ -235,6 +235,7 @@ COMPANY: dict[str, dict[str, Any]] = {
             ("tiers", "oversubscription", "radix", "switch", "domain", "server", "chip", "failure")
         ),
     },
+    "nic": {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None, "failure": None},
     "tiers": {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None},
     "dp": {"chips": 8, **dict.fromkeys(("tp", "pp", "cp", "vpp", "schedule", "split", "context", "layout"))},
     "shard": {"zero": 3},
@@ -274,7 +275,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "vpp": {"pp": 2, "schedule": "interleaved"},
     "split": {"pp": 2, "model": "llama-3.1-8b"},
     "context": {"cp": 2},
-    "handoff": {"role": None, "disaggregated": "prefill=1xh200,decode=2xh200"},
+    "handoff": {"role": None, "replicas": None, "disaggregated": "prefill=1xh200,decode=2xh200"},
     "loss": {"transport": "lossy"},
     "experts": {
         "collective": "all-to-all",

@@ -87,17 +87,18 @@ def as_toml(body: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def unspelled(note: str) -> str:
-    """A note with its inputs by their names alone: --max-context and deployment.max_context are max_context."""
-    note = re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), note)
-    return re.sub(r"\b[a-z_]+\.([a-z_]+)\b", r"\1", note)
+def unspelled(note: str, verb: str) -> str:
+    """A note with its inputs by their names alone: --on, fabric.topology and on are one."""
+    for name, field in form_of(verb).fields.items():
+        note = re.sub(rf"(\b{field.section}\.{field.key}|--{name.replace('_', '-')})(?![\w-])", name, note)
+    return re.sub(r"\[\[(\w+)\]\]|--(failure|job|stall|background|cache|region)\b", r"\1\2", note)
 
 
 def heart(answer: dict[str, Any]) -> dict[str, Any]:
     """What must be the same: all but the file that asked, and texts in which a border spells inputs its own way."""
     spelled = ("next", "next_commands", *(("binding",) if answer["verdict"] == "no" else ()))
     kept = {key: value for key, value in answer.items() if key not in spelled}
-    kept["assumptions"] = [unspelled(note) for note in answer["assumptions"]]
+    kept["assumptions"] = [unspelled(note, str(answer["question"]["ask"])) for note in answer["assumptions"]]
     kept["inputs"] = {key: value for key, value in answer["inputs"].items() if key != "scenario"}
     return kept
 

@@ -212,11 +212,7 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = None
     duration_s: Annotated[
         float | None,
-        Quantity(
-            "For how long requests come; beside their number, what ends first.",
-            above=True,
-            against=("users",),
-        ),
+        Quantity("For how long requests come; beside their number, what ends first.", above=True),
     ] = None
     speed_ratio: Annotated[
         float, Quantity("2 replays a trace twice as fast.", above=True, needs=RECORDED, most=1e9)
