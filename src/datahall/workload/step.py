@@ -64,7 +64,7 @@ _PLAIN = Stream()
 def stream(
     step: Step, name: str, elements: Number, passes: Passes, count: float, *, row_width: Number | None = None
 ) -> Operator:
-    """Element-wise work over `elements` values of the wide format, in rows of `row_width` (else a token's) if it sums."""
+    """Element-wise work over `elements` values of the wide format, in rows of `row_width` (else of a token)."""
     width = step.model.hidden if row_width is None else row_width
     return moved(
         step,
