@@ -118,7 +118,7 @@ def test_a_figure_that_was_tampered_with_is_found() -> None:
         (msgspec.structs.replace(leaf(1), origin="computed"), "neither what it is computed from"),
         (msgspec.structs.replace(WEIGHTS, sources=()), "has no source"),
         (assumed("a", 1.0, "s", ""), "does not say on what"),
-        (fitted("a", 1.0, "s", ""), "does not say on what"),
+        (fitted("a", 1.0, "s", "64 runs"), "is fitted, but has no source"),
         (simulated("a", 1.0, "s", ""), "does not say on what"),
         (modelled("a", 1.0, "s", "", leaf(1.0)), "does not say on what"),
         (modelled("a", 1.0, "s", "a model"), "does not say from what"),

@@ -307,7 +307,9 @@ def _without_origin(one: Breakdown) -> Iterator[str]:
         yield f"{one.name} says neither what it is computed from nor what it rests on"
     if one.origin == "fact" and not one.sources:
         yield f"the fact {one.name} has no source"
-    if one.origin not in ("computed", "fact", "input", "derived") and not (one.note or one.sources):
+    if one.origin == "fitted" and not one.sources:
+        yield f"{one.name} is fitted, but has no source"
+    if one.origin not in ("computed", "fact", "input", "derived", "fitted") and not (one.note or one.sources):
         yield f"{one.name} is {one.origin}, but does not say on what"
     if one.origin == "model" and not one.parts:
         yield f"{one.name} is modelled, but does not say from what"

@@ -11,6 +11,8 @@ from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.step.floor import least_token_s, token_band
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
+from datahall.silicon.kernel import time_operators
+from datahall.workload.forward import forward_pass
 from datahall.workload.parameters import count_parameters
 
 Serve = Callable[..., Replica]
@@ -55,3 +57,15 @@ def test_a_band_is_cut_off_at_the_floor_and_nowhere_else(serve: Serve) -> None:
     assert token_band(replica, wide, 4.0 * least_s) == (0.5, 1.5)
     # a figure below the floor rests on a cache of the chip, of which the floor knows nothing
     assert token_band(replica, wide, 0.9 * least_s) == (0.5, 1.5)
+
+
+@pytest.mark.parametrize(("model", "chip"), [("llama-3.1-8b", "l4"), ("llama-3.1-70b", "b200-sxm")])
+def test_a_token_reads_the_cache_of_its_own_sequence_too(serve: Serve, model: str, chip: str) -> None:
+    """The band of a mean time per token ends at the roofline of a pass with the same tokens before it."""
+    replica = serve(model, chip)
+    alone = forward_pass(replica.model, batch=1.0, query=1.0, past=1000.0)
+    roofline_s = time_operators(replica.chip, alone).roofline_s
+    wide = replace(price_steps(replica), band=(0.5, 1.5))
+    low, _ = token_band(replica, wide, 1.2 * roofline_s, context=1000.0)
+    assert low * 1.2 == pytest.approx(1.0)
+    assert token_band(replica, wide, 1.2 * roofline_s)[0] < low

@@ -9,9 +9,10 @@ from math import isnan, nan, prod
 import msgspec
 import pytest
 
+from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, InfeasibleError
-from datahall.inference.closed_form.ladder import BATCHES, GROUPS, WORTH, Ladder, ladder
+from datahall.inference.closed_form.ladder import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import Effect, Setting
 from datahall.inference.engine.engine import engine_on
@@ -180,3 +181,24 @@ def test_the_best_beside_the_best(
 def test_limits_that_nothing_keeps_are_refused(shelf: Catalog) -> None:
     with pytest.raises(InfeasibleError):
         climbed(shelf, slo=Promise(ttft_s=1.0, tpot_s=1e-5))
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "rate"), [("llama-3.1-8b", "h100-sxm", 2.0), ("llama-3.1-70b", "h200-sxm", 5.0)]
+)
+def test_the_gain_opens_down_to_the_step_that_ends_it(
+    shelf: Catalog, model: str, chip: str, rate: float
+) -> None:
+    """Both sides are what a chip holds, found as a plan finds it; pools of prompts and answers add up."""
+    found = climbed(shelf, model, chip, rate=rate)
+    figure = gain_figure(found)
+    assert not false_nodes(figure)
+    assert figure.value == pytest.approx(found.gain_of(found.final))
+    reached, before = figure.parts
+    assert {reached.unit, before.unit} == {"requests/s"}
+    assert before.value == pytest.approx(found.reference.held_per_s)
+    for side in (reached, before):
+        nodes = [node for _, node in side.walk()]
+        assert any(node.operation == "solved" for node in nodes)
+        assert any(node.name.startswith("step of") for node in nodes)
+        assert any(node.name == "memory bandwidth" and node.origin == "fact" for node in nodes)

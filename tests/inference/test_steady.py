@@ -120,7 +120,7 @@ def test_the_closed_form_is_near_what_is_simulated(
 def test_the_time_per_token_is_that_of_a_step_whose_kernels_are_timed_without_a_table(one: Replica) -> None:
     found = curve_of(one, CHAT)
     state = at_rate(found, 0.2 * found.most_per_s)  # further up uneven steps add to it
-    assert mean_step(one, CHAT, state).value == pytest.approx(state.tpot_s, rel=0.05)
+    assert mean_step(one, CHAT, state).figure.value == pytest.approx(state.tpot_s, rel=0.05)
 
 
 def test_tighter_limits_hold_less() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.inference.closed_form_case import flat, limits, linear, replace, small
 from tests.inference.serving_case import replica as case
 
-from datahall.breakdown import Breakdown, fitted, total
+from datahall.breakdown import derived
 from datahall.inference.closed_form import techniques
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import held
@@ -19,25 +19,13 @@ from datahall.inference.closed_form.steady_state import (
     State,
 )
 from datahall.inference.engine.replica import Speculation
+from datahall.inference.step.figure import Resource, StepFigure
 from datahall.inference.step.price import StepPrice
 
 
-def test_parts_are_counted_by_what_bounds_them() -> None:
-    def leaf(name: str, value: float, note: str = "a kernel") -> Breakdown:
-        return fitted(name, value, "s", note)
-
-    def group(name: str, *parts: Breakdown) -> Breakdown:
-        return total(name, parts)
-
-    step = group(
-        "step",
-        group("matrix products", leaf("qkv", 2.0, "memory-bound"), leaf("down", 1.0, "compute-bound")),
-        group("attention", leaf("decodes", 3.0, "compute-bound"), leaf("chunk of a prompt", 4.0)),
-        group("exchange", leaf("between stages", 5.0), leaf("between the chips", 0.5, "compute-bound")),
-        leaf("host", 0.5, "compute-bound"),
-        leaf("norm", 4.0, "launch-bound"),
-    )
-    shares = resource_shares(step)
+def test_a_step_is_shared_out_by_what_takes_its_time() -> None:
+    taken: dict[Resource, float] = {"host": 0.5, "memory bandwidth": 9.0, "compute": 5.0, "interconnect": 5.5}
+    shares = resource_shares(StepFigure(derived("step", 20.0, "s"), taken))
     assert shares == pytest.approx(
         {"memory bandwidth": 9 / 20, "interconnect": 5.5 / 20, "compute": 5 / 20, "host": 0.5 / 20}
     )
@@ -54,10 +42,10 @@ def state_of(decoding: float) -> State:
 def test_the_mean_step_has_its_decodes_and_the_prompts_that_come_with_them() -> None:
     """20 sequences of 10 steps start 2 prompts a step: 2 · 40 tokens after 60 cached ones."""
     load = Load(prompt=100.0, output=11.0, cached=60.0)
-    named = mean_step(case(), load, state_of(20.0)).name
+    named = mean_step(case(), load, state_of(20.0)).figure.name
     assert "20 decodes and 80 prompt tokens" in named
-    assert "1 decodes and 0 prompt tokens" in mean_step(case(), load, state_of(0.2)).name
-    assert "4 prompt tokens" in mean_step(case(), load, state_of(1.0)).name
+    assert "1 decodes and 0 prompt tokens" in mean_step(case(), load, state_of(0.2)).figure.name
+    assert "4 prompt tokens" in mean_step(case(), load, state_of(1.0)).figure.name
 
 
 def test_a_prompt_alone_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

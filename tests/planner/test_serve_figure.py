@@ -165,7 +165,8 @@ def test_ranks_of_a_replica_are_counted_together() -> None:
     found = plan("deepseek-v3", rate=50, chips="h200", precision="fp8")
     way = next(way for way in every_way(found) if way.replica.dp == 16)
     assert way.num_decoding == pytest.approx(16 * way.held_state.decoding)
-    assert way.held.cache_tokens == 16 * way.held.capacity.tokens
+    mean = way.held.load.prompt + way.held.load.output
+    assert way.held.cache_tokens == 16 * way.held.capacity.held_tokens(round(mean))
     most = max(rate for rate, _ in way.held.chip_curve(2.5 * found.demand.promise.tpot_s))
     assert most * 16 <= way.held.most_per_s * (1 + 1e-9)
     assert most > way.held_chip_per_s / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
@@ -51,18 +52,38 @@ def test_the_band_is_that_of_the_constants() -> None:
     assert figure.band.basis == constants.fitted_on
 
 
-@pytest.mark.parametrize("name", ["l40s", "rtx-4090", "a100-sxm-80gb", "mi300x", "h200-sxm"])
-def test_no_pass_is_expected_to_take_less_than_its_arithmetic_at_the_peak(name: str) -> None:
-    times = passed(CATALOG.chip(name), "llama-3.1-8b", 8192.0, 0.0)
-    figure = figure_of(times, "llama-3.1-8b")
-    arithmetic = sum(
-        node.at("its arithmetic").value * scalar(kernel.operator.count)
-        for kernel in times.kernels
-        for _, node in kernel_figure(times.chip, kernel, times.calibration, SHAPES).walk()
-        if any(part.name == "its arithmetic" for part in node.parts)
-    )
+@pytest.mark.parametrize("chip", CATALOG.chips(), ids=lambda chip: chip.name)
+@pytest.mark.parametrize(("query", "past"), [(1.0, 1000.0), (2048.0, 0.0)], ids=["decode", "prefill"])
+def test_a_band_ends_at_the_roofline_and_nowhere_above_it(chip: Chip, query: float, past: float) -> None:
+    """Constants of another chip of the family may promise more than this one's memory gives."""
+    for name in MODELS:
+        try:
+            times = passed(chip, name, query, past)
+        except UnsupportedError:
+            continue
+        figure, earned = figure_of(times, name), times.calibration.constants.bands["pass"][0]
+        assert figure.band is not None
+        assert times.roofline_s <= figure.value
+        assert figure.band.low == pytest.approx(max(times.roofline_s, earned * figure.value))
+
+
+def test_where_a_cache_beats_main_memory_the_roofline_is_no_floor() -> None:
+    times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
+    cached = [replace(one, roofline_s=2.0 * scalar(one.time_s)) for one in times.kernels]
+    figure = figure_of(replace(times, kernels=tuple(cached)), "llama-3.1-8b")
     assert figure.band is not None
-    assert 0 < arithmetic <= figure.band.low * (1 + 1e-9) < figure.value
+    assert figure.band.low == pytest.approx(times.calibration.constants.bands["pass"][0] * figure.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_counted_is_no_fact(name: str) -> None:
+    """Facts are what the catalogue states: here the chip's own numbers."""
+    chip = CATALOG.chip("h200-sxm")
+    facts = [
+        node for _, node in figure_of(passed(chip, name, 1.0, 4096.0), name).walk() if node.origin == "fact"
+    ]
+    assert facts
+    assert {node.value for node in facts} <= {one.value for one in chip.facts.values()}
 
 
 def test_a_bound_is_the_larger_of_arithmetic_and_bytes() -> None:

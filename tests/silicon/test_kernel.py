@@ -127,9 +127,9 @@ def test_a_long_prefill_slows_down_at_the_power_limit() -> None:
     st.integers(1, 32).map(float),
     st.sampled_from(["h200-sxm", "a100-sxm-80gb", "mi300x", "h100-pcie"]),
 )
-def test_arithmetic_takes_less_than_the_roofline_allows(model: str, batch: float, chip: str) -> None:
+def test_nothing_takes_less_than_the_roofline_allows(model: str, batch: float, chip: str) -> None:
     found = passed(chip, model, batch=batch)
-    assert 0 < found.arithmetic_s <= found.roofline_s
+    assert 0 < found.least_s == found.roofline_s < found.total_s
     assert found.level == calibrate(CATALOG.chip(chip)).level
 
 
@@ -494,8 +494,8 @@ def test_an_engine_without_measured_experts_takes_the_librarys(given: Given) -> 
 
 
 def test_eight_of_ten_passes_lie_in_the_band(given: Given) -> None:
-    given(stream(1e9), replace(CONSTANTS, bands={"pass": (0.5, 3.0)}))
+    given(stream(1e9), replace(CONSTANTS, bands={"pass": (0.95, 3.0)}))
     found = time_operators(H200, [stream(1e9), stream(2e9)])
     band = pass_figure("pass", found, Source("sizes", "2026", "derived")).band
     assert band is not None
-    assert (band.low, band.high) == pytest.approx((0.5 * found.total_s, 3 * found.total_s))
+    assert (band.low, band.high) == pytest.approx((0.95 * found.total_s, 3 * found.total_s))

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.workload.backward import training_pass
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import (
     Gemm,
     GroupedGemm,
+    Stream,
     total_bytes,
     total_flop,
     total_weight_bytes,
@@ -19,6 +21,7 @@ from datahall.workload.precision import PRESETS, Precision
 from datahall.workload.sharding import Sharding
 
 KINDS = ("llama-3.1-8b", "gpt-3-175b", "mixtral-8x7b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b")
+NORMED = [one for one in Catalog(user=False).models() if one.qk_norm != "none"]
 kinds = st.sampled_from(KINDS)
 few = settings(max_examples=25, deadline=None)
 
@@ -127,3 +130,20 @@ def test_context_parallelism_divides_training_work(
         return float(total_flop(step))
 
     assert cp * flop(Sharding(cp=cp)) == pytest.approx(flop(Sharding()), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", NORMED, ids=lambda model: model.name)
+def test_the_norm_of_queries_and_keys_is_divided_row_by_row(model: Model) -> None:
+    """A search over layouts asks for every degree at once."""
+    degrees = np.array([1.0, 2.0])
+    columns = training_pass(model, batch=1.0, seq=256.0, sharding=Sharding(tp=degrees))
+    norms = [one for one in columns if one.name.startswith("qk_norm")]
+    assert norms
+    for row, tp in enumerate(degrees.tolist()):
+        alone = training_pass(model, batch=1.0, seq=256.0, sharding=Sharding(tp=tp))
+        same = [one for one in alone if one.name.startswith("qk_norm")]
+        for column, single in zip(norms, same, strict=True):
+            assert isinstance(column.shape, Stream)
+            assert isinstance(single.shape, Stream)
+            assert np.broadcast_to(column.shape.row_width, 2)[row] == single.shape.row_width > 0
+            assert np.broadcast_to(column.read_bytes, 2)[row] == single.read_bytes

@@ -39,7 +39,7 @@ def pass_figure(name: str, times: PassTimes, shapes: Source) -> Breakdown:
     """The time of one pass by kind of kernel and operator; `shapes` is where the sizes of the model are from."""
     low, high = times.calibration.constants.bands["pass"]
     made = total(name, kernel_groups(times.chip, times.kernels, times.calibration, shapes))
-    fitted_on, floor = times.calibration.constants.fitted_on, times.arithmetic_s
+    fitted_on, floor = times.calibration.constants.fitted_on, times.least_s
     return made.with_band(low, high, fitted_on, floor=floor).with_note(basis=times.level)
 
 
@@ -56,7 +56,7 @@ def kernel_groups(
 
 def operator_figure(chip: Chip, kernel: KernelTime, calibration: Calibration, shapes: Source) -> Breakdown:
     """The time of all runs of one operator."""
-    runs = fact("runs", kernel.operator.count, "count", shapes, note="once a layer of its kind")
+    runs = _counted("runs", kernel.operator.count, "count", shapes, "once a layer of its kind")
     each = kernel_figure(chip, kernel, calibration, shapes)
     return product(kernel.operator.name.replace("_", " "), (runs, each), "s", note=f"{kernel.bound}-bound")
 
@@ -92,7 +92,7 @@ def roofline_figure(chip: Chip, operator: Operator, shapes: Source) -> Breakdown
     """The least time that the datasheet allows for one run of an operator (first row of a column)."""
     weights = f", weights in {operator.weight_precision}" if scalar(operator.weight_bytes) else ""
     moved_bytes = scalar(operator.read_bytes + operator.write_bytes)
-    moved = fact("bytes moved", moved_bytes, "bytes", shapes, note=f"each operand once{weights}")
+    moved = _counted("bytes moved", moved_bytes, "bytes", shapes, f"each operand once{weights}")
     reading = quotient(
         "moving its bytes", moved, chip_fact(chip, "memory_bytes_per_s", "memory bandwidth"), "s"
     )
@@ -111,13 +111,18 @@ def _arithmetic(operator: Operator, shapes: Source) -> Breakdown:
         parts = (
             assumed("operations", 2.0, "count", "a multiplication and an addition per term"),
             derived("rows", scalar(shape.m), "count", "tokens of the pass"),
-            fact("columns", scalar(shape.n), "count", shapes),
-            fact("depth", scalar(shape.k), "count", shapes),
+            _counted("columns", scalar(shape.n), "count", shapes, "of this chip"),
+            _counted("depth", scalar(shape.k), "count", shapes, "of this chip"),
         )
         return product("arithmetic", parts, "flop")
-    return fact(
-        "arithmetic", flop, "flop", shapes, note="of the part that is not masked, two operations a term"
+    return _counted(
+        "arithmetic", flop, "flop", shapes, "of the part that is not masked, two operations a term"
     )
+
+
+def _counted(name: str, value: float, unit: str, shapes: Source, how: str) -> Breakdown:
+    """What follows from the rows of a pass and a chip's share of the model's shapes."""
+    return derived(name, value, unit, how).with_note(sources=(shapes,))
 
 
 def chip_fact(chip: Chip, key: str, name: str) -> Breakdown:

@@ -75,9 +75,9 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
         return sum(kernel.operator.count * scalar(kernel.roofline_s) for kernel in self.kernels)
 
     @property
-    def arithmetic_s(self) -> float:
-        """The time of its arithmetic at the dense peak, below which no kernel goes (first row of a column)."""
-        return sum(kernel.operator.count * scalar(kernel.compute_s) for kernel in self.kernels)
+    def least_s(self) -> float:
+        """What no measurement goes below: the roofline, or nothing known where a cache beats main memory as a whole."""
+        return self.roofline_s if self.roofline_s <= scalar(self.total_s) else 0.0
 
     @property
     def heaviest(self) -> int:

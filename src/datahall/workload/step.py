@@ -62,16 +62,17 @@ _PLAIN = Stream()
 
 
 def stream(
-    step: Step, name: str, elements: Number, passes: Passes, count: float, *, row_width: Number = 0.0
+    step: Step, name: str, elements: Number, passes: Passes, count: float, *, row_width: Number | None = None
 ) -> Operator:
-    """Element-wise work over `elements` values of the wide format, in rows of `row_width` where it sums."""
+    """Element-wise work over `elements` values of the wide format, in rows of `row_width` (else of a token)."""
+    width = step.model.hidden if row_width is None else row_width
     return moved(
         step,
         name,
         passes.reads * elements * step.wide_bytes,
         passes.writes * elements * step.wide_bytes,
         count,
-        shape=Stream(passes.num_kernels, passes.pattern, row_width or step.model.hidden),
+        shape=Stream(passes.num_kernels, passes.pattern, width),
     )
 
 

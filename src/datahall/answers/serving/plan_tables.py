@@ -78,7 +78,8 @@ def replica_table(plan: ServingPlan) -> Table:
             )
             for candidate in plan.best
         ),
-        note="in limits: the knee, where one of the latencies reaches its limit; sequences: that decode at once there",
+        note="in limits: the knee, where one of the latencies reaches its limit; sequences: that decode at once there; "
+        "cache: in sequences of the mean length",
     )
 
 

@@ -38,8 +38,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cache_tokens(self) -> int:
-        """Tokens that the caches of all ranks hold."""
-        return int(self.capacity.tokens) * self.replica.dp
+        """Tokens that the caches of all ranks hold in sequences of the mean length."""
+        return self.capacity.held_tokens(round(self.load.prompt + self.load.output)) * self.replica.dp
 
     def chip_curve(self, longest_s: float) -> list[tuple[float, float]]:
         """Requests per second and chip, and the mean time per token there, as long as that is no longer [s]."""

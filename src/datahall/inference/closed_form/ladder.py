@@ -6,8 +6,10 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Breakdown, given, modelled, quotient
+from datahall.breakdown import Breakdown, derived, given, modelled, product, quotient, total
 from datahall.errors import InfeasibleError, option
+from datahall.inference.closed_form.bottleneck import mean_step
+from datahall.inference.closed_form.held_figure import rank_figure
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import (
     Effect,
@@ -65,11 +67,36 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
 
 def gain_figure(steps: Ladder) -> Breakdown:
     """What a chip holds with the best techniques together over what it holds as it is."""
-    by = "the most at which TTFT and TPOT keep their limits, by bisection on the closed form"
-    limits = (given("TTFT limit", steps.promise.ttft_s, "s"), given("TPOT limit", steps.promise.tpot_s, "s"))
-    reached = modelled("held with the techniques together", steps.final.held_per_s, "count", by, *limits)
-    before = modelled("held as it is", steps.reference.held_per_s, "count", by, *limits)
+    reached = _chip_figure("held with the techniques together", steps.final, steps.promise)
+    before = _chip_figure("held as it is", steps.reference, steps.promise)
     return quotient("gain", reached, before, "ratio", "requests per second and chip")
+
+
+def _chip_figure(name: str, effect: Effect, promise: Promise) -> Breakdown:
+    """Requests per second of a chip: a replica's over its chips, or those of the two pools that share the work."""
+    most, prompts = effect.held, effect.prompts
+    assert most is not None
+    step = mean_step(most.replica, most.load, most.state).figure
+    chips = derived("chips of a replica", most.replica.num_chips, "count")
+    ranks = derived("ranks", most.replica.dp, "count")
+    answers = product("held by a replica", (rank_figure(most, step), ranks), "requests/s")
+    if prompts is None:
+        return quotient(name, answers, chips, "requests/s")
+    limit = given("TTFT limit", promise.ttft_s, "s")
+    computed, handed = (
+        modelled(part, time_s, "s", "step times of the replica", derived("prompt", most.load.prompt, "count"))
+        for part, time_s in (("a prompt alone", prompts.prompt_s), ("its handover", prompts.handed_s))
+    )
+    queue = "the most at which waiting (M/D/1), service and handover keep the limit, by bisection"
+    taken = modelled("prompts of a replica", prompts.rate_per_s, "requests/s", queue, computed, handed, limit)
+    chip_s = total(
+        "chip time of a request",
+        (
+            quotient("for its prompt", chips, taken, "s"),
+            quotient("for its answer", chips, answers.named("answers of a replica"), "s"),
+        ),
+    )
+    return quotient(name, derived("one chip", 1.0, "count"), chip_s, "requests/s")
 
 
 def ladder(

@@ -33,6 +33,14 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     disaggregated: bool = False
 
 
+class PromptPool(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas that only compute prompts: what one of them holds, and what a prompt takes."""
+
+    rate_per_s: float
+    prompt_s: float
+    handed_s: float  # to those that answer
+
+
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """What a setting holds per chip, and how it feels at the rate asked."""
 
@@ -42,6 +50,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     tpot_s: float
     most_per_s: float = np.nan  # requests per second and chip that it holds without any limit
     note: str = ""
+    held: Held | None = (
+        None  # of a replica, or of one that only answers where prompts have chips of their own
+    )
+    prompts: PromptPool | None = None
 
 
 Technique = Callable[[Setting], Setting | None]  # None: there is nothing to gain
@@ -140,6 +152,7 @@ def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) 
         tpot_s=state.tpot_s,
         most_per_s=most.most_per_s / setting.replica.num_chips,
         note="" if state.stable else f"unstable: it holds {most.most_per_s:.3g} requests/s",
+        held=most,
     )
 
 
@@ -167,6 +180,8 @@ def _apart(name: str, setting: Setting, slo: Promise, rate_per_s: float) -> Effe
         note=f"{answers.rate_per_s / prompts_per_s:.2g} replicas for prompts to one for answers"
         if prompts_per_s > 0
         else "a prompt alone breaks the limit",
+        held=answers,
+        prompts=PromptPool(rate_per_s=prompts_per_s, prompt_s=prompt_s, handed_s=handed_s),
     )
 
 

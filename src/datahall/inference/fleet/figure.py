@@ -16,12 +16,17 @@ def tpot_figure(outcome: Outcome) -> Breakdown | None:
     """The mean time per output token; none where no answer has a second one."""
     service = outcome.service
     beside: tuple[Breakdown, ...] = ()
-    if service.steady is not None and service.steady.stable:
-        beside = (mean_step(service.replica, load_of(service.traffic), service.steady),)
+    context = 0.0  # tokens before one of an answer, on average; what is not known counts as none
+    if service.steady is not None:
+        load = load_of(service.traffic)
+        if not outcome.is_cut:
+            context = load.prompt + load.output / 2.0
+        if service.steady.stable:
+            beside = (mean_step(service.replica, load, service.steady).figure,)
     band = service.price.band
     if service.cache is None and sum(pool.role != "prefill" for pool in service.fleet.pools) == 1:
         # answers of a cache take no time per token, and another pool has a floor of its own
-        band = token_band(service.replica, service.price, outcome.run.mean_s(TPOT))
+        band = token_band(service.replica, service.price, outcome.run.mean_s(TPOT), context)
     of = "(last token − first token) / (tokens − 1)"
     return _mean(outcome, "time per output token", TPOT, of, band, beside)
 

@@ -53,7 +53,11 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tokens(self) -> int:
         """Tokens that the cache holds, counted as vLLM prints it: sequences of the longest context times its length."""
-        return floor(self.num_blocks / self.blocks(self.max_context) * self.max_context)
+        return self.held_tokens(self.max_context)
+
+    def held_tokens(self, context: float) -> int:
+        """Tokens that the cache holds when every sequence has so many: windows and states make short ones dearer."""
+        return floor(self.num_blocks / self.blocks(context) * context)
 
     def blocks(self, context: float) -> float:
         """Blocks that one sequence of so many tokens holds."""

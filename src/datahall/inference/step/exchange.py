@@ -17,7 +17,13 @@ from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import leaving_bytes_per_s
-from datahall.fabric.collectives.engine_all_reduce import ENGINES, AllReduceTimes, serving_all_reduce_times
+from datahall.fabric.collectives.engine_all_reduce import (
+    ENGINES,
+    AllReduceTimes,
+    CustomConstants,
+    constants_of,
+    serving_all_reduce_times,
+)
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.system import STRENGTH, System
@@ -98,7 +104,12 @@ def _reduced(replica: Replica, system: System, size_bytes: Column) -> AllReduceT
 
 def all_reduce(system: System, size_bytes: Column, num_ranks: int, stack: str) -> AllReduceTimes:
     """A reduction as an engine of that stack does it; the one place that knows which kernels run [s]."""
-    return serving_all_reduce_times(system, size_bytes, num_ranks, stack if stack in ENGINES else ENGINES[0])
+    return serving_all_reduce_times(system, size_bytes, num_ranks, _with_kernels(stack))
+
+
+def _with_kernels(stack: str) -> str:
+    """The engine whose kernels reduce: another stack has those of the first."""
+    return stack if stack in ENGINES else ENGINES[0]
 
 
 def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
@@ -111,11 +122,24 @@ def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
     return num_mixers + num_dense + (num_moe if at_experts else 0), 0 if at_experts else num_moe
 
 
+def own_all_reduce(replica: Replica) -> CustomConstants | None:
+    """The constants of an engine's own all-reduce over the tp chips; None where the library or the host does it."""
+    system = replica_system(replica)
+    if not replica.peer_to_peer or replica.tp > system.num_domain:
+        return None
+    found = constants_of(system, _with_kernels(replica.engine.stack))
+    return found[0] if found is not None and replica.tp <= found[0].most_ranks else None
+
+
+def by_all_to_all(replica: Replica) -> bool:
+    """Whether each token travels to the chips of its experts, instead of to all."""
+    how, across = replica.engine.expert_exchange, replica.tp * replica.dp > replica_system(replica).num_domain
+    return how == "all-to-all" or (how == "auto" and across and replica.ep > 1)
+
+
 def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:
     """One layer whose tokens meet at the experts, there and back [s]."""
-    how = replica.engine.expert_exchange
-    across = replica.tp * replica.dp > system.num_domain
-    if how == "all-to-all" or (how == "auto" and across and replica.ep > 1):
+    if by_all_to_all(replica):
         return _all_to_all(replica, system, num_tokens)
     size = num_tokens * replica.dp * replica.model.hidden * replica.precision.wide_bytes_per_value
     ranks = replica.dp * replica.tp

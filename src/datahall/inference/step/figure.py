@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, derived, fitted, modelled, product, total
-from datahall.cluster.network import DOMAIN, LEFT
-from datahall.fabric.collectives.crossing import crossed
-from datahall.fabric.topology.cuts import Cut
+from datahall.breakdown import Breakdown, derived, given, modelled, product, total
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
-from datahall.inference.engine.replica import Replica, replica_system
+from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
-from datahall.inference.step.exchange import exchange, gather_logits
+from datahall.inference.step.exchange_figure import exchange_figure, gather_figure
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import draft_times, uneven_stages
 from datahall.silicon.figure import kernel_figure
-from datahall.silicon.kernel import KernelTime
+from datahall.silicon.kernel import KernelTime, scalar
 from datahall.workload.memory.figure import derived_from
+
+Resource = Literal["compute", "memory bandwidth", "interconnect", "host"]
 
 WORDS = {
     "gemm": "matrix products",
@@ -30,6 +31,13 @@ WORDS = {
 }
 
 
+class StepFigure(msgspec.Struct, frozen=True):
+    """The time of a step, and how much of it each resource takes."""
+
+    figure: Breakdown
+    taken_s: dict[Resource, float]
+
+
 def step_breakdown(
     replica: Replica,
     *,
@@ -37,168 +45,176 @@ def step_breakdown(
     mean_context: float = 0.0,
     chunks: Sequence[tuple[float, float]] = (),
 ) -> Breakdown:
-    """The time of a step of so many decodes and of chunks (tokens, tokens before them), by what it is spent on [s].
+    """The time of a step of so many decodes and of chunks (tokens, tokens before them), by what it is spent on [s]."""
+    return step_figure(replica, num_decodes=num_decodes, mean_context=mean_context, chunks=chunks).figure
+
+
+def step_figure(
+    replica: Replica,
+    *,
+    num_decodes: int = 0,
+    mean_context: float = 0.0,
+    chunks: Sequence[tuple[float, float]] = (),
+) -> StepFigure:
+    """The same, with what bounds it.
 
     The kernels are timed at these very sizes; the step table reads between points, so the two differ by its error.
     """
-    passes, verified, pp = Passes.of(replica), num_verified(replica.speculation), replica.pp
+    step, verified, pp = _Step(replica), num_verified(replica.speculation), replica.pp
     tokens = num_decodes * verified + sum(chunk for chunk, _ in chunks)
     per_batch = np.array([max(tokens / pp, 1.0)])
     rows = np.array([max((num_decodes * verified + len(chunks)) / pp, 1.0)])
-    uneven = uneven_stages(replica)
-    kernels = _Kernels(passes)
-    parts = [
-        *kernels.by_kind(passes.token_kernels(per_batch), uneven),
-        *kernels.attention(num_decodes / pp, mean_context, verified, chunks, uneven),
-    ]
+    step.add_kernels(step.passes.token_kernels(per_batch))
+    step.add_attention(num_decodes / pp, mean_context, verified, chunks)
     if replica.adapters is not None:
-        parts.append(kernels.adapters(per_batch, num_decodes / pp, uneven))
+        step.add_adapters(per_batch, num_decodes / pp, replica.adapters.rank)
     if replica.num_chips > 1:
-        parts += _exchange(replica, per_batch)
-    head_s = float(
-        pp
-        * (sum((head.total_s for head in passes.head_kernels(rows)), 0.0) + gather_logits(replica, rows))[0]
-    )
-    parts.append(kernels.leaf("head", head_s, f"{rows[0]:g} rows of {replica.model.vocab:,} logits"))
+        step.add(exchange_figure(replica, float(per_batch[0])), "interconnect")
+    step.add_head(rows)
     if num_decodes and replica.speculation is not None:
-        drafted = float(draft_times(replica, np.array([float(num_decodes)]))[0])
-        how = f"{replica.speculation.num_draft} tokens by {replica.speculation.draft}"
-        parts.append(kernels.leaf("drafting", drafted, how))
-    parts.append(_host(replica, num_decodes + len(chunks)))
-    low, high = passes.calibration.constants.bands["pass"]
+        step.add_drafts(num_decodes)
+    step.add(_host(replica, num_decodes + len(chunks)), "host")
     name = f"step of {num_decodes:,} decodes and {int(tokens - num_decodes * verified):,} prompt tokens"
-    return (
-        total(name, parts)
-        .with_band(low, high, passes.calibration.constants.fitted_on)
-        .with_note(basis=passes.calibration.level, sources=(passes.calibration.constants.source,))
-    )
+    return StepFigure(step.named(name), step.taken_s)
 
 
-class _Kernels:
-    """Kernels of a replica's passes as figures; what they rest on is the calibration of the chip."""
+class _Step:
+    """The parts of a step as they come: figures, the resource that bounds each, and the least that they could take."""
 
-    def __init__(self, passes: Passes) -> None:
-        self.passes = passes
-        self.constants = passes.calibration.constants
+    def __init__(self, replica: Replica) -> None:
+        self.replica, self.passes = replica, Passes.of(replica)
+        self.calibration = self.passes.calibration
+        self.uneven = uneven_stages(replica)
+        self.parts: list[Breakdown] = []
+        self.taken_s: dict[Resource, float] = {}
+        self.least_s = 0.0
 
-    def leaf(self, name: str, time_s: float, what: str) -> Breakdown:
-        """A time of the kernel models: the constants were fitted, the sizes are those of this step."""
-        on = f"{what}; kernel model of {self.passes.replica.chip.name}, fitted on {self.constants.fitted_on}"
-        return fitted(name, time_s, "s", on, self.constants.source, basis=self.passes.calibration.level)
-
-    def by_kind(self, kernels: Sequence[KernelTime], uneven: float) -> list[Breakdown]:
-        groups = []
-        for kind in ("gemm", "grouped_gemm", "stream"):
-            parts = [self._kernel(kernel, uneven) for kernel in kernels if kernel.kind == kind]
-            if parts:
-                groups.append(total(WORDS[kind], parts))
-        return groups
-
-    def _kernel(self, kernel: KernelTime, uneven: float) -> Breakdown:
-        chip, model = self.passes.replica.chip, self.passes.replica.model
-        each = kernel_figure(chip, kernel, self.passes.calibration, derived_from(model))
-        times = derived(
-            "runs", uneven * kernel.operator.count, "count", "in the layers of the heaviest stage"
+    def named(self, name: str) -> Breakdown:
+        """All of it, with its band."""
+        constants, whole = self.calibration.constants, total(name, self.parts)
+        # a step below its roofline finds what it reads in a cache of the chip, of which the roofline says nothing
+        floor = self.least_s if self.least_s <= whole.value else 0.0
+        return whole.with_band(*constants.bands["pass"], constants.fitted_on, floor=floor).with_note(
+            basis=self.calibration.level, sources=(constants.source,)
         )
-        return product(kernel.operator.name.replace("_", " "), (times, each), "s", f"{kernel.bound}-bound")
 
-    def attention(
-        self,
-        num_decodes: float,
-        context: float,
-        verified: int,
-        chunks: Sequence[tuple[float, float]],
-        uneven: float,
-    ) -> list[Breakdown]:
+    def add(self, part: Breakdown | None, resource: Resource) -> None:
+        """A part that one resource bounds."""
+        if part is not None:
+            self.parts.append(part)
+            self._take(resource, part.value)
+
+    def add_kernels(self, kernels: Sequence[KernelTime]) -> None:
+        """Kernels that all tokens share, by kind; each is bound by itself."""
+        for kind in ("gemm", "grouped_gemm", "stream"):
+            mine = [one for one in kernels if one.kind == kind]
+            if not mine:
+                continue
+            figures = self._kernels(mine, self.uneven)
+            self.parts.append(total(WORDS[kind], figures))
+            for kernel, figure in zip(mine, figures, strict=True):
+                self._take("compute" if kernel.bound == "compute" else "memory bandwidth", figure.value)
+
+    def add_attention(
+        self, num_decodes: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
+    ) -> None:
+        """Decodes read the cache; chunks of prompts multiply."""
         parts = []
-        if num_decodes:
-            times = self._decodes(max(num_decodes, 1.0), context, verified, chunks)
+        if num_decodes and (opened := self._decodes(max(num_decodes, 1.0), context, verified, chunks)):
             what = f"{num_decodes:g} sequences of {context:,.0f} tokens"
-            parts.append(self.leaf("decodes", uneven * float(times[0, 0]), what))
+            parts.append(total("decodes", opened, what))
+            self._take("memory bandwidth", parts[-1].value)
         for chunk, past in chunks:
-            times = self.passes.prefill_s(np.array([chunk]), np.array([past]))
-            time_s = uneven * float(times[0, 0]) / self.passes.replica.pp
-            parts.append(self.leaf("chunk of a prompt", time_s, f"{chunk:,.0f} tokens after {past:,.0f}"))
-        return [total(WORDS["attention"], parts)] if parts else []
+            kernels = self.passes.prefill_kernels(np.array([max(chunk, 1e-9)]), np.array([past]))
+            if kernels:
+                opened = self._kernels(kernels, self.uneven / self.replica.pp)
+                parts.append(total("chunk of a prompt", opened, f"{chunk:,.0f} tokens after {past:,.0f}"))
+                self._take("compute", parts[-1].value)
+        if parts:
+            self.parts.append(total(WORDS["attention"], parts))
+
+    def add_adapters(self, tokens: NDArray[np.float64], num_decodes: float, rank: int) -> None:
+        """Thin products beside the projections, and the adapters that they read."""
+        sequences = np.array([max(num_decodes, 1.0)])
+        thin_s, read_s = (
+            self.uneven * float(times[0])
+            for times in (products_s(self.passes, tokens), reads_s(self.passes, sequences))
+        )
+        width = given("rank of an adapter", rank, "count")
+        parts = (
+            self._model(
+                "thin products", thin_s, "two beside each projection", width, _count("tokens", tokens[0])
+            ),
+            self._model(
+                "further adapters", read_s, "read from memory", width, _count("sequences", sequences[0])
+            ),
+        )
+        self.add(total("adapters", parts), "memory bandwidth")
+
+    def add_head(self, rows: NDArray[np.float64]) -> None:
+        """The logits of the last tokens, once in each micro-batch, and their gathering."""
+        parts = self._kernels(self.passes.head_kernels(rows), self.replica.pp, "once a micro-batch")
+        if self.replica.tp > 1:
+            parts.append(gather_figure(self.replica, float(rows[0])))
+        what = f"{rows[0]:g} rows of {self.replica.model.vocab:,} logits"
+        self.add(total("head", parts, what), "memory bandwidth")
+
+    def add_drafts(self, num_decodes: int) -> None:
+        """Tokens drafted for every decode."""
+        how = self.replica.speculation
+        assert how is not None
+        drafted_s = float(draft_times(self.replica, np.array([float(num_decodes)]))[0])
+        drafts = given("tokens drafted", how.num_draft, "count", f"by {how.draft}")
+        self.add(
+            self._model("drafting", drafted_s, "a pass each", drafts, _count("sequences", num_decodes)),
+            "memory bandwidth",
+        )
 
     def _decodes(
         self, num: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
-    ) -> NDArray[np.float64]:
-        """Attention of decodes, which share the launch of chunks on some chips [s]."""
-        joined_s, empty_s = (
-            self.passes.joined_s(np.array([num]), np.array([context])) if chunks else (None, 0.0)
-        )
-        if joined_s is None:
-            return self.passes.decode_s(np.array([num]), np.array([context]), verified)
-        return joined_s + empty_s * num * max(chunk for chunk, _ in chunks)
-
-    def adapters(self, tokens: NDArray[np.float64], num_decodes: float, uneven: float) -> Breakdown:
-        sequences = np.array([max(num_decodes, 1.0)])
-        thin_s, read_s = (
-            float(times[0]) for times in (products_s(self.passes, tokens), reads_s(self.passes, sequences))
-        )
-        return total(
-            "adapters",
-            (
-                self.leaf("thin products", uneven * thin_s, "two beside each projection"),
-                self.leaf(
-                    "further adapters", uneven * read_s, f"of {sequences[0]:g} sequences, read from memory"
-                ),
-            ),
-        )
-
-
-def _exchange(replica: Replica, per_batch: NDArray[np.float64]) -> list[Breakdown]:
-    sent, group = exchange(replica, per_batch), replica.tp * replica.dp
-    named = (
-        (
-            "between the chips that share a layer",
-            float(sent.tensor_s[0]),
-            f"tp = {replica.tp}",
-            replica.tp,
-            1,
-        ),
-        (
-            "between attention and experts",
-            float(sent.expert_s[0]),
-            f"dp = {replica.dp}, ep = {replica.ep}",
-            group,
-            1,
-        ),
-        ("between stages", replica.pp * float(sent.stage_s[0]), f"pp = {replica.pp}", 2, group),
-    )
-    parts = []
-    for name, time_s, what, num_ranks, stride in named:
-        if time_s > 0:
-            how = f"{what}; closed forms of collectives, {sent.level}"
-            links = links_crossed(replica, num_ranks, stride)
+    ) -> list[Breakdown]:
+        """Attention of decodes, which share the launch of chunks on some chips."""
+        sequences, contexts = np.array([num]), np.array([context])
+        sizes = (_count("sequences", num), _count("tokens of a sequence", context))
+        joined_s, empty_s = self.passes.joined_s(sequences, contexts) if chunks else (None, 0.0)
+        if joined_s is not None:
+            time_s = float(joined_s[0, 0]) + empty_s * num * max(chunk for chunk, _ in chunks)
+            return [self._model("beside a prompt", self.uneven * time_s, "one launch for both", *sizes)]
+        kernels = self.passes.decode_kernels(sequences, contexts, verified)
+        parts = self._kernels(kernels, self.uneven)
+        states_s = float(self.passes.states_s(sequences)[0])
+        if states_s:
             parts.append(
-                modelled(name, time_s, "s", how, *links) if links else fitted(name, time_s, "s", how)
+                self._model("states of the sequences", self.uneven * states_s, "beyond one", sizes[0])
             )
-    return [total("exchange", parts)] if parts else []
+        return parts
+
+    def _kernels(
+        self, kernels: Iterable[KernelTime], times: float, note: str = "in the layers of the heaviest stage"
+    ) -> list[Breakdown]:
+        chip, shapes, made = self.replica.chip, derived_from(self.replica.model), []
+        for kernel in kernels:
+            each = kernel_figure(chip, kernel, self.calibration, shapes)
+            runs = derived("runs", times * kernel.operator.count, "count", note)
+            name = kernel.operator.name.replace("_", " ")
+            made.append(product(name, (runs, each), "s", f"{kernel.bound}-bound"))
+            self.least_s += runs.value * scalar(kernel.roofline_s)
+        return made
+
+    def _model(self, name: str, time_s: float, what: str, *inputs: Breakdown) -> Breakdown:
+        """A time of the kernel models that is no single kernel's."""
+        constants = self.calibration.constants
+        by = f"{what}; kernel model of {self.replica.chip.name}, fitted on {constants.fitted_on}"
+        return modelled(name, time_s, "s", by, *inputs).with_note(
+            basis=self.calibration.level, sources=(constants.source,)
+        )
+
+    def _take(self, resource: Resource, time_s: float) -> None:
+        self.taken_s[resource] = self.taken_s.get(resource, 0.0) + time_s
 
 
-def links_crossed(replica: Replica, num_ranks: int, stride: int) -> list[Breakdown]:
-    """What a group of ranks `stride` apart sends over: ports and narrow places, with what failures left of them.
-
-    Nothing where it stays inside its scale-up domain.
-    """
-    near = replica_system(replica).apart(stride)
-    if num_ranks <= near.num_domain:
-        return []
-    port = replica.network or derived("network of a chip, one way", near.nic_bytes_per_s, "bytes_per_s")
-    return [port, *(_way_out(cut) for cut in crossed(near, num_ranks) if cut.name != DOMAIN)]
-
-
-def _way_out(cut: Cut) -> Breakdown:
-    """The way out of a part of the fabric, shared by the chips below it."""
-    name, left = f"way out of a {cut.name}, one way", cut.left_fraction
-    if left == 1.0:
-        return derived(name, cut.bytes_per_s, "bytes_per_s", f"of {cut.num_below:,} chips")
-    whole = derived(f"{name}, whole", cut.bytes_per_s / left, "bytes_per_s", f"of {cut.num_below:,} chips")
-    return product(
-        name, [whole, derived(LEFT, left, "fraction", f"of the way out of a {cut.name}")], "bytes_per_s"
-    )
+def _count(name: str, value: float) -> Breakdown:
+    return derived(name, value, "count", "of the step")
 
 
 def _host(replica: Replica, num_sequences: int) -> Breakdown:

@@ -87,7 +87,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         """Attention by sequences × context."""
         n, c = (np.ravel(one) for one in np.meshgrid(num_sequences, contexts, indexing="ij"))
         found = _total(self.decode_kernels(n, c, verified), n).reshape(num_sequences.size, contexts.size)
-        return found + self._state_s(num_sequences)[:, None]
+        return found + self.states_s(num_sequences)[:, None]
 
     def joined_s(self, num_sequences: Column, contexts: Column) -> tuple[NDArray[np.float64] | None, float]:
         """Attention of decodes beside prompts by sequences × context, and what a decode adds per token of a chunk.
@@ -112,7 +112,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
                 one.shape, constants.prefill, num_sms=num_sms(chip)
             )
         found = total_s.reshape(num_sequences.size, contexts.size)
-        return found + self._state_s(num_sequences)[:, None], empty_s
+        return found + self.states_s(num_sequences)[:, None], empty_s
 
     def prefill_kernels(self, chunk: Column, past: Column) -> list[KernelTime]:
         """Attention of one chunk of a prompt after `past` tokens, as columns side by side.
@@ -155,7 +155,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         kept = [one for one in narrow if one.name.removesuffix("_quantise") not in PROJECTIONS]
         return (*kept, *(one for one in wide if one.name in PROJECTIONS))
 
-    def _state_s(self, num_sequences: Column) -> Column:
+    def states_s(self, num_sequences: Column) -> Column:
         """What the states of n sequences add to those of the one that `tokens_s` counts."""
         if self.replica.model.recurrent is None:
             return np.zeros_like(num_sequences)

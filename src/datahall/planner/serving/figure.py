@@ -13,19 +13,16 @@ from datahall.breakdown import (
     difference,
     fact,
     given,
-    modelled,
     product,
     quotient,
     simulated,
-    solved,
     total,
 )
-from datahall.inference.closed_form.steady_state import State
+from datahall.inference.closed_form.held_figure import rank_figure
 from datahall.inference.step.floor import token_band
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.demand import Demand
 
-HELD = "held by a rank"
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
@@ -101,29 +98,11 @@ def _offered(demand: Demand) -> Breakdown:
 
 def _held(best: Proposal) -> Breakdown:
     """What one replica holds: all its ranks at the rate at which one of the latencies reaches its limit."""
-    most, promise = best.held, best.demand.promise
-    first = most.ends == "TTFT"
-    latency = "TTFT" if first else "TPOT"
-    at = f"{latency} at P{promise.percentile * 100:g}"
-    kept = _latency(at, most.state, first, best.step)
-    limit = given(f"{latency} limit", promise.ttft_s if first else promise.tpot_s, "s")
-    broken, why = None, f"here the {most.ends} ends it before the limit is reached"
-    if most.ends == latency and most.beyond.stable:
-        broken, why = _latency(f"{at}, a step of the search beyond", most.beyond, first), ""
-    elif most.ends == latency:
-        why = "beyond it requests come faster than they are answered"
-    each = solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)
+    most = best.held
+    each = rank_figure(most, best.step)
     low, high = token_band(best.replica, most.price, most.state.tpot_s)
     basis = f"{best.replica.engine.title}, {most.price.level}"
     ranks = chosen("dp", best.replica.dp, "count", SEARCHED)
     # a step that takes longer holds fewer requests, in proportion
     name = "one replica holds, in closed form" if best.num_added else "one replica holds"
     return product(name, (each.with_band(1 / high, 1 / low, basis), ranks), "requests/s")
-
-
-def _latency(name: str, state: State, first: bool, *beside: Breakdown) -> Breakdown:
-    """A latency at the percentile of the limit, at the load of one rank."""
-    value_s = state.ttft_high_s if first else state.tpot_high_s
-    load = derived(HELD, state.rate_per_s, "requests/s", "the load that it is found at")
-    by = f"closed form of the steady state at {state.decoding:.3g} sequences: what load and uneven steps add"
-    return modelled(name, value_s, "s", by, load, *beside)

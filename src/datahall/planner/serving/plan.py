@@ -148,7 +148,7 @@ def proposed(candidate: Candidate) -> Proposal:
     there = mean_step(candidate.replica, most.load, candidate.held_state) if candidate.num_added else step
     return Proposal(
         **{name: getattr(candidate, name) for name in candidate.__struct_fields__},
-        step=step,
+        step=step.figure,
         resource_shares=resource_shares(there),
         load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
         latencies=latency_figures(candidate),

@@ -88,7 +88,7 @@ def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int
     states = float(recurrent_state_bytes(model, precision, float(tp)))
     if states:
         note = "a state and a short convolution per recurrent layer, whatever the length"
-        parts.append(fact("recurrent states", states, "bytes", derived_from(model), note=note))
+        parts.append(_counted(model, "recurrent states", states, "bytes", note))
     return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
 
@@ -117,24 +117,29 @@ def _parameters(model: Model, part: Part) -> Breakdown:
     made = chain(model, name) if chain else None
     if made is not None and made.value == part.count:
         return made
-    return fact(name, part.count, "parameters", derived_from(model))
+    return _counted(model, name, part.count, "parameters")
 
 
-def _size(model: Model, key: str, value: float, label: str) -> Breakdown:
+def size_figure(model: Model, key: str, value: float, label: str) -> Breakdown:
     """A size that the makers state, or one that follows from those."""
     known = model.facts.get(key)
     if known is not None and known.value == value:
         return fact(label, value, "count", known.source)
-    return fact(label, value, "count", derived_from(model))
+    return _counted(model, label, value, "count")
+
+
+def _counted(model: Model, name: str, value: float, unit: str, how: str = "") -> Breakdown:
+    """What follows from the sizes of a model."""
+    return derived(name, value, unit, how).with_note(sources=(derived_from(model),))
 
 
 def _hidden(model: Model) -> Breakdown:
-    return _size(model, "hidden", model.hidden, "hidden width")
+    return size_figure(model, "hidden", model.hidden, "hidden width")
 
 
 def _times(model: Model, does: Callable[[Layer], bool], label: str) -> Breakdown:
     count = sum(does(layer) for layer in model.layers)
-    return _size(model, "num_layers", count, label if count != model.num_layers else "layers")
+    return size_figure(model, "num_layers", count, label if count != model.num_layers else "layers")
 
 
 def _matrices(model: Model) -> Breakdown:
@@ -143,7 +148,7 @@ def _matrices(model: Model) -> Breakdown:
 
 
 def _table(model: Model, name: str) -> Breakdown:
-    rows = _size(model, "vocab", model.vocab, "rows of the token table")
+    rows = size_figure(model, "vocab", model.vocab, "rows of the token table")
     return product(name, (rows, _hidden(model)), "parameters")
 
 
@@ -156,7 +161,7 @@ def _attention(model: Model, name: str) -> Breakdown:
                 "query heads, in and out",
                 (
                     assumed("both", 2.0, "count", two),
-                    _size(model, "num_heads", model.num_heads, "query heads"),
+                    size_figure(model, "num_heads", model.num_heads, "query heads"),
                 ),
                 "count",
             ),
@@ -164,20 +169,20 @@ def _attention(model: Model, name: str) -> Breakdown:
                 "keys and values",
                 (
                     assumed("both", 2.0, "count", "a key and a value"),
-                    _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads"),
+                    size_figure(model, "num_kv_heads", model.num_kv_heads, "key-value heads"),
                 ),
                 "count",
             ),
         ),
     )
-    width = _size(model, "head_dim", model.head_dim, "head width")
+    width = size_figure(model, "head_dim", model.head_dim, "head width")
     layers = _times(model, lambda layer: layer.mixer in ("full", "window"), "layers with attention")
     return product(name, (layers, _hidden(model), width, heads), "parameters")
 
 
 def _mlp(model: Model, name: str) -> Breakdown:
     layers = _times(model, lambda layer: layer.mlp == "dense", "layers with a dense MLP")
-    width = _size(model, "ffn", model.ffn, "MLP width")
+    width = size_figure(model, "ffn", model.ffn, "MLP width")
     return product(name, (layers, _matrices(model), _hidden(model), width), "parameters")
 
 
@@ -188,8 +193,8 @@ def _expert_layers(model: Model) -> Breakdown:
 def _experts(model: Model, name: str) -> Breakdown | None:
     if model.moe is None:
         return None
-    experts = _size(model, "moe.num_experts", model.moe.num_experts, "routed experts")
-    width = _size(model, "moe.expert_ffn", model.moe.expert_ffn, "width of an expert")
+    experts = size_figure(model, "moe.num_experts", model.moe.num_experts, "routed experts")
+    width = size_figure(model, "moe.expert_ffn", model.moe.expert_ffn, "width of an expert")
     return product(
         name, (_expert_layers(model), experts, _matrices(model), _hidden(model), width), "parameters"
     )
@@ -198,13 +203,13 @@ def _experts(model: Model, name: str) -> Breakdown | None:
 def _shared_experts(model: Model, name: str) -> Breakdown | None:
     if model.moe is None:
         return None
-    width = _size(model, "moe.shared_ffn", model.moe.shared_ffn, "width of all shared experts")
+    width = size_figure(model, "moe.shared_ffn", model.moe.shared_ffn, "width of all shared experts")
     return product(name, (_expert_layers(model), _matrices(model), _hidden(model), width), "parameters")
 
 
 def _norms(model: Model, name: str) -> Breakdown:
-    layers = _size(model, "num_layers", model.num_layers, "layers")
-    each = _size(model, "norms_per_layer", model.norms_per_layer, "norms per layer")
+    layers = size_figure(model, "num_layers", model.num_layers, "layers")
+    each = size_figure(model, "norms_per_layer", model.norms_per_layer, "norms per layer")
     return product(name, (layers, each, _hidden(model)), "parameters")
 
 
@@ -240,7 +245,9 @@ def _token_factors(
         "bytes of a value", precision.kv_bytes_per_value, "bytes", f"{precision.kv}, by definition"
     )
     values = _values(model, layer, chips)
-    layers = _size(model, "num_layers", count, _KIND[layer.mixer] if count != model.num_layers else "layers")
+    layers = size_figure(
+        model, "num_layers", count, _KIND[layer.mixer] if count != model.num_layers else "layers"
+    )
     return values, layers, each
 
 
@@ -250,17 +257,17 @@ def _values(model: Model, layer: Layer, chips: Breakdown) -> Breakdown:
         return total(
             "latent values",
             (
-                _size(model, "mla.kv_rank", model.mla.kv_rank, "rank of keys and values"),
-                _size(model, "mla.rope_head_dim", model.mla.rope_head_dim, "head width with position"),
+                size_figure(model, "mla.kv_rank", model.mla.kv_rank, "rank of keys and values"),
+                size_figure(model, "mla.rope_head_dim", model.mla.rope_head_dim, "head width with position"),
             ),
         )
-    heads = _size(model, "num_kv_heads", model.num_kv_heads, "key-value heads")
+    heads = size_figure(model, "num_kv_heads", model.num_kv_heads, "key-value heads")
     if chips.value > 1:
         share = quotient("key-value heads over chips", heads, chips, "count")
         heads = maximum(
             "key-value heads on one chip", (share, assumed("least", 1.0, "count", "a head is not cut"))
         )
-    width = _size(model, "head_dim", model.head_dim, "head width")
+    width = size_figure(model, "head_dim", model.head_dim, "head width")
     return product(
         "values of a token", (assumed("both", 2.0, "count", "a key and a value"), heads, width), "count"
     )
