@@ -10,7 +10,6 @@ import numpy as np
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.columns import Space
-from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees, counted, dimension
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
@@ -25,10 +24,10 @@ ZERO_FROM = {"weights": 3, "gradients": 2, "optimizer states": 1}  # ZeRO stage 
 
 
 def memory_figure(
-    job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str, name: str
+    job: Job, degrees: Degrees, stage: StageMemory, books: Bookkeeping, schedule: str, name: str
 ) -> Breakdown:
     """What takes the memory of a chip of a stage, down to the model's dimensions and the recipe of the state."""
-    made = _Stage(job, layout, stage, books, schedule)
+    made = _Stage(job, degrees, stage, books, schedule)
     allocated = total("allocated at the peak", made.parts())
     slack = assumed(
         "with what the allocator holds back",
@@ -45,10 +44,11 @@ class _Stage:
     """What the parts of a stage's memory are made from."""
 
     def __init__(
-        self, job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str
+        self, job: Job, degrees: Degrees, stage: StageMemory, books: Bookkeeping, schedule: str
     ) -> None:
-        self.job, self.layout, self.stage, self.books, self.schedule = job, layout, stage, books, schedule
-        self.space, self.degrees = Space.of(layout), Degrees(layout)
+        self.job, self.degrees, self.stage, self.books, self.schedule = job, degrees, stage, books, schedule
+        self.layout = degrees.layout
+        self.space = Space.of(self.layout)
         self.shards: ShardBytes = shard_bytes(job, self.space, books)
         self.recipe = next((key for key, one in RECIPES.items() if one == books.recipe), "of the framework")
 
@@ -81,7 +81,7 @@ class _Stage:
             quotient(
                 "split over tensor parallelism",
                 split,
-                self.degrees.number("tp", self.layout.tp),
+                self.degrees.number("tp"),
                 "parameters",
             )
         ]
@@ -106,7 +106,7 @@ class _Stage:
     def _layers(self, count: int) -> Breakdown:
         """Layers of a kind on the stage."""
         layers = dimension(self.job.model, "num_layers", "layers")
-        stages = self.degrees.number("stages", self.layout.pp)
+        stages = self.degrees.number("stages")
         how = "cut by hand" if self.layout.split else "as the pipeline is cut"
         return modelled("layers of the stage", count, "count", how, layers, stages)
 
@@ -117,7 +117,7 @@ class _Stage:
     def _sizes(self) -> list[Breakdown]:
         return [
             given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
+            self.degrees.number("micro-batch"),
         ]
 
     def _expert(self) -> Breakdown | None:
@@ -126,7 +126,7 @@ class _Stage:
         kinds = [self._per_layer(kind, count, "expert") for kind, count in run.layers if kind.mlp == "moe"]
         if not kinds:
             return None
-        ways = self.degrees.number("chips that hold all experts once", float(self.space.expert_ways[0]))
+        ways = self.degrees.expert_ways()
         whole = total("of its layers, routed", kinds)
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
@@ -148,11 +148,14 @@ class _Stage:
         bytes_each = assumed("bytes of a parameter", each, "bytes", f"state recipe {self.recipe}")
         parts = []
         for held, sharers in (
-            (self._dense(), float(self.space.sharers[0])), (self._expert(), float(self.space.expert_sharers[0])),
-        ):  # fmt: skip
+            (self._dense(), self.degrees.sharers),
+            (self._expert(), self.degrees.expert_sharers),
+        ):
             if held is not None and held.value:
-                ranks = self.degrees.number("ranks that share it", sharers)
-                share = quotient(f"share of {held.name}", held, ranks, "parameters") if spread else held
+                share = held
+                if spread:
+                    ranks = sharers("ranks that share it")
+                    share = quotient(f"share of {held.name}", held, ranks, "parameters")
                 parts.append(product(f"{name}, {held.name.partition(' ')[0]}", [share, bytes_each], "bytes"))
         return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
@@ -229,14 +232,14 @@ class _Stage:
             "tokens of a micro-batch",
             [
                 given("tokens of a sequence", job.seq, "count"),
-                self.degrees.number("micro-batch", layout.micro_batch),
+                self.degrees.number("micro-batch"),
             ],
             "count",
         )
         if layout.cp == 1:
             return whole
         return quotient(
-            "tokens on a chip", whole, self.degrees.number("chips that share a sequence", layout.cp), "count"
+            "tokens on a chip", whole, self.degrees.number("chips that share a sequence"), "count"
         )
 
     def _layer(self, kind: Layer) -> Breakdown:
@@ -277,8 +280,8 @@ class _Stage:
             stage.num_in_flight,
             "count",
             f"closed form of {self.schedule} at stage {run.first}",
-            self.degrees.number("stages", self.layout.pp),
-            self.degrees.number("chunks of a stage", self.layout.vpp),
+            self.degrees.number("stages"),
+            self.degrees.number("chunks of a stage"),
         )
         held = product("activations", [flight, total("kept of one micro-batch", kinds)], "bytes")
         if not self.space.offloaded("activations")[0]:
@@ -345,7 +348,7 @@ class _Stage:
         shapes = self._counted(
             "values of one weight of each shape", values, "parameters", "of the layers of the stage"
         )
-        share = quotient("on the chip", shapes, self.degrees.number("tp", self.layout.tp), "parameters")
+        share = quotient("on the chip", shapes, self.degrees.number("tp"), "parameters")
         return total("buffers", [product("gradient placeholders", [share, self._copy()], "bytes"), workspace])
 
     def outside(self) -> Breakdown:
@@ -354,11 +357,10 @@ class _Stage:
         context = assumed("context of the driver", books.context_bytes, "bytes", "with loaded kernels", USUAL)
         groups = float(num_groups(self.space)[0])
         each = assumed("buffers of a communicator", books.group_bytes, "bytes", "NCCL", USUAL)
-        ways = {"tp": self.layout.tp, "pp": self.layout.pp, "cp": self.layout.cp, "ep": self.layout.ep}
-        ways |= {"dp": self.layout.dp}
-        kinds = [self.degrees.number(name, value) for name, value in ways.items() if value > 1]
+        ways = [self.degrees.number(name) for name in ("tp", "stages", "cp", "expert ranks")]
+        kinds = [one for one in (*ways, self.degrees.replicas()) if one.value > 1]
         how = "kinds of parallelism with more than one rank, and what they share"
         used = modelled(
-            "groups with more than one rank", groups, "count", how, *(kinds or [self.degrees.number("dp", 1)])
+            "groups with more than one rank", groups, "count", how, *(kinds or [self.degrees.replicas()])
         )
         return total("communicators and context", [product("communicators", [used, each], "bytes"), context])

@@ -108,7 +108,7 @@ class _Context:
         how = f"of {kind} on one chip, counted operator by operator"
         sizes = (
             given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
+            self.degrees.number("micro-batch"),
         )
         moved = counted(model, "bytes", group.moved_bytes, "bytes", how, *sizes)
         bounds = [quotient("moving their bytes", moved, bandwidth(chip), "s")]
@@ -162,16 +162,16 @@ class _Context:
 
     def _accumulated(self) -> Breakdown:
         """Weight gradients of a layer on one chip, added to those of earlier micro-batches: read and written."""
-        job, space = self.job, self.space
+        job = self.job
         counts = count_parameters(job.model)
         inside = float(counts.total - counts.expert - counts.embedding - counts.head) / job.model.num_layers
         how = "a layer in the mean"
         dense = counted(job.model, "parameters besides routed experts", inside, "parameters", how)
-        parts = [quotient("dense", dense, self.degrees.number("tp", self.layout.tp), "parameters")]
+        parts = [quotient("dense", dense, self.degrees.number("tp"), "parameters")]
         if counts.expert:
             mean = float(counts.expert) / job.model.num_layers
             routed = counted(job.model, "parameters of routed experts", mean, "parameters", how)
-            ways = self.degrees.number("chips that hold all experts once", float(space.expert_ways[0]))
+            ways = self.degrees.expert_ways()
             parts.append(quotient("expert", routed, ways, "parameters"))
         each = self._own(self.framework.gradient_bytes, "bytes of a gradient")
         both = derived("read and written", 2, "count")
@@ -184,7 +184,7 @@ class _Context:
         how = "passes over each value, unfused"
         size = counted(self.job.model, "bytes moved", time_s * rate.value, "bytes", how, *(
             given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
+            self.degrees.number("micro-batch"),
         ))  # fmt: skip
         factor = self._own(self.framework.compute_factor, "kernels in the framework over kernels alone")
         return product(name, [quotient("at that rate", size, rate, "s"), factor, *more], "s")
