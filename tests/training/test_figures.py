@@ -128,5 +128,5 @@ def test_kernels_rest_on_the_chip_and_on_what_was_fitted() -> None:
     bound = products.at("kernels alone", "least time")
     peak = bound.at("their arithmetic", "dense bf16 peak")
     assert (peak.origin, peak.value) == ("fact", 989e12)
-    assert 0.3 < products.at("kernels alone", "share of the bound that they reach").value < 1.0
+    assert 0.3 < products.at("kernels alone", "efficiency").value < 1.0
     assert np.isclose(bound.at("their arithmetic", "FLOP").value, 3 * 2 * 218_103_808 / 4 * 4096, rtol=1e-6)

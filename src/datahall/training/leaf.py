@@ -164,6 +164,26 @@ def counted(model: Model, name: str, value: float, unit: str, how: str, *inputs:
     return modelled(name, value, unit, how, *own, *inputs)
 
 
+def tables(model: Model, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:
+    """What is counted over the token table and the head."""
+    own = (dimension(model, "vocab", "vocabulary"), dimension(model, "hidden", "hidden width"))
+    return modelled(name, value, unit, how, *own, *inputs)
+
+
+def block_widths(model: Model) -> list[Breakdown]:
+    """Dimensions of a layer besides its hidden width and its routed experts."""
+    names = {"num_heads": "query heads", "head_dim": "width of a head", "ffn": "MLP width"}
+    return [dimension(model, field, name) for field, name in names.items() if getattr(model, field)]
+
+
+def expert_widths(model: Model) -> list[Breakdown]:
+    """Dimensions of routed experts."""
+    return [
+        dimension(model, "moe.num_experts", "experts"),
+        dimension(model, "moe.expert_ffn", "width of an expert"),
+    ]
+
+
 def of_chip(chip: Chip, name: str, value: float, unit: str, shown: str = "") -> Breakdown:
     """A fact of a chip; a value that its entry derives says so."""
     known = chip.facts.get(name)

@@ -127,3 +127,64 @@ def test_waiting_for_the_slowest_rank_is_the_growth_of_the_other_parts() -> None
     assert waiting.operation == "product"
     assert waiting.at("all other parts").value == pytest.approx(sum(others), rel=1e-12)
     assert waiting.value == pytest.approx(answer("mixture").results["slowest_s"], rel=1e-9)
+
+
+def test_a_gradient_has_one_size_and_it_is_in_bytes() -> None:
+    plain = answered("simulate train", MIXTURE | {"compress": None, "shard": None})
+    found = nodes(plain, "bytes of a gradient")
+    assert len({msgspec.json.encode(one) for one in found}) == 1
+    assert found[0].unit == "bytes"
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "rests_on"),
+    [
+        ("mixture", "embedding and head", {"vocabulary", "hidden width"}),
+        ("mixture, its memory", "values of a table on the chip", {"vocabulary", "hidden width", "tp"}),
+    ],
+)
+def test_tables_rest_on_the_vocabulary(question: str, name: str, rests_on: set[str]) -> None:
+    for one in nodes(answer(question), name):
+        assert leaves_of(one) == rests_on
+
+
+@pytest.mark.parametrize(
+    ("kind", "rests_on"),
+    [
+        ("routed experts", {"tp", "width of an expert", "experts of a token", "expert ranks"}),
+        ("attention", {"tp", "query heads", "width of a head"}),
+        ("matrix products", {"tp", "query heads", "hidden width"}),
+    ],
+)
+def test_work_on_one_chip_rests_on_the_widths_and_on_who_shares_them(kind: str, rests_on: set[str]) -> None:
+    figure = answer("mixture").figure
+    assert figure is not None
+    layer = figure.at("kernels", "in its layers", "one layer, one micro-batch")
+    bound = layer.at(f"{kind}, bf16", "kernels alone", "least time")
+    assert rests_on <= leaves_of(bound.at("their arithmetic", "FLOP"))
+    assert rests_on <= leaves_of(bound.at("moving their bytes", "bytes"))
+
+
+def test_parameters_do_not_rest_on_the_length_of_a_sequence() -> None:
+    figure = answer("mixture, its memory").figure
+    assert figure is not None
+    weights = [one for _, one in figure.walk() if one.unit == "parameters"]
+    assert weights
+    assert [str(one) for one in weights if "tokens of a sequence" in leaves_of(one)] == []
+
+
+def test_the_efficiency_of_kernels_is_called_what_it_is_called_in_serving() -> None:
+    """One word and one origin for the share of their bound that kernels of a chip reach."""
+    roofline = answered("show roofline", {"model": "llama-3.1-8b", "chip": "h100-sxm"})
+    served, trained = (nodes(one, "efficiency") for one in (roofline, answer("mixture")))
+    origins = {(one.origin, one.sources, one.basis) for one in (*served, *trained)}
+    assert len(origins) == 1
+    assert trained[0].origin == "fitted"
+
+
+def test_bytes_that_unfused_work_moves_are_counted_by_their_factors() -> None:
+    said = {"chips": 16, "chip": "a100-sxm-80gb", "tp": 4, "framework": "megatron-2022", "global_batch": 32}
+    found = answered("simulate train", {"model": "gpt-3-175b", **said, "pp": 4, "seq": 2048})
+    moved = nodes(found, "bytes moved")
+    assert {one.operation for one in moved} == {"product"}
+    assert {"query heads", "tokens of a sequence", "micro-batch"} <= leaves_of(moved[0])

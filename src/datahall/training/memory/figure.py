@@ -10,7 +10,7 @@ import numpy as np
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.columns import Space
-from datahall.training.leaf import Degrees, counted, dimension
+from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths, tables
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
@@ -86,20 +86,19 @@ class _Stage:
             )
         ]
         parts += [self._per_layer(kind, count, "replicated") for kind, count in run.layers]
-        if tables := float(num_tables(model, self.space, run)[0]):
+        if count := float(num_tables(model, self.space, run)[0]):
             rows = float(table_values(model, self.space, self.books)[0])
-            each = self._counted(
-                "values of a table on the chip", rows, "parameters", "vocabulary, padded, × hidden"
-            )
-            parts.append(product("tables", [assumed("token table and head", tables, "count", "at the ends"), each],
+            each = self._table("values of a table on the chip", rows)
+            parts.append(product("tables", [assumed("token table and head", count, "count", "at the ends"), each],
                                  "parameters"))  # fmt: skip
         return self._twice(total("dense parameters", [one for one in parts if one.value]))
 
     def _per_layer(self, kind: Layer, count: int, way: str) -> Breakdown:
         model = self.job.model
-        each = self._counted(
-            f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
+        each = counted(
+            model, f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
             f"{kind.mixer} attention, {kind.mlp} MLP" if kind.mixer != "none" else kind.mlp,
+            *(expert_widths(model) if way == "expert" else block_widths(model)),
         )  # fmt: skip
         return product(f"{way}, {kind.mlp} layers", [self._layers(count), each], "parameters")
 
@@ -110,14 +109,29 @@ class _Stage:
         how = "cut by hand" if self.layout.split else "as the pipeline is cut"
         return modelled("layers of the stage", count, "count", how, layers, stages)
 
-    def _counted(self, name: str, value: float, unit: str, how: str) -> Breakdown:
-        """What is counted over weights and tensors of the model."""
-        return counted(self.job.model, name, value, unit, how, *self._sizes())
+    def _counted(self, name: str, value: float, how: str) -> Breakdown:
+        """Bytes that are counted over tensors of the model."""
+        return counted(
+            self.job.model, name, value, "bytes", how, *self._sizes(), *block_widths(self.job.model)
+        )
+
+    def _weighed(self, name: str, value: float) -> Breakdown:
+        """Parameters that are counted over weights of the stage."""
+        model, tp = self.job.model, self.degrees.number("tp")
+        widths = [dimension(model, "vocab", "vocabulary"), *block_widths(model)]
+        if model.moe is not None:
+            widths += [*expert_widths(model), self.degrees.expert_ways()]
+        return counted(model, name, value, "parameters", "of the stage", *widths, tp)
+
+    def _table(self, name: str, value: float) -> Breakdown:
+        how, tp = "vocabulary, padded, × hidden", self.degrees.number("tp")
+        return tables(self.job.model, name, value, "parameters", how, tp)
 
     def _sizes(self) -> list[Breakdown]:
         return [
             given("tokens of a sequence", self.job.seq, "count"),
             self.degrees.number("micro-batch"),
+            self.degrees.number("tp"),
         ]
 
     def _expert(self) -> Breakdown | None:
@@ -163,9 +177,7 @@ class _Stage:
         """Whole 16-bit weights of the layers at hand: two units of what is gathered at once."""
         copy = assumed("bytes of a copy", COPY_BYTES, "bytes", "16 bits")
         unit = float(unit_parameters(self.job.model, self.space, self.stage.run, self.books)[0])
-        largest = self._counted(
-            "parameters of the largest layer or table", unit, "parameters", "of the stage"
-        )
+        largest = self._weighed("parameters of the largest layer or table", unit)
         ahead = assumed("units at hand", 2.0, "count", "the one at work and the one fetched ahead")
         least = [
             product("all weights", [self._whole(), copy], "bytes"),
@@ -202,7 +214,7 @@ class _Stage:
             bucket = minimum(
                 "gradients in hand",
                 [
-                    self._whole(), self._counted("largest layer or table", unit, "parameters", "of the stage"),
+                    self._whole(), self._weighed("largest layer or table", unit),
                     assumed("bucket", books.bucket_values, "parameters", "DeepSpeed's reduce_bucket_size"),
                 ],
             )  # fmt: skip
@@ -256,6 +268,7 @@ class _Stage:
                         one.size_bytes / per_token / one.value_bytes,
                         "count",
                         "of this tensor, as it is split",
+                        self.degrees.number("tp"),
                     ),
                     assumed("bytes of a value", one.value_bytes, "bytes", why),
                 ],
@@ -303,13 +316,9 @@ class _Stage:
         for kind, _ in self.stage.run.layers:
             redone = float(self.shards.redone[kind][0])
             hand = float(self.shards.in_hand[kind][0])
-            parts = [
-                self._counted("gradients and gathered inputs in hand", hand, "bytes", "at its widest moment")
-            ]
+            parts = [self._counted("gradients and gathered inputs in hand", hand, "at its widest moment")]
             if redone:
-                parts.append(
-                    self._counted("brought back by recomputation", redone, "bytes", "when backward comes")
-                )
+                parts.append(self._counted("brought back by recomputation", redone, "when backward comes"))
             moments.append(total(f"backward of a {kind.mlp} layer", parts))
         if self.stage.holds_head:
             moments += self._head()
@@ -319,17 +328,16 @@ class _Stage:
 
     def _head(self) -> list[Breakdown]:
         model, kind = self.job.model, f"{self.books.loss} cross-entropy"
-        loss = self._counted("loss, forward", float(self.shards.at_loss[0]), "bytes", kind)
-        backward = self._counted(
-            "head, backward", float(self.shards.at_head[0]), "bytes", "logits and stream"
-        )
+        sizes, at_loss, at_head = self._sizes(), float(self.shards.at_loss[0]), float(self.shards.at_head[0])
+        loss = tables(model, "loss, forward", at_loss, "bytes", kind, *sizes)
+        backward = tables(model, "head, backward", at_head, "bytes", "logits and stream", *sizes)
         if not self.books.placeholders or self.job.adapters_only:
             return [loss, backward]
         values = float(table_values(model, self.space, self.books)[0])
         copy = product(
             "gradient of the head",
             [
-                self._counted("values of the head", values, "parameters", "vocabulary, padded, × hidden"),
+                self._table("values of the head", values),
                 self._copy(),
             ],
             "bytes",
@@ -345,8 +353,13 @@ class _Stage:
         if not books.placeholders or self.job.adapters_only:
             return total("buffers", [workspace])
         values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))
-        shapes = self._counted(
-            "values of one weight of each shape", values, "parameters", "of the layers of the stage"
+        shapes = counted(
+            self.job.model,
+            "values of one weight of each shape",
+            values,
+            "parameters",
+            "of the layers of the stage",
+            *block_widths(self.job.model),
         )
         share = quotient("on the chip", shapes, self.degrees.number("tp"), "parameters")
         return total("buffers", [product("gradient placeholders", [share, self._copy()], "bytes"), workspace])

@@ -7,6 +7,7 @@ from datahall.breakdown import (
     assumed,
     difference,
     fact,
+    given,
     maximum,
     product,
     quotient,
@@ -15,7 +16,7 @@ from datahall.breakdown import (
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
 from datahall.training.layout.columns import Space
-from datahall.training.leaf import Degrees, counted
+from datahall.training.leaf import Degrees, block_widths, counted
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
 from datahall.training.memory.peak import micro_batches
@@ -84,9 +85,12 @@ class _Outside:
         sharers = self.degrees.sharers("ranks that share them")
         owned = float(self.traffic.owned_values[0])
         how = "of its stage, as they are shared"
-        return counted(
-            self.job.model, "parameters whose state the chip keeps", owned, "parameters", how, sharers
-        )
+        return self._counted("parameters whose state the chip keeps", owned, "parameters", how, sharers)
+
+    def _counted(self, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:
+        """What is counted over the weights or tensors of the chip's stage."""
+        split = [self.degrees.number(one) for one in ("tp", "stages")]
+        return counted(self.job.model, name, value, unit, how, *block_widths(self.job.model), *split, *inputs)
 
     def _weights(self, what: str, name: str, each: float, why: str) -> Breakdown:
         values = self._owned()
@@ -132,15 +136,21 @@ class _Outside:
         """Weights come up beside forward while activations go down; in backward both come up."""
         zero = assumed("nothing", 0.0, "s", "stays on the chip")
         weights, kept = zero.named("weights"), zero.named("activations")
-        model = self.job.model
         if self.place("parameters"):
-            size = counted(
-                model, "weights of the chip", float(self.traffic.weight_bytes[0]), "bytes", "16 bits each"
-            )
+            weight_bytes = float(self.traffic.weight_bytes[0])
+            size = self._counted("weights of the chip", weight_bytes, "bytes", "16 bits each")
             weights = quotient("weights", size, self._rate("parameters"), "s")
         if self.place("activations"):
             kept_bytes = float(self.traffic.kept_bytes[0])
-            size = counted(model, "activations of a micro-batch", kept_bytes, "bytes", "kept of its layers")
+            tokens = given("tokens of a sequence", self.job.seq, "count")
+            size = self._counted(
+                "activations of a micro-batch",
+                kept_bytes,
+                "bytes",
+                "kept of its layers",
+                tokens,
+                self.degrees.number("micro-batch"),
+            )
             kept = quotient("activations", size, self._rate("activations"), "s")
         forward = difference("left over by forward", maximum("longer way", [weights, kept]), self.forward)
         backward = difference("left over by backward", total("up again", [weights, kept]), self.backward)

@@ -25,7 +25,15 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import group_figure
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.leaf import Degrees, counted, dimension, part_of_bandwidth
+from datahall.training.leaf import (
+    Degrees,
+    block_widths,
+    counted,
+    dimension,
+    expert_widths,
+    part_of_bandwidth,
+    tables,
+)
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import EXCHANGES, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
@@ -64,7 +72,12 @@ class ExchangeFigures:
                 else assumed(name, 1.0, "ratio", "every chip holds all experts")
             )
         how = "scatter of chance alone, as where routing is forced even"
-        return counted(self.job.model, name, value, "ratio", how, ranks, *self._sequences())
+        model = self.job.model
+        routing = [
+            dimension(model, "moe.num_experts", "experts"),
+            dimension(model, "moe.top_k", "experts of a token"),
+        ]
+        return modelled(name, value, "ratio", how, *routing, ranks, *self._sequences())
 
     def _sequences(self) -> list[Breakdown]:
         return [
@@ -108,7 +121,7 @@ class ExchangeFigures:
         if moe is not None and self._has_expert_group() and not moe.shared_ffn:
             left = 1.0 - moe_share(self.job) / 2.0
             how = "layers with routed experts alone have no MLP to exchange for"
-            parts.append(counted(self.job.model, "of blocks that take part", left, "fraction", how))
+            parts.append(modelled("of blocks that take part", left, "fraction", how, self.routed()))
         return product("all-reduces of the blocks", parts, "s")
 
     def _has_expert_group(self) -> bool:
@@ -125,11 +138,13 @@ class ExchangeFigures:
         why = "gathered before, reduced behind, forward and backward" + (AGAIN if self._full() else "")
         pairs = assumed("exchanges", 3.0 if self._full() else 2.0, "count", why)
         once = group_figure(self.cluster, "all-reduce", size, layout.etp)
-        return product("exchange of experts that are cut", [pairs, self._routed(), once], "s")
+        return product("exchange of experts that are cut", [pairs, self.routed(), once], "s")
 
-    def _routed(self) -> Breakdown:
+    def routed(self) -> Breakdown:
+        """Layers with routed experts over all."""
         how = "layers with routed experts over all"
-        return counted(self.job.model, "share of layers with experts", moe_share(self.job), "fraction", how)
+        layers = dimension(self.job.model, "num_layers", "layers")
+        return modelled("share of layers with experts", moe_share(self.job), "fraction", how, layers)
 
     def _heads(self, name: str, what: str, heads: Breakdown, over: Breakdown) -> Breakdown:
         """16-bit values of some heads of every token."""
@@ -179,7 +194,7 @@ class ExchangeFigures:
         once = self._once_per_place() if self.framework.deduplicated else self._once_per_expert()
         times = assumed("exchanges", EXCHANGES, "count", "dispatch and combine, forward and backward")
         exposed = self._fit("share that nothing hides", self.framework.expert_exposed)
-        return product("expert exchange", [times, self._routed(), once, self.load(), exposed], "s")
+        return product("expert exchange", [times, self.routed(), once, self.load(), exposed], "s")
 
     def _spread(self) -> list[Breakdown]:
         """Chips that share a token's vector."""
@@ -251,13 +266,20 @@ class ExchangeFigures:
         ends = self.degrees.group(
             "chips that share the tables", self.degrees.number("tp"), self.degrees.table_stages()
         )
-        of_layers = counted(model, "parameters besides routed experts", inside, "parameters", "all layers")
-        tables = counted(model, "embedding and head", outside, "parameters", "vocabulary × hidden width")
+        of_layers = counted(
+            model,
+            "parameters besides routed experts",
+            inside,
+            "parameters",
+            "all layers",
+            *block_widths(model),
+        )
+        outer = tables(model, "embedding and head", outside, "parameters", "a row for each token")
         return total(
             "dense parameters of a chip",
             [
                 quotient("of its layers", of_layers, cut, "parameters"),
-                quotient("of its tables", tables, ends, "parameters"),
+                quotient("of its tables", outer, ends, "parameters"),
             ],
         )
 
@@ -268,7 +290,10 @@ class ExchangeFigures:
         ways = self.degrees.group(
             "chips that hold them once", self.degrees.expert_ways(), self.degrees.number("stages")
         )
-        every = counted(self.job.model, "parameters of routed experts", expert, "parameters", "all layers")
+        model = self.job.model
+        every = counted(
+            model, "parameters of routed experts", expert, "parameters", "all layers", *expert_widths(model)
+        )
         return quotient("expert parameters of a chip", every, ways, "parameters")
 
     def gradients(self) -> Breakdown | None:
@@ -300,9 +325,15 @@ class ExchangeFigures:
 
     def _wire(self) -> Breakdown:
         wire = float(wire_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
-        plain = self.layout.compression == "none"
-        why = "format of the framework" if plain else f"gradients {self.layout.compression} on the wire"
-        return assumed("bytes of a gradient", wire, "bytes", why)
+        if self.layout.compression == "none":
+            return self.gradient()
+        how = f"gradients {self.layout.compression} on the wire"
+        return assumed("bytes of a gradient on the wire", wire, "bytes", how)
+
+    def gradient(self) -> Breakdown:
+        """Bytes of a gradient as the framework holds and sends it."""
+        why = f"format of {self.framework.title}"
+        return assumed("bytes of a gradient", self.framework.gradient_bytes, "bytes", why)
 
     def _inside_copies(self) -> list[Breakdown]:
         if self.layout.zero >= 3:
