@@ -14,6 +14,8 @@ from datahall.breakdown import SAME, Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.scenario.field import Field
 from datahall.scenario.kinds import Share
+from datahall.training.layout.file import read_layout
+from datahall.training.leaf import DEGREES
 from datahall.units import fmt, unit_of
 
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
@@ -31,27 +33,23 @@ DIGITS = (2, 3, 4)  # that a sentence shows of a number
 WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}  # never said bare
 
 # the input that a leaf names, where it does not have the name of the input
-CALLED = {
+CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "TPOT limit": ("tpot",),
     "TTFT limit": ("ttft",),
     "array": ("size",),
-    "chips that share a sequence": ("cp",),
-    "chips that share an expert": ("etp",),
     "chips that share it": ("tp",),
-    "chunks of a stage": ("vpp",),
     "context, graphs and buffers": ("reserved",),
-    "expert ranks": ("ep",),
     "experts of a token": ("topk",),
     "network of a chip, one way": ("nic",),
     "of a sequence": ("host_sequence",),
     "of a step": ("host_step",),
     "offered": ("rate",),
     "ranks": ("chips",),
+    "replicas": ("replicas", "dp"),
     "resident adapters": ("resident_adapters", "adapters"),  # all of them, where fewer are not asked for
     "sequence": ("seq",),
     "sequences": ("batch",),
     "the engine's share": ("memory_fraction",),
-    "stages": ("pp",),
     "think time": ("think",),
     "tokens": ("tokens", "context"),
     "tokens of a sequence": ("seq", "context"),
@@ -108,17 +106,15 @@ def _of_the_figure(answer: Answer) -> Iterator[str]:
 
 
 def _is_the_input(leaf: Breakdown, answer: Answer) -> bool:
-    """Whether a leaf is what the input of its name was given, or is if nobody says, or is in the file of a layout."""
+    """Whether a leaf is what the input of its name was given, or is in the file of a layout, or if nobody says."""
     fields = form_of(str(answer.question["ask"])).fields
     own = re.sub(r"\W+", "_", leaf.name)
     for name in CALLED.get(leaf.name, (own,)):
         field = fields.get(name)
-        if field is None:
-            continue
-        if any(isclose(leaf.value, value, rel_tol=SAME) for value in _values(field, answer)):
+        if field is not None and any(
+            isclose(leaf.value, value, rel_tol=SAME) for value in _values(field, answer)
+        ):
             return True
-        if field.attribute not in answer.inputs and "layout" in fields:
-            return fields["layout"].attribute in answer.inputs
     return False
 
 
@@ -128,8 +124,21 @@ def _values(field: Field, answer: Answer) -> Iterator[float]:
     if isinstance(given, int | float):
         yield float(given)
     if field.attribute not in answer.inputs:
+        yield from _in_the_file(field, answer)
         stated = field.kind.help.partition("default")[2]
         yield from (float(text.replace(",", "")) for text in NUMBER.findall(stated))
+
+
+def _in_the_file(field: Field, answer: Answer) -> Iterator[float]:
+    """What the layout file of a question says of an input."""
+    path = answer.inputs.get("file")
+    if not isinstance(path, str):
+        return
+    file = read_layout(path)
+    for one in (file.layout, file):
+        value = getattr(one, field.attribute, None)
+        if isinstance(value, int) and (field.attribute != "dp" or file.states_dp):
+            yield float(value)
 
 
 def _of_the_results(answer: Answer) -> Iterator[str]:
@@ -187,7 +196,7 @@ def _ways_to_say(value: float, unit: str) -> Iterator[str]:
     for digits in DIGITS:
         yield "".join(next(iter(SAID.findall(fmt(abs(value), unit, digits)))))
     if unit == "ratio":
-        yield f"{abs(value):.2f}×"
+        yield from (f"{abs(value):.2f}×", f"{abs(value):.2f}")
     if unit == "fraction":
         yield from (f"{abs(value) * 100:.{places}f} %" for places in (0, 1))
     elif unit == "bytes":

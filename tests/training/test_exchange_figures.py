@@ -17,6 +17,7 @@ from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
+from datahall.training.pipeline.figure import OTHERS
 from datahall.training.setup import machine_of
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
@@ -180,11 +181,12 @@ def test_a_fact_is_a_number_of_the_catalogue(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_what_is_neither_fact_nor_input_says_from_what_it_comes(name: str) -> None:
-    """Twice for keys and values, or for read and written, is all; collectives have tests of their own."""
+    """Twice for keys and values, or for read and written, and the parts beside are all; collectives have tests of
+    their own."""
     bare = {
         one.name for one in besides_collectives(figure(name)) if one.origin == "derived" and not one.parts
     }
-    assert bare <= {"keys and values", "read and written"}
+    assert bare <= {"keys and values", "read and written", OTHERS}
 
 
 def test_what_was_given_is_an_input_and_what_a_plan_decided_a_decision() -> None:
@@ -199,5 +201,5 @@ def test_what_was_given_is_an_input_and_what_a_plan_decided_a_decision() -> None
     assert [part.origin for part in bubble.parts] == ["model"]
     assert bubble.parts[0].at("stages").origin == "input"
     planned = {one.name: one.origin for one in leaves(figure("plan"))}
-    assert planned["micro-batch"] == planned["replicas"] == "decision"
-    assert planned["tokens"] == "input"
+    assert planned["micro-batch"] == planned["tp"] == "decision"
+    assert planned["tokens"] == planned["chips"] == "input"

@@ -11,6 +11,7 @@ from datahall.cluster.cluster import cluster_of
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.figure import memory_figure
 from datahall.training.memory.peak import fullest, stage_memories
@@ -58,7 +59,7 @@ def test_the_memory_of_every_stage_opens_to_what_it_is(
     books = BOOKS[books_name]
     stages = stage_memories(job, SHELF.chip("h100-sxm"), layout, books, schedule=schedule)
     for stage in stages:
-        figure = memory_figure(job, layout, stage, books, schedule, "memory")
+        figure = memory_figure(job, Degrees(layout), stage, books, schedule, "memory")
         assert figure.value == pytest.approx(float(stage.memory.total_bytes[0]), rel=1e-12)
         assert false_nodes(figure) == []
     assert max(float(one.memory.total_bytes[0]) for one in stages) == float(
@@ -127,5 +128,5 @@ def test_kernels_rest_on_the_chip_and_on_what_was_fitted() -> None:
     bound = products.at("kernels alone", "least time")
     peak = bound.at("their arithmetic", "dense bf16 peak")
     assert (peak.origin, peak.value) == ("fact", 989e12)
-    assert 0.3 < products.at("kernels alone", "share of the bound that they reach").value < 1.0
+    assert 0.3 < products.at("kernels alone", "efficiency").value < 1.0
     assert np.isclose(bound.at("their arithmetic", "FLOP").value, 3 * 2 * 218_103_808 / 4 * 4096, rtol=1e-6)

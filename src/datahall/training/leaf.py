@@ -4,45 +4,142 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from datahall.breakdown import Breakdown, Source, assumed, chosen, derived, fact, given, modelled, product
+from datahall.breakdown import (
+    Breakdown,
+    Source,
+    assumed,
+    chosen,
+    fact,
+    given,
+    maximum,
+    minimum,
+    modelled,
+    product,
+    quotient,
+)
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
+from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.layout.layout import Layout
 
 FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 
 
-# what a degree that is an input is called in a figure
+# what an input is called in a figure of training, where it has another name there
 DEGREES = {
-    "tp": "tp", "cp": "cp", "stages": "pp", "pp": "pp", "micro-batch": "micro_batch", "chunks of a stage": "vpp",
+    "tp": "tp", "cp": "cp", "stages": "pp", "micro-batch": "micro_batch", "chunks of a stage": "vpp",
     "expert ranks": "ep", "chips that share a sequence": "cp", "chips that share an expert": "etp",
+    "replicas": "dp", "replicas that share a state": "shard",
 }  # fmt: skip
+GIVEN = frozenset({"chips", "shard", "global_batch"})
 
 
 class Degrees:
-    """The numbers of a layout as leaves: given by who asks, following from those, or decided by a plan."""
+    """The numbers of a layout as leaves: given by who asks, following from those, or decided by a plan.
 
-    def __init__(self, layout: Layout, *, planned: bool = False) -> None:
-        self.layout, self.planned = layout, planned
+    `said` is what was given of the numbers that otherwise follow: chips, dp, shard, and the global batch or the
+    accumulation that makes it.
+    """
 
-    def number(self, name: str, value: float) -> Breakdown:
-        """A number of the layout under a name."""
+    def __init__(self, layout: Layout, *, planned: bool = False, said: frozenset[str] = GIVEN) -> None:
+        self.layout, self.planned, self.said = layout, planned, said
+
+    def number(self, name: str) -> Breakdown:
+        """A degree under the name that it has in figures."""
+        value = getattr(self.layout, DEGREES[name])
         if self.planned:
             return chosen(name, value, "count", "of the fastest layout that fits")
-        field = DEGREES.get(name)
-        if field is not None and value == getattr(self.layout, field):
-            return given(name, value, "count", "of the layout")
-        own = [given(one, getattr(self.layout, one), "count") for one in ("tp", "pp", "cp", "ep")]
-        how = "as said, or what the chips leave beside" if name == "replicas" else "of the chips and"
-        return modelled(name, value, "count", f"{how} the other degrees", *own)
+        return given(name, value, "count", "of the layout")
 
-    def group(self, name: str, **degrees: float) -> Breakdown:
-        """Chips that several degrees make together; those of 1 are left out."""
-        parts = [self.number(one, value) for one, value in degrees.items() if value != 1]
-        return product(name, parts, "count") if parts else derived(name, 1, "count", "each has its own")
+    def group(self, name: str, *parts: Breakdown) -> Breakdown:
+        """Chips that several degrees make together; those of 1 are left out beside others."""
+        return product(name, [one for one in parts if one.value != 1] or parts, "count")
+
+    def chips(self) -> Breakdown:
+        """All chips of the layout."""
+        num = self.layout.num_chips
+        if "chips" in self.said:
+            return given("chips", num, "count")
+        if self.planned:
+            return chosen("chips", num, "count", "the fewest that are done in time")
+        return product("chips", [*self._of_a_replica(), self.replicas()], "count")
+
+    def replicas(self) -> Breakdown:
+        """Replicas of the model: as said, else what the chips leave, else as few as hold all experts."""
+        if "dp" in self.said:
+            return self.number("replicas")
+        if "chips" in self.said or self.planned:
+            one = product("chips of a replica", self._of_a_replica(), "count")
+            return quotient("replicas", self.chips(), one, "count")
+        inputs = [self.number(name) for name in ("tp", "cp", "expert ranks")]
+        return modelled("replicas", self.layout.dp, "count", "as few as hold all experts once", *inputs)
+
+    def _of_a_replica(self) -> list[Breakdown]:
+        return [self.number(name) for name in ("tp", "stages", "cp")]
+
+    def table_stages(self) -> Breakdown:
+        """Stages among which the token table and the head are spread."""
+        ends = assumed("ends of the pipeline", 2, "count", "the first stage and the last")
+        return minimum("stages that hold tables", [self.number("stages"), ends])
+
+    def expert_chips(self) -> Breakdown:
+        """Chips that share one expert: as said, else what tensor parallelism has beyond the ranks of experts."""
+        name = "chips that share an expert"
+        if self.layout.etp:
+            return self.number(name)
+        left = quotient("tp over expert ranks", self.number("tp"), self.number("expert ranks"), "ratio")
+        return maximum(name, [_one("an expert is on one chip at least"), left])
+
+    def expert_ways(self) -> Breakdown:
+        """Chips that together hold all experts of a stage once."""
+        return self.group(
+            "chips that hold all experts once", self.number("expert ranks"), self.expert_chips()
+        )
+
+    def sharers(self, name: str) -> Breakdown:
+        """Ranks that share the state of dense weights from ZeRO-1 on."""
+        own = self._shard() if self.layout.shard else self.replicas()
+        return self.group(name, own, self.number("cp"))
+
+    def _shard(self) -> Breakdown:
+        name = "replicas that share a state"
+        if self.planned or "shard" in self.said:
+            return self.number(name)
+        how = "over the copies that the layout file asks for"
+        return modelled(name, self.layout.shard, "count", how, self.replicas())
+
+    def expert_sharers(self, name: str) -> Breakdown:
+        """Ranks that share the state of the experts from ZeRO-1 on."""
+        every = self.group("chips of a stage", self.replicas(), self.number("cp"), self.number("tp"))
+        same = quotient("same experts over all", every, self.expert_ways(), "ratio")
+        least = _one("itself")
+        copies = maximum("chips that hold the same experts", [least, same])
+        if not self.layout.shard:
+            return copies.named(name)
+        groups = quotient("groups that each hold a state", self.replicas(), self._shard(), "count")
+        return maximum(name, [least, quotient("of each group", copies, groups, "ratio")])
+
+    def micro_batches(self, global_batch: int) -> Breakdown:
+        """Micro-batches of a replica in a step."""
+        at_once = product("sequences at once", [self.replicas(), self.number("micro-batch")], "count")
+        return quotient("micro-batches", self.batch(global_batch), at_once, "count")
+
+    def batch(self, global_batch: int) -> Breakdown:
+        """Sequences of a step: as said or as is usual, else what the layout makes of either."""
+        name = "global batch"
+        if "global_batch" in self.said or global_batch == USUAL_BATCH:
+            return given(name, global_batch, "count")
+        usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
+        how = "by the accumulation of the layout file" if "accumulation" in self.said else usual
+        inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))
+        return modelled(name, global_batch, "count", how, *inputs)
+
+
+def _one(why: str) -> Breakdown:
+    return assumed("one", 1, "count", why)
 
 
 def model_sources(model: Model) -> tuple[Source, ...]:
@@ -65,6 +162,26 @@ def counted(model: Model, name: str, value: float, unit: str, how: str, *inputs:
     """What is counted over the operators, tensors or weights of a model, from its dimensions and what else decides."""
     own = (dimension(model, "num_layers", "layers"), dimension(model, "hidden", "hidden width"))
     return modelled(name, value, unit, how, *own, *inputs)
+
+
+def tables(model: Model, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:
+    """What is counted over the token table and the head."""
+    own = (dimension(model, "vocab", "vocabulary"), dimension(model, "hidden", "hidden width"))
+    return modelled(name, value, unit, how, *own, *inputs)
+
+
+def block_widths(model: Model) -> list[Breakdown]:
+    """Dimensions of a layer besides its hidden width and its routed experts."""
+    names = {"num_heads": "query heads", "head_dim": "width of a head", "ffn": "MLP width"}
+    return [dimension(model, field, name) for field, name in names.items() if getattr(model, field)]
+
+
+def expert_widths(model: Model) -> list[Breakdown]:
+    """Dimensions of routed experts."""
+    return [
+        dimension(model, "moe.num_experts", "experts"),
+        dimension(model, "moe.expert_ffn", "width of an expert"),
+    ]
 
 
 def of_chip(chip: Chip, name: str, value: float, unit: str, shown: str = "") -> Breakdown:

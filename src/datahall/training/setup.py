@@ -26,6 +26,7 @@ from datahall.training.layout.asked import laid_out, stated_batch, usual_batch
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
+from datahall.training.leaf import Degrees
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
@@ -47,6 +48,12 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     books: Bookkeeping
     schedule: str
     file: LayoutFile | None = None
+    said: frozenset[str] = frozenset()  # of chips, dp, shard and the global batch or its accumulation
+
+    @property
+    def degrees(self) -> Degrees:
+        """The numbers of the layout as leaves of figures."""
+        return Degrees(self.layout, said=self.said)
 
     @property
     def num_micro(self) -> int:
@@ -68,7 +75,17 @@ def setup_of(scenario: Scenario) -> Setup:
         books=books,
         schedule=laid.schedule,
         file=file,
+        said=_said(scenario, file),
     )
+
+
+def _said(scenario: Scenario, file: LayoutFile | None) -> frozenset[str]:
+    """Which numbers were given, here or in the file, of those that follow from others where nobody gives them."""
+    found = {name for name in ("chips", "dp", "shard", "global_batch") if scenario.given(name)}
+    if file is not None:
+        stated = {"dp": file.states_dp, "shard": file.layout.shard, "global_batch": file.global_batch}
+        found |= {name for name, value in {**stated, "accumulation": file.accumulation}.items() if value}
+    return frozenset(found)
 
 
 def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:

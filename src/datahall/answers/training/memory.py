@@ -49,7 +49,7 @@ def show_memory(scenario: Scenario) -> Answer:
             *offload_table(outside, cluster.host),
             *changes(shortage),
         ),
-        figure=memory_figure(job, layout, full, books, asked.schedule, name),
+        figure=memory_figure(job, asked.degrees, full, books, asked.schedule, name),
         charts=(_chart(stages),),
         notes=(
             *_notes(asked),

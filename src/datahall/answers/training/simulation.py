@@ -78,7 +78,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
             stage_table(run, memory),
             *offload_table(outside, run.cluster.host),
         ),
-        figure=step_figure(run),
+        figure=step_figure(run, asked.degrees),
         charts=(stage_chart(run),),
         notes=(
             *_notes(run, asked, fits=memory.fits),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.breakdown import Breakdown, ceiling, given, product, quotient
 from datahall.planner.training.plan import TrainingPlan
+from datahall.training.leaf import GIVEN, Degrees
 from datahall.training.pipeline.figure import step_figure
 
 
@@ -11,12 +12,14 @@ def run_figure(plan: TrainingPlan) -> Breakdown:
     """How long all steps take, with the band of a step."""
     assert plan.chosen.execution is not None
     job = plan.job
+    said = GIVEN if plan.deadline_s is None else GIVEN - {"chips"}
+    degrees = Degrees(plan.layout, planned=True, said=said)
     once = product(
         "tokens of a step",
-        [given("global batch", job.global_batch, "count"), given("tokens of a sequence", job.seq, "count")],
+        [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count")],
         "tokens",
     )
     steps = ceiling(
         "steps", quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens"), once, "count")
     )
-    return product("time of the run", [steps, step_figure(plan.chosen.execution, planned=True)], "s")
+    return product("time of the run", [steps, step_figure(plan.chosen.execution, degrees)], "s")

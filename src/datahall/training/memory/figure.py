@@ -10,8 +10,7 @@ import numpy as np
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.columns import Space
-from datahall.training.layout.layout import Layout
-from datahall.training.leaf import Degrees, counted, dimension
+from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths, tables
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
@@ -25,10 +24,10 @@ ZERO_FROM = {"weights": 3, "gradients": 2, "optimizer states": 1}  # ZeRO stage 
 
 
 def memory_figure(
-    job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str, name: str
+    job: Job, degrees: Degrees, stage: StageMemory, books: Bookkeeping, schedule: str, name: str
 ) -> Breakdown:
     """What takes the memory of a chip of a stage, down to the model's dimensions and the recipe of the state."""
-    made = _Stage(job, layout, stage, books, schedule)
+    made = _Stage(job, degrees, stage, books, schedule)
     allocated = total("allocated at the peak", made.parts())
     slack = assumed(
         "with what the allocator holds back",
@@ -45,10 +44,11 @@ class _Stage:
     """What the parts of a stage's memory are made from."""
 
     def __init__(
-        self, job: Job, layout: Layout, stage: StageMemory, books: Bookkeeping, schedule: str
+        self, job: Job, degrees: Degrees, stage: StageMemory, books: Bookkeeping, schedule: str
     ) -> None:
-        self.job, self.layout, self.stage, self.books, self.schedule = job, layout, stage, books, schedule
-        self.space, self.degrees = Space.of(layout), Degrees(layout)
+        self.job, self.degrees, self.stage, self.books, self.schedule = job, degrees, stage, books, schedule
+        self.layout = degrees.layout
+        self.space = Space.of(self.layout)
         self.shards: ShardBytes = shard_bytes(job, self.space, books)
         self.recipe = next((key for key, one in RECIPES.items() if one == books.recipe), "of the framework")
 
@@ -81,43 +81,57 @@ class _Stage:
             quotient(
                 "split over tensor parallelism",
                 split,
-                self.degrees.number("tp", self.layout.tp),
+                self.degrees.number("tp"),
                 "parameters",
             )
         ]
         parts += [self._per_layer(kind, count, "replicated") for kind, count in run.layers]
-        if tables := float(num_tables(model, self.space, run)[0]):
+        if count := float(num_tables(model, self.space, run)[0]):
             rows = float(table_values(model, self.space, self.books)[0])
-            each = self._counted(
-                "values of a table on the chip", rows, "parameters", "vocabulary, padded, × hidden"
-            )
-            parts.append(product("tables", [assumed("token table and head", tables, "count", "at the ends"), each],
+            each = self._table("values of a table on the chip", rows)
+            parts.append(product("tables", [assumed("token table and head", count, "count", "at the ends"), each],
                                  "parameters"))  # fmt: skip
         return self._twice(total("dense parameters", [one for one in parts if one.value]))
 
     def _per_layer(self, kind: Layer, count: int, way: str) -> Breakdown:
         model = self.job.model
-        each = self._counted(
-            f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
+        each = counted(
+            model, f"{way} parameters of a layer", float(getattr(layer_parameters(model, kind), way)), "parameters",
             f"{kind.mixer} attention, {kind.mlp} MLP" if kind.mixer != "none" else kind.mlp,
+            *(expert_widths(model) if way == "expert" else block_widths(model)),
         )  # fmt: skip
         return product(f"{way}, {kind.mlp} layers", [self._layers(count), each], "parameters")
 
     def _layers(self, count: int) -> Breakdown:
         """Layers of a kind on the stage."""
         layers = dimension(self.job.model, "num_layers", "layers")
-        stages = self.degrees.number("stages", self.layout.pp)
+        stages = self.degrees.number("stages")
         how = "cut by hand" if self.layout.split else "as the pipeline is cut"
         return modelled("layers of the stage", count, "count", how, layers, stages)
 
-    def _counted(self, name: str, value: float, unit: str, how: str) -> Breakdown:
-        """What is counted over weights and tensors of the model."""
-        return counted(self.job.model, name, value, unit, how, *self._sizes())
+    def _counted(self, name: str, value: float, how: str) -> Breakdown:
+        """Bytes that are counted over tensors of the model."""
+        return counted(
+            self.job.model, name, value, "bytes", how, *self._sizes(), *block_widths(self.job.model)
+        )
+
+    def _weighed(self, name: str, value: float) -> Breakdown:
+        """Parameters that are counted over weights of the stage."""
+        model, tp = self.job.model, self.degrees.number("tp")
+        widths = [dimension(model, "vocab", "vocabulary"), *block_widths(model)]
+        if model.moe is not None:
+            widths += [*expert_widths(model), self.degrees.expert_ways()]
+        return counted(model, name, value, "parameters", "of the stage", *widths, tp)
+
+    def _table(self, name: str, value: float) -> Breakdown:
+        how, tp = "vocabulary, padded, × hidden", self.degrees.number("tp")
+        return tables(self.job.model, name, value, "parameters", how, tp)
 
     def _sizes(self) -> list[Breakdown]:
         return [
             given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
+            self.degrees.number("micro-batch"),
+            self.degrees.number("tp"),
         ]
 
     def _expert(self) -> Breakdown | None:
@@ -126,7 +140,7 @@ class _Stage:
         kinds = [self._per_layer(kind, count, "expert") for kind, count in run.layers if kind.mlp == "moe"]
         if not kinds:
             return None
-        ways = self.degrees.number("chips that hold all experts once", float(self.space.expert_ways[0]))
+        ways = self.degrees.expert_ways()
         whole = total("of its layers, routed", kinds)
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
@@ -148,11 +162,14 @@ class _Stage:
         bytes_each = assumed("bytes of a parameter", each, "bytes", f"state recipe {self.recipe}")
         parts = []
         for held, sharers in (
-            (self._dense(), float(self.space.sharers[0])), (self._expert(), float(self.space.expert_sharers[0])),
-        ):  # fmt: skip
+            (self._dense(), self.degrees.sharers),
+            (self._expert(), self.degrees.expert_sharers),
+        ):
             if held is not None and held.value:
-                ranks = self.degrees.number("ranks that share it", sharers)
-                share = quotient(f"share of {held.name}", held, ranks, "parameters") if spread else held
+                share = held
+                if spread:
+                    ranks = sharers("ranks that share it")
+                    share = quotient(f"share of {held.name}", held, ranks, "parameters")
                 parts.append(product(f"{name}, {held.name.partition(' ')[0]}", [share, bytes_each], "bytes"))
         return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
@@ -160,9 +177,7 @@ class _Stage:
         """Whole 16-bit weights of the layers at hand: two units of what is gathered at once."""
         copy = assumed("bytes of a copy", COPY_BYTES, "bytes", "16 bits")
         unit = float(unit_parameters(self.job.model, self.space, self.stage.run, self.books)[0])
-        largest = self._counted(
-            "parameters of the largest layer or table", unit, "parameters", "of the stage"
-        )
+        largest = self._weighed("parameters of the largest layer or table", unit)
         ahead = assumed("units at hand", 2.0, "count", "the one at work and the one fetched ahead")
         least = [
             product("all weights", [self._whole(), copy], "bytes"),
@@ -199,7 +214,7 @@ class _Stage:
             bucket = minimum(
                 "gradients in hand",
                 [
-                    self._whole(), self._counted("largest layer or table", unit, "parameters", "of the stage"),
+                    self._whole(), self._weighed("largest layer or table", unit),
                     assumed("bucket", books.bucket_values, "parameters", "DeepSpeed's reduce_bucket_size"),
                 ],
             )  # fmt: skip
@@ -229,14 +244,14 @@ class _Stage:
             "tokens of a micro-batch",
             [
                 given("tokens of a sequence", job.seq, "count"),
-                self.degrees.number("micro-batch", layout.micro_batch),
+                self.degrees.number("micro-batch"),
             ],
             "count",
         )
         if layout.cp == 1:
             return whole
         return quotient(
-            "tokens on a chip", whole, self.degrees.number("chips that share a sequence", layout.cp), "count"
+            "tokens on a chip", whole, self.degrees.number("chips that share a sequence"), "count"
         )
 
     def _layer(self, kind: Layer) -> Breakdown:
@@ -253,6 +268,7 @@ class _Stage:
                         one.size_bytes / per_token / one.value_bytes,
                         "count",
                         "of this tensor, as it is split",
+                        self.degrees.number("tp"),
                     ),
                     assumed("bytes of a value", one.value_bytes, "bytes", why),
                 ],
@@ -277,8 +293,8 @@ class _Stage:
             stage.num_in_flight,
             "count",
             f"closed form of {self.schedule} at stage {run.first}",
-            self.degrees.number("stages", self.layout.pp),
-            self.degrees.number("chunks of a stage", self.layout.vpp),
+            self.degrees.number("stages"),
+            self.degrees.number("chunks of a stage"),
         )
         held = product("activations", [flight, total("kept of one micro-batch", kinds)], "bytes")
         if not self.space.offloaded("activations")[0]:
@@ -300,13 +316,9 @@ class _Stage:
         for kind, _ in self.stage.run.layers:
             redone = float(self.shards.redone[kind][0])
             hand = float(self.shards.in_hand[kind][0])
-            parts = [
-                self._counted("gradients and gathered inputs in hand", hand, "bytes", "at its widest moment")
-            ]
+            parts = [self._counted("gradients and gathered inputs in hand", hand, "at its widest moment")]
             if redone:
-                parts.append(
-                    self._counted("brought back by recomputation", redone, "bytes", "when backward comes")
-                )
+                parts.append(self._counted("brought back by recomputation", redone, "when backward comes"))
             moments.append(total(f"backward of a {kind.mlp} layer", parts))
         if self.stage.holds_head:
             moments += self._head()
@@ -316,17 +328,16 @@ class _Stage:
 
     def _head(self) -> list[Breakdown]:
         model, kind = self.job.model, f"{self.books.loss} cross-entropy"
-        loss = self._counted("loss, forward", float(self.shards.at_loss[0]), "bytes", kind)
-        backward = self._counted(
-            "head, backward", float(self.shards.at_head[0]), "bytes", "logits and stream"
-        )
+        sizes, at_loss, at_head = self._sizes(), float(self.shards.at_loss[0]), float(self.shards.at_head[0])
+        loss = tables(model, "loss, forward", at_loss, "bytes", kind, *sizes)
+        backward = tables(model, "head, backward", at_head, "bytes", "logits and stream", *sizes)
         if not self.books.placeholders or self.job.adapters_only:
             return [loss, backward]
         values = float(table_values(model, self.space, self.books)[0])
         copy = product(
             "gradient of the head",
             [
-                self._counted("values of the head", values, "parameters", "vocabulary, padded, × hidden"),
+                self._table("values of the head", values),
                 self._copy(),
             ],
             "bytes",
@@ -342,10 +353,15 @@ class _Stage:
         if not books.placeholders or self.job.adapters_only:
             return total("buffers", [workspace])
         values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))
-        shapes = self._counted(
-            "values of one weight of each shape", values, "parameters", "of the layers of the stage"
+        shapes = counted(
+            self.job.model,
+            "values of one weight of each shape",
+            values,
+            "parameters",
+            "of the layers of the stage",
+            *block_widths(self.job.model),
         )
-        share = quotient("on the chip", shapes, self.degrees.number("tp", self.layout.tp), "parameters")
+        share = quotient("on the chip", shapes, self.degrees.number("tp"), "parameters")
         return total("buffers", [product("gradient placeholders", [share, self._copy()], "bytes"), workspace])
 
     def outside(self) -> Breakdown:
@@ -354,11 +370,10 @@ class _Stage:
         context = assumed("context of the driver", books.context_bytes, "bytes", "with loaded kernels", USUAL)
         groups = float(num_groups(self.space)[0])
         each = assumed("buffers of a communicator", books.group_bytes, "bytes", "NCCL", USUAL)
-        ways = {"tp": self.layout.tp, "pp": self.layout.pp, "cp": self.layout.cp, "ep": self.layout.ep}
-        ways |= {"dp": self.layout.dp}
-        kinds = [self.degrees.number(name, value) for name, value in ways.items() if value > 1]
+        ways = [self.degrees.number(name) for name in ("tp", "stages", "cp", "expert ranks")]
+        kinds = [one for one in (*ways, self.degrees.replicas()) if one.value > 1]
         how = "kinds of parallelism with more than one rank, and what they share"
         used = modelled(
-            "groups with more than one rank", groups, "count", how, *(kinds or [self.degrees.number("dp", 1)])
+            "groups with more than one rank", groups, "count", how, *(kinds or [self.degrees.replicas()])
         )
         return total("communicators and context", [product("communicators", [used, each], "bytes"), context])

@@ -16,8 +16,7 @@ from datahall.breakdown import (
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
 from datahall.training.layout.columns import Space
-from datahall.training.layout.layout import Layout
-from datahall.training.leaf import Degrees, counted
+from datahall.training.leaf import Degrees, block_widths, counted
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
 from datahall.training.memory.peak import micro_batches
@@ -28,20 +27,20 @@ NOTHING = assumed("nothing", 0.0, "s", "what is hidden does not show")
 
 
 def offload_figure(
-    job: Job, cluster: Cluster, layout: Layout, framework: Framework, slot_s: float
+    job: Job, cluster: Cluster, degrees: Degrees, framework: Framework, slot_s: float
 ) -> Breakdown | None:
     """What the kernels do not hide of the traffic; None where nothing is moved out."""
-    if not layout.offload:
+    if not degrees.layout.offload:
         return None
-    space = Space.of(layout)
+    space = Space.of(degrees.layout)
     num_micro = micro_batches(job, space)
     traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
-    host = _Outside(job, cluster, framework, layout, traffic, slot_s)
+    host = _Outside(job, cluster, framework, degrees, traffic, slot_s)
     parts = []
     if host.place("optimizer"):
         parts.append(host.optimizer())
     if host.place("parameters") or host.place("activations"):
-        parts.append(host.every_micro_batch(float(num_micro[0])))
+        parts.append(host.every_micro_batch())
     return total("traffic to the host", parts) if parts else None
 
 
@@ -51,12 +50,12 @@ class _Outside:
         job: Job,
         cluster: Cluster,
         framework: Framework,
-        layout: Layout,
+        degrees: Degrees,
         traffic: Traffic,
         slot_s: float,
     ) -> None:
-        self.job, self.cluster, self.framework, self.layout = job, cluster, framework, layout
-        self.space = Space.of(layout)
+        self.job, self.cluster, self.framework, self.degrees = job, cluster, framework, degrees
+        self.space = Space.of(degrees.layout)
         self.traffic = traffic
         slot = assumed(
             "micro-batch on the slowest stage", slot_s, "s", "closed form: kernels and exposed exchange"
@@ -83,12 +82,15 @@ class _Outside:
 
     def _owned(self) -> Breakdown:
         """Parameters whose state the chip keeps."""
-        sharers = Degrees(self.layout).number("ranks that share them", float(self.space.sharers[0]))
+        sharers = self.degrees.sharers("ranks that share them")
         owned = float(self.traffic.owned_values[0])
         how = "of its stage, as they are shared"
-        return counted(
-            self.job.model, "parameters whose state the chip keeps", owned, "parameters", how, sharers
-        )
+        return self._counted("parameters whose state the chip keeps", owned, "parameters", how, sharers)
+
+    def _counted(self, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:
+        """What is counted over the weights or tensors of the chip's stage."""
+        split = [self.degrees.number(one) for one in ("tp", "stages")]
+        return counted(self.job.model, name, value, unit, how, *block_widths(self.job.model), *split, *inputs)
 
     def _weights(self, what: str, name: str, each: float, why: str) -> Breakdown:
         values = self._owned()
@@ -130,24 +132,25 @@ class _Outside:
             )
         return total("optimizer outside", [late, maximum("update", longest)])
 
-    def _micro(self, num_micro: float) -> Breakdown:
-        batch = given("global batch", self.job.global_batch, "count")
-        at_once = Degrees(self.layout).number("sequences at once", self.job.global_batch / num_micro)
-        return quotient("micro-batches", batch, at_once, "count")
-
-    def every_micro_batch(self, num_micro: float) -> Breakdown:
+    def every_micro_batch(self) -> Breakdown:
         """Weights come up beside forward while activations go down; in backward both come up."""
         zero = assumed("nothing", 0.0, "s", "stays on the chip")
         weights, kept = zero.named("weights"), zero.named("activations")
-        model = self.job.model
         if self.place("parameters"):
-            size = counted(
-                model, "weights of the chip", float(self.traffic.weight_bytes[0]), "bytes", "16 bits each"
-            )
+            weight_bytes = float(self.traffic.weight_bytes[0])
+            size = self._counted("weights of the chip", weight_bytes, "bytes", "16 bits each")
             weights = quotient("weights", size, self._rate("parameters"), "s")
         if self.place("activations"):
             kept_bytes = float(self.traffic.kept_bytes[0])
-            size = counted(model, "activations of a micro-batch", kept_bytes, "bytes", "kept of its layers")
+            tokens = given("tokens of a sequence", self.job.seq, "count")
+            size = self._counted(
+                "activations of a micro-batch",
+                kept_bytes,
+                "bytes",
+                "kept of its layers",
+                tokens,
+                self.degrees.number("micro-batch"),
+            )
             kept = quotient("activations", size, self._rate("activations"), "s")
         forward = difference("left over by forward", maximum("longer way", [weights, kept]), self.forward)
         backward = difference("left over by backward", total("up again", [weights, kept]), self.backward)
@@ -155,4 +158,4 @@ class _Outside:
             "in one micro-batch",
             [maximum("after forward", [NOTHING, forward]), maximum("after backward", [NOTHING, backward])],
         )
-        return product("every micro-batch", [self._micro(num_micro), once], "s")
+        return product("every micro-batch", [self.degrees.micro_batches(self.job.global_batch), once], "s")

@@ -7,8 +7,8 @@ from math import log
 from datahall.breakdown import (
     Breakdown,
     assumed,
+    derived,
     fitted,
-    given,
     modelled,
     product,
     quotient,
@@ -23,11 +23,13 @@ from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.figure import LayerFigures, layer_figures
 from datahall.training.step.step import ADAPTER_SHARE, step_band
 
+OTHERS = "all other parts"
 
-def step_figure(run: Execution, *, planned: bool = False) -> Breakdown:
+
+def step_figure(run: Execution, degrees: Degrees | None = None) -> Breakdown:
     """The time of a step with the band of its framework; a layout that was planned is a decision in it."""
     low, high = step_band(run.job, run.cluster, run.framework)
-    parts = _Parts(run, Degrees(run.layout, planned=planned)).all()
+    parts = _Parts(run, degrees or Degrees(run.layout)).all()
     figure = total("step", parts, f"on stage {run.heaviest}, which has the most work")
     return figure.with_band(low, high, f"{run.framework.title}: {run.framework.fitted_on}").with_note(
         sources=(run.framework.source,)
@@ -49,22 +51,15 @@ class _Parts:
         """Those that take any time."""
         found = [
             self._kernels(), self._exchange(), self._beside(), self._messages(), self._bubble(), self._data(),
-            self._optimizer(), self._offload(), self._fixed(), self._slowest(),
+            self._optimizer(), self._offload(), self._fixed(),
         ]  # fmt: skip
-        return [one for one in found if one is not None and one.value]
+        others = [one for one in found if one is not None and one.value]
+        slowest = self._slowest(sum(one.value for one in others))
+        return [*others, slowest] if slowest.value else others
 
     def _micro(self) -> Breakdown:
         """Micro-batches of a replica."""
-        job, layout = self.run.job, self.run.layout
-        at_once = product(
-            "sequences at once",
-            [
-                self.degrees.number("replicas", layout.dp),
-                self.degrees.number("micro-batch", layout.micro_batch),
-            ],
-            "count",
-        )
-        return quotient("micro-batches", given("global batch", job.global_batch, "count"), at_once, "count")
+        return self.degrees.micro_batches(self.run.job.global_batch)
 
     def _passes(self) -> Breakdown:
         """Layers that micro-batches pass through on the stage in a step."""
@@ -73,7 +68,7 @@ class _Parts:
         name = f"layers of stage {run.heaviest}"
         if bool((self.visits == run.plan.num_micro).all()):
             cut = "cut by hand" if run.layout.split else "cut as evenly as can be, the ends short first"
-            stages = self.degrees.number("stages", run.layout.pp)
+            stages = self.degrees.number("stages")
             every = dimension(run.job.model, "num_layers", "layers")
             held = modelled(name, float(layers.sum()), "count", cut, every, stages)
             return product("layers passed in a step", [self._micro(), held], "count")
@@ -126,8 +121,8 @@ class _Parts:
         )
         closed = run.closed_parts.bubble_s
         form = "equal stages, messages that take no time"
-        stages = self.degrees.number("stages", run.layout.pp)
-        chunks = self.degrees.number("chunks of a stage", run.layout.vpp)
+        stages = self.degrees.number("stages")
+        chunks = self.degrees.number("chunks of a stage")
         beside = modelled("closed form of the bubble", closed, "s", form, stages, chunks, self._micro())
         return simulated("bubble", self.parts.bubble_s, "s", how, *((beside,) if closed else ()))
 
@@ -152,24 +147,25 @@ class _Parts:
         size = product("of the chip", moved, "bytes")
         sharers = float(Space.of(run.layout).sharers[0])
         if run.layout.zero >= 1 and sharers > 1:
-            size = quotient("own share", size, self.degrees.number("ranks that share it", sharers), "bytes")
+            size = quotient("own share", size, self.degrees.sharers("ranks that share it"), "bytes")
         return quotient("optimizer", size, rate, "s")
 
     def _offload(self) -> Breakdown | None:
         run = self.run
-        return offload_figure(run.job, run.cluster, run.layout, run.framework, float(run.closed.slot_s[0]))
+        return offload_figure(run.job, run.cluster, self.degrees, run.framework, float(run.closed.slot_s[0]))
 
     def _fixed(self) -> Breakdown:
         return self._fit("once a step", self.parts.fixed_s, "s").with_note("loss, norms, data, host work")
 
-    def _slowest(self) -> Breakdown:
-        run, value = self.run, self.parts.slowest_s
+    def _slowest(self, others_s: float) -> Breakdown:
+        run = self.run
         name = "waiting for the slowest rank"
         if run.stragglers.any:
-            return simulated(name, value, "s", "slow hosts and jitter drawn for every replica")
+            return simulated(name, self.parts.slowest_s, "s", "slow hosts and jitter drawn for every replica")
         growth = self._fit("growth of a step per factor of e in chips", run.framework.jitter)
-        num = max(1, run.cluster.num_chips)
-        every = self.degrees.number("chips", num)
-        chips = modelled("logarithm of the chips", log(num), "ratio", "natural", every)
+        every = self.degrees.chips()
+        chips = modelled("logarithm of the chips", log(every.value), "ratio", "natural", every)
         share = product("growth of the step", [growth, chips], "fraction")
-        return simulated(name, value, "s", "the growth, of all other parts together", share)
+        return product(
+            name, [share, derived(OTHERS, others_s, "s", "of the step, as they stand beside")], "s"
+        )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from datahall.breakdown import (
     Breakdown,
     assumed,
+    ceiling,
     derived,
+    fact,
     fitted,
     given,
     maximum,
@@ -21,7 +25,15 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import group_figure
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.leaf import Degrees, counted, dimension, part_of_bandwidth
+from datahall.training.leaf import (
+    Degrees,
+    block_widths,
+    counted,
+    dimension,
+    expert_widths,
+    part_of_bandwidth,
+    tables,
+)
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import EXCHANGES, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
@@ -51,7 +63,7 @@ class ExchangeFigures:
     def load(self) -> Breakdown:
         """Copies on the busiest rank that holds experts over the mean."""
         name, value = "load of the busiest rank over the mean", layout_load(self.job, self.layout)
-        ranks = self.degrees.number("expert ranks", self.layout.ep)
+        ranks = self.degrees.number("expert ranks")
         if self.job.imbalance is not None:
             asked = given("imbalance", self.job.imbalance, "ratio")
             return (
@@ -60,15 +72,20 @@ class ExchangeFigures:
                 else assumed(name, 1.0, "ratio", "every chip holds all experts")
             )
         how = "scatter of chance alone, as where routing is forced even"
-        return counted(self.job.model, name, value, "ratio", how, ranks, *self._sequences())
+        model = self.job.model
+        routing = [
+            dimension(model, "moe.num_experts", "experts"),
+            dimension(model, "moe.top_k", "experts of a token"),
+        ]
+        return modelled(name, value, "ratio", how, *routing, ranks, *self._sequences())
 
     def _sequences(self) -> list[Breakdown]:
         return [
             given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
+            self.degrees.number("micro-batch"),
         ]
 
-    def _tokens(self, *more: Breakdown, over: int = 1) -> Breakdown:
+    def _tokens(self, *more: Breakdown, over: Sequence[Breakdown] = ()) -> Breakdown:
         """16-bit vectors of the tokens of a micro-batch on one chip."""
         parts = [
             *self._sequences(),
@@ -77,7 +94,7 @@ class ExchangeFigures:
             *more,
         ]
         whole = product("activations of a micro-batch", parts, "bytes")
-        chips = self.degrees.group("chips that share them", cp=self.layout.cp, tp=over)
+        chips = self.degrees.group("chips that share them", self.degrees.number("cp"), *over)
         return whole if chips.value == 1 else quotient("activations of a chip", whole, chips, "bytes")
 
     def _fit(self, name: str, value: float) -> Breakdown:
@@ -104,7 +121,7 @@ class ExchangeFigures:
         if moe is not None and self._has_expert_group() and not moe.shared_ffn:
             left = 1.0 - moe_share(self.job) / 2.0
             how = "layers with routed experts alone have no MLP to exchange for"
-            parts.append(counted(self.job.model, "of blocks that take part", left, "fraction", how))
+            parts.append(modelled("of blocks that take part", left, "fraction", how, self.routed()))
         return product("all-reduces of the blocks", parts, "s")
 
     def _has_expert_group(self) -> bool:
@@ -116,16 +133,18 @@ class ExchangeFigures:
         if not self._has_expert_group() or layout.etp == 1:
             return None
         copies = dimension(self.job.model, "moe.top_k", "experts of a token")
-        gathered = self.degrees.number("chips that share an expert", layout.etp)
-        size = self._tokens(copies, gathered, over=layout.tp if layout.sequence_parallel else 1)
+        gathered = self.degrees.number("chips that share an expert")
+        size = self._tokens(copies, gathered, over=self._spread())
         why = "gathered before, reduced behind, forward and backward" + (AGAIN if self._full() else "")
         pairs = assumed("exchanges", 3.0 if self._full() else 2.0, "count", why)
         once = group_figure(self.cluster, "all-reduce", size, layout.etp)
-        return product("exchange of experts that are cut", [pairs, self._routed(), once], "s")
+        return product("exchange of experts that are cut", [pairs, self.routed(), once], "s")
 
-    def _routed(self) -> Breakdown:
+    def routed(self) -> Breakdown:
+        """Layers with routed experts over all."""
         how = "layers with routed experts over all"
-        return counted(self.job.model, "share of layers with experts", moe_share(self.job), "fraction", how)
+        layers = dimension(self.job.model, "num_layers", "layers")
+        return modelled("share of layers with experts", moe_share(self.job), "fraction", how, layers)
 
     def _heads(self, name: str, what: str, heads: Breakdown, over: Breakdown) -> Breakdown:
         """16-bit values of some heads of every token."""
@@ -143,7 +162,7 @@ class ExchangeFigures:
                 [dimension(model, "num_kv_heads", "key heads"), derived("keys and values", 2, "count")],
                 "count",
             )
-            size = self._heads("of a chip", "keys and values", kept, self.degrees.number("tp", layout.tp))
+            size = self._heads("of a chip", "keys and values", kept, self.degrees.number("tp"))
             passed = group_figure(self.cluster, "all-gather", size, layout.cp, layout.tp)
             why = "keys and values pass by, once forward and twice backward" + (AGAIN if self._full() else "")
             times = assumed("times in a layer", 4.0 if self._full() else 3.0, "count", why)
@@ -158,7 +177,7 @@ class ExchangeFigures:
     def _all_to_all(self, way: str) -> Breakdown:
         """Heads for tokens: queries, keys and values into attention, and its output back."""
         layout, model = self.layout, self.job.model
-        chips = self.degrees.group("chips that share heads and tokens", cp=layout.cp, tp=layout.tp)
+        chips = self._group("chips that share heads and tokens", "cp", "tp")
         heads = dimension(model, "num_heads", "query heads")
         if way == "into":
             kept = dimension(model, "num_kv_heads", "key heads")
@@ -175,11 +194,11 @@ class ExchangeFigures:
         once = self._once_per_place() if self.framework.deduplicated else self._once_per_expert()
         times = assumed("exchanges", EXCHANGES, "count", "dispatch and combine, forward and backward")
         exposed = self._fit("share that nothing hides", self.framework.expert_exposed)
-        return product("expert exchange", [times, self._routed(), once, self.load(), exposed], "s")
+        return product("expert exchange", [times, self.routed(), once, self.load(), exposed], "s")
 
-    def _spread(self) -> int:
+    def _spread(self) -> list[Breakdown]:
         """Chips that share a token's vector."""
-        return self.layout.tp if self.layout.sequence_parallel else 1
+        return [self.degrees.number("tp")] if self.layout.sequence_parallel else []
 
     def _once_per_expert(self) -> Breakdown:
         copies = dimension(self.job.model, "moe.top_k", "experts of a token")
@@ -192,22 +211,36 @@ class ExchangeFigures:
         domains = -(-self.layout.ep // near)
         legs = []
         if near > 1:
-            size = self._tokens(self._reached("chips", self.layout.ep), over=self._spread())
+            size = self._tokens(
+                self._reached("chips", self.degrees.number("expert ranks")), over=self._spread()
+            )
             legs.append(group_figure(self.cluster, "all-to-all", size, near).named("inside a domain"))
         if domains > 1:
-            size = self._tokens(self._reached("domains", domains), over=self._spread())
+            size = self._tokens(self._reached("domains", self._domains()), over=self._spread())
             legs.append(
                 group_figure(self.cluster, "all-to-all", size, domains, near).named("between domains")
             )
         return maximum("one exchange", legs)
 
-    def _reached(self, what: str, num: int) -> Breakdown:
+    def _domains(self) -> Breakdown:
+        """Domains over which the ranks of experts lie."""
+        size = self.cluster.system.num_domain
+        known = self.cluster.chip.facts.get("num_scale_up_domain")
+        of_each = (
+            fact("chips of a domain", size, "count", known.source, note=known.note)
+            if known is not None and known.value == size
+            else derived("chips of a domain", size, "count", "as the machine is wired")
+        )
+        ranks = self.degrees.number("expert ranks")
+        return ceiling("domains", quotient("domains, exactly", ranks, of_each, "ratio"))
+
+    def _reached(self, what: str, places: Breakdown) -> Breakdown:
         moe = self.job.model.moe
         assert moe is not None
         return modelled(
-            f"{what} that a token reaches", float(reached(moe, np.array([float(num)]))[0]), "count",
+            f"{what} that a token reaches", float(reached(moe, np.array([places.value]))[0]), "count",
             "distinct ones that its experts lie at, under uniform routing",
-            dimension(self.job.model, "moe.top_k", "experts of a token"), self.degrees.number(what, num),
+            dimension(self.job.model, "moe.top_k", "experts of a token"), places,
         )  # fmt: skip
 
     # -- between stages --------------------------------------------------------------------------------------------
@@ -215,7 +248,7 @@ class ExchangeFigures:
     def message(self) -> Breakdown:
         """One message between neighbouring stages: each chip of a group sends its slice."""
         stride = self.layout.tp * self.layout.cp * self.layout.dp
-        size = self._tokens(over=self.layout.tp)
+        size = self._tokens(over=[self.degrees.number("tp")])
         return group_figure(self.cluster, "send-recv", size, 2, stride).named("one message")
 
     # -- gradients and parameters ----------------------------------------------------------------------------------
@@ -226,18 +259,27 @@ class ExchangeFigures:
         return dense if expert is None else total("parameters of a chip", [dense, expert])
 
     def _dense(self) -> Breakdown:
-        model, counts, layout = self.job.model, count_parameters(self.job.model), self.layout
+        model, counts = self.job.model, count_parameters(self.job.model)
         outside = float(counts.embedding + counts.head)
         inside = float(counts.total - counts.expert) - outside
-        cut = self.degrees.group("chips that share the layers", tp=layout.tp, pp=layout.pp)
-        ends = self.degrees.group("chips that share the tables", tp=layout.tp, pp=min(layout.pp, 2))
-        of_layers = counted(model, "parameters besides routed experts", inside, "parameters", "all layers")
-        tables = counted(model, "embedding and head", outside, "parameters", "vocabulary × hidden width")
+        cut = self._group("chips that share the layers", "tp", "stages")
+        ends = self.degrees.group(
+            "chips that share the tables", self.degrees.number("tp"), self.degrees.table_stages()
+        )
+        of_layers = counted(
+            model,
+            "parameters besides routed experts",
+            inside,
+            "parameters",
+            "all layers",
+            *block_widths(model),
+        )
+        outer = tables(model, "embedding and head", outside, "parameters", "a row for each token")
         return total(
             "dense parameters of a chip",
             [
                 quotient("of its layers", of_layers, cut, "parameters"),
-                quotient("of its tables", tables, ends, "parameters"),
+                quotient("of its tables", outer, ends, "parameters"),
             ],
         )
 
@@ -246,9 +288,12 @@ class ExchangeFigures:
         if not expert:
             return None
         ways = self.degrees.group(
-            "chips that hold them once", ep=float(self.space.expert_ways[0]), pp=self.layout.pp
+            "chips that hold them once", self.degrees.expert_ways(), self.degrees.number("stages")
         )
-        every = counted(self.job.model, "parameters of routed experts", expert, "parameters", "all layers")
+        model = self.job.model
+        every = counted(
+            model, "parameters of routed experts", expert, "parameters", "all layers", *expert_widths(model)
+        )
         return quotient("expert parameters of a chip", every, ways, "parameters")
 
     def gradients(self) -> Breakdown | None:
@@ -262,39 +307,47 @@ class ExchangeFigures:
         trained = assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters")
         return product(whole.name, [whole.named("as if all were trained"), trained], "s")
 
-    def _shares(self) -> list[tuple[str, Breakdown, float, float, int]]:
+    def _group(self, name: str, *degrees: str) -> Breakdown:
+        return self.degrees.group(name, *(self.degrees.number(one) for one in degrees))
+
+    def _shares(self) -> list[tuple[str, Breakdown, Breakdown, float, int]]:
         """What is shared: its name, its parameters, who share it, groups that hold copies, and their distance."""
-        space = self.space
+        space, name = self.space, "ranks that share them"
         found = [
-            ("dense", self._dense(), float(space.sharers[0]), float(space.num_copies[0]), self.layout.tp)
+            ("dense", self._dense(), self.degrees.sharers(name), float(space.num_copies[0]), self.layout.tp)
         ]
         expert = self._expert_parameters()
         if expert is not None:
             copies = min(float(space.num_copies[0]), float(space.expert_copies[0]))
             ways = int(space.expert_ways[0])
-            found.append(("expert", expert, float(space.expert_sharers[0]), copies, ways))
+            found.append(("expert", expert, self.degrees.expert_sharers(name), copies, ways))
         return found
 
     def _wire(self) -> Breakdown:
         wire = float(wire_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
-        plain = self.layout.compression == "none"
-        why = "format of the framework" if plain else f"gradients {self.layout.compression} on the wire"
-        return assumed("bytes of a gradient", wire, "bytes", why)
+        if self.layout.compression == "none":
+            return self.gradient()
+        how = f"gradients {self.layout.compression} on the wire"
+        return assumed("bytes of a gradient on the wire", wire, "bytes", how)
+
+    def gradient(self) -> Breakdown:
+        """Bytes of a gradient as the framework holds and sends it."""
+        why = f"format of {self.framework.title}"
+        return assumed("bytes of a gradient", self.framework.gradient_bytes, "bytes", why)
 
     def _inside_copies(self) -> list[Breakdown]:
         if self.layout.zero >= 3:
             return []
         found = []
         for name, held, sharers, _, stride in self._shares():
-            if sharers > 1:
+            if sharers.value > 1:
                 each = assumed("bytes of a parameter", 2.0, "bytes", "gathered in 16 bits")
                 sent = product("gradients", [held, self._wire()], "bytes")
                 back = product("parameters", [held, each], "bytes")
-                made = (("reduce-scatter", sent), ("all-gather", back))
-                found += [
-                    group_figure(self.cluster, kind, size, int(sharers), stride).named(f"{kind}, {name}")  # type: ignore[arg-type]
-                    for kind, size in made
-                ]
+                num = int(sharers.value)
+                reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
+                gathered = group_figure(self.cluster, "all-gather", back, num, stride)
+                found += [reduced.named(f"reduce-scatter, {name}"), gathered.named(f"all-gather, {name}")]
         return found
 
     def _between_copies(self) -> list[Breakdown]:
@@ -303,8 +356,7 @@ class ExchangeFigures:
         found = []
         for name, held, sharers, copies, _ in self._shares():
             sent = product("gradients", [held, self._wire()], "bytes")
-            ranks = self.degrees.number("ranks that share them", sharers)
-            found += self._copied(name, quotient("own gradients", sent, ranks, "bytes"), copies)
+            found += self._copied(name, quotient("own gradients", sent, sharers, "bytes"), copies)
         if not count_parameters(self.job.model).expert:
             none = assumed(
                 "own gradients", 0.0, "bytes", "no experts; the collective is launched all the same"
@@ -323,10 +375,9 @@ class ExchangeFigures:
         each = float(kernel_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
         if not each:
             return []
-        times = max(1, self.job.global_batch // (self.layout.dp * self.layout.micro_batch))
         why = f"{self.layout.compression} there and back"
         moved = [self.held(), assumed("bytes moved for a gradient", each, "bytes", why)]
         if self.layout.zero >= 3:
-            moved.append(self.degrees.number("micro-batches", times))
+            moved.append(self.degrees.micro_batches(self.job.global_batch))
         rate = part_of_bandwidth(self.cluster.chip, 0.8, "element-wise work streams at about this share")
         return [quotient("compression", product("moved", moved, "bytes"), rate, "s")]

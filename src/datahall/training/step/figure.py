@@ -1,7 +1,7 @@
 """One micro-batch on one layer as figures that can be opened: its kernels and its exchange, down to facts and fits.
 
-Kernels of a kind are one figure: their least time on this chip, max(FLOP / peak, bytes / bandwidth), over the share of
-that bound which kernels of such shapes reach, times what the framework adds to kernels alone.
+Kernels of a kind are one figure: their least time on this chip, max(FLOP / peak, bytes / bandwidth), over `efficiency`,
+what the kernel model expects of all of them together, times what the framework adds to kernels alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from datahall.breakdown import (
     Breakdown,
+    assumed,
     derived,
     fitted,
     given,
@@ -22,13 +23,23 @@ from datahall.breakdown import (
     quotient,
     total,
 )
+from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import Cluster
 from datahall.silicon.calibration import calibrate
 from datahall.training.layout.layout import Layout
-from datahall.training.leaf import Degrees, bandwidth, counted, dense_peak, part_of_bandwidth
-from datahall.training.step.attention import score_traffic
+from datahall.training.leaf import (
+    Degrees,
+    bandwidth,
+    block_widths,
+    counted,
+    dense_peak,
+    dimension,
+    expert_widths,
+    part_of_bandwidth,
+)
+from datahall.training.step.attention import BACKWARD_ATTENTION, SCORE_PASSES
 from datahall.training.step.exchange_figure import ExchangeFigures
-from datahall.training.step.experts import bias_traffic, is_routed, moe_share
+from datahall.training.step.experts import OUTPUT_PASSES, WIDTH_PASSES, is_routed
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
 from datahall.training.step.micro_batch import layout_operators
@@ -37,6 +48,7 @@ from datahall.workload.operator import Attention, Operator, Stream
 from datahall.workload.parameters import count_parameters
 
 STREAMED = "element-wise work streams at about this share of the datasheet's bandwidth"
+BACKWARD = "attention, backward"
 
 
 class Kernels(msgspec.Struct, kw_only=True):
@@ -77,8 +89,8 @@ def layer_figures(
             "one layer, one micro-batch", [*context.kinds(inside, job.model.num_layers), *context.once()],
             "forward and backward; the mean over all layers",
         ),
-        embedding=total("embedding, one micro-batch", context.kinds(first, 1)),
-        head=total("final norm, head and loss, one micro-batch", context.kinds(last, 1)),
+        embedding=total("embedding, one micro-batch", context.kinds(first)),
+        head=total("final norm, head and loss, one micro-batch", context.kinds(last)),
         exchange=exchange.layer(),
     )  # fmt: skip
 
@@ -89,31 +101,52 @@ class _Context:
     def __init__(self, exchange: ExchangeFigures) -> None:
         self.job, self.cluster, self.layout = exchange.job, exchange.cluster, exchange.layout
         self.framework, self.space, self.degrees = exchange.framework, exchange.space, exchange.degrees
-        self.load = exchange.load
+        self.exchange, self.load = exchange, exchange.load
 
-    def kinds(self, rows: Iterable[tuple[Operator, float]], num_layers: int) -> list[Breakdown]:
-        """Kernels by kind and format, the longest first."""
+    def kinds(self, rows: Iterable[tuple[Operator, float]], num_layers: int = 0) -> list[Breakdown]:
+        """Kernels by kind and format, the longest first: of a layer in the mean, or outside the layers."""
+        over = num_layers or 1
         found: dict[tuple[str, str], Kernels] = {}
         for one, time_s in rows:
             group = found.setdefault((_kind(one), one.precision), Kernels())
             moved = float(np.ravel(one.read_bytes + one.write_bytes)[0])
-            group.time_s += time_s / num_layers
-            group.flop += one.count * float(np.ravel(one.flop)[0]) / num_layers
-            group.moved_bytes += one.count * moved / num_layers
-        made = [self._kind(kind, precision, group) for (kind, precision), group in found.items()]
+            group.time_s += time_s / over
+            group.flop += one.count * float(np.ravel(one.flop)[0]) / over
+            group.moved_bytes += one.count * moved / over
+        made = [
+            self._kind(kind, precision, group, self._sizes(kind, inside=num_layers > 0))
+            for (kind, precision), group in found.items()
+        ]
         return sorted(made, key=lambda one: -one.value)
 
-    def _kind(self, kind: str, precision: str, group: Kernels) -> Breakdown:
-        framework, chip, model = self.framework, self.cluster.chip, self.job.model
+    def _sizes(self, kind: str, *, inside: bool) -> list[Breakdown]:
+        """What decides the sizes of kernels of a kind."""
+        model, number = self.job.model, self.degrees.number
+        found = [given("tokens of a sequence", self.job.seq, "count"), number("micro-batch"), number("tp")]
+        if self.layout.cp > 1:
+            found.append(number("cp"))
+        found.append(dimension(model, "hidden", "hidden width"))
+        if not inside:
+            return [*found, dimension(model, "vocab", "vocabulary")]
+        found.append(dimension(model, "num_layers", "layers"))
+        if kind.startswith("routed"):
+            copies = dimension(model, "moe.top_k", "experts of a token")
+            return [
+                *found,
+                copies,
+                *expert_widths(model),
+                number("expert ranks"),
+                self.degrees.expert_chips(),
+            ]
+        return [*found, *block_widths(model)]
+
+    def _kind(self, kind: str, precision: str, group: Kernels, sizes: list[Breakdown]) -> Breakdown:
+        framework, chip = self.framework, self.cluster.chip
         how = f"of {kind} on one chip, counted operator by operator"
-        sizes = (
-            given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
-        )
-        moved = counted(model, "bytes", group.moved_bytes, "bytes", how, *sizes)
+        moved = modelled("bytes", group.moved_bytes, "bytes", how, *sizes)
         bounds = [quotient("moving their bytes", moved, bandwidth(chip), "s")]
         if group.flop:
-            flop = counted(model, "FLOP", group.flop, "flop", how, *sizes)
+            flop = modelled("FLOP", group.flop, "flop", how, *sizes)
             bounds.insert(0, quotient("their arithmetic", flop, dense_peak(chip, precision), "s"))
         bound = maximum("least time", bounds)
         factors = [self._own(framework.compute_factor, "kernels in the framework over kernels alone")]
@@ -125,74 +158,111 @@ class _Context:
         alone_s = group.time_s / (
             factors[0].value * (factors[1].value if kind.startswith("attention") else 1.0)
         )
-        constants = calibrate(chip)
-        how = f"kernel by kernel, with constants fitted on {constants.constants.fitted_on}"
-        reached = modelled(
-            "share of the bound that they reach", bound.value / alone_s, "fraction", how, bound
-        ).with_note(basis=constants.level, sources=(constants.constants.source,))
+        reached = _efficiency(chip, bound.value / alone_s)
+        if kind == BACKWARD:
+            slower = BACKWARD_ATTENTION[framework.flash_attention]
+            reached = reached.with_note(f"{reached.note}; backward in {slower:g} times its forward")
         return product(
             f"{kind}, {precision}", [quotient("kernels alone", bound, reached, "s"), *factors], "s"
         )
 
-    def _own(self, value: float, name: str) -> Breakdown:
-        return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
+    def _own(self, value: float, name: str, unit: str = "ratio") -> Breakdown:
+        return fitted(name, value, unit, f"runs of {self.framework.title}", self.framework.source)
 
     def once(self) -> list[Breakdown]:
         """What a layer takes besides its operators."""
         job, cluster, framework, layout = self.job, self.cluster, self.framework, self.layout
-        tp, cp, batch = (np.array([float(one)]) for one in (layout.tp, layout.cp, layout.micro_batch))
         found = []
         if not framework.flash_attention:
             again = "none" if layout.modules and "core_attn" not in layout.modules else layout.recompute
-            time_s = float(score_traffic(job, cluster, tp, cp, batch, again)[0])
-            found.append(self._streamed("scores written and read back", time_s))
-        if not framework.fused_experts and (time_s := float(bias_traffic(job, cluster, tp, cp, batch)[0])):
-            found.append(self._streamed("unfused biases of experts", time_s, self.load()))
-        if time_s := float(accumulation_time(job, cluster, self.space, framework)[0]):
+            found.append(self._streamed("scores written and read back", self._scores(again)))
+        if not framework.fused_experts and job.model.moe is not None and job.model.moe.expert_bias:
+            found.append(self._streamed("unfused biases of experts", self._biases(), self.load()))
+        if accumulation_time(job, cluster, self.space, framework)[0]:
             rate = part_of_bandwidth(cluster.chip, 0.9, STREAMED)
             size = self._accumulated()
             found.append(quotient("adding up weight gradients", size, rate, "s"))
-        if time_s := sync_time(job, framework):
-            host = self._own(framework.host_s, "host time to launch an operator")
-            host = msgspec.structs.replace(host, unit="s")
-            how = "layers with routed experts over all"
-            routed = counted(job.model, "share of layers with experts", moe_share(job), "fraction", how)
+        if sync_time(job, framework):
+            host = self._own(framework.host_s, "host time to launch an operator", "s")
+            routed = self.exchange.routed()
             found.append(product("waiting for the host to read the routing", [routed, host], "s"))
         return found
 
+    def _shared(self, name: str, parts: list[Breakdown]) -> Breakdown:
+        """Values of a micro-batch on one chip."""
+        sequences = [self.degrees.number("micro-batch"), given("tokens of a sequence", self.job.seq, "count")]
+        chips = [self.degrees.number(one) for one in ("tp", "cp")]
+        whole = product(f"{name} of a micro-batch", [*sequences, *parts], "count")
+        return quotient(
+            f"{name} of a chip", whole, self.degrees.group("chips that share them", *chips), "count"
+        )
+
+    def _scores(self, recompute: str) -> Breakdown:
+        """Scores that attention writes to memory and reads back."""
+        before = given("tokens of a sequence", self.job.seq, "count", "that a token looks at")
+        scores = self._shared("scores", [dimension(self.job.model, "num_heads", "query heads"), before])
+        why = "written, softmax, dropout with its mask, read again"
+        passes = [
+            assumed(way, SCORE_PASSES[way], "count", why)
+            for way in ("forward", *(("forward",) if recompute != "none" else ()), "backward")
+        ]
+        return product("bytes moved", [scores, total("times each is moved", passes), _two_bytes()], "bytes")
+
+    def _biases(self) -> Breakdown:
+        """Activations of experts that biases and activation functions of their own go over."""
+        model, why = self.job.model, "each operation a kernel of its own"
+        copies = self._shared("copies", [dimension(model, "moe.top_k", "experts of a token")])
+        inner, outer = (
+            product(name, [assumed("passes", passes, "count", why), dimension(model, field, width)], "count")
+            for name, passes, field, width in (
+                ("inside an expert", WIDTH_PASSES, "moe.expert_ffn", "width of an expert"),
+                ("of its output", OUTPUT_PASSES, "hidden", "hidden width"),
+            )
+        )
+        values = total("values moved for a copy", [inner, outer])
+        return product("bytes moved", [copies, values, _two_bytes(), self.exchange.routed()], "bytes")
+
     def _accumulated(self) -> Breakdown:
         """Weight gradients of a layer on one chip, added to those of earlier micro-batches: read and written."""
-        job, space = self.job, self.space
+        job = self.job
         counts = count_parameters(job.model)
         inside = float(counts.total - counts.expert - counts.embedding - counts.head) / job.model.num_layers
         how = "a layer in the mean"
-        dense = counted(job.model, "parameters besides routed experts", inside, "parameters", how)
-        parts = [quotient("dense", dense, self.degrees.number("tp", self.layout.tp), "parameters")]
+        widths = block_widths(job.model)
+        dense = counted(job.model, "parameters besides routed experts", inside, "parameters", how, *widths)
+        parts = [quotient("dense", dense, self.degrees.number("tp"), "parameters")]
         if counts.expert:
             mean = float(counts.expert) / job.model.num_layers
-            routed = counted(job.model, "parameters of routed experts", mean, "parameters", how)
-            ways = self.degrees.number("chips that hold all experts once", float(space.expert_ways[0]))
+            widths = expert_widths(job.model)
+            routed = counted(job.model, "parameters of routed experts", mean, "parameters", how, *widths)
+            ways = self.degrees.expert_ways()
             parts.append(quotient("expert", routed, ways, "parameters"))
-        each = self._own(self.framework.gradient_bytes, "bytes of a gradient")
+        each = self.exchange.gradient()
         both = derived("read and written", 2, "count")
         return product(
             "gradients read and written", [total("weights of a layer", parts), each, both], "bytes"
         )
 
-    def _streamed(self, name: str, time_s: float, *more: Breakdown) -> Breakdown:
+    def _streamed(self, name: str, size: Breakdown, *more: Breakdown) -> Breakdown:
         rate = part_of_bandwidth(self.cluster.chip, 0.8, STREAMED)
-        how = "passes over each value, unfused"
-        size = counted(self.job.model, "bytes moved", time_s * rate.value, "bytes", how, *(
-            given("tokens of a sequence", self.job.seq, "count"),
-            self.degrees.number("micro-batch", self.layout.micro_batch),
-        ))  # fmt: skip
         factor = self._own(self.framework.compute_factor, "kernels in the framework over kernels alone")
         return product(name, [quotient("at that rate", size, rate, "s"), factor, *more], "s")
+
+
+def _two_bytes() -> Breakdown:
+    return assumed("bytes of a value", 2.0, "bytes", "16 bits")
+
+
+def _efficiency(chip: Chip, value: float) -> Breakdown:
+    """The share of their bound that the kernel model expects of kernels, all of them together."""
+    found = calibrate(chip)
+    constants = found.constants
+    return fitted("efficiency", value, "fraction", constants.fitted_on, constants.source, basis=found.level)
 
 
 def _kind(one: Operator) -> str:
     if is_routed(one):
         return "routed experts"
     if isinstance(one.shape, Attention):
-        return "attention, backward" if one.backward else "attention"
+        return BACKWARD if one.backward else "attention"
     return "element-wise work" if isinstance(one.shape, Stream) else "matrix products"
