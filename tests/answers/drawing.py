@@ -200,6 +200,7 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
     if needs and not any(other in row and not wanted for other, _, wanted in needs):
         other, _, wanted = needs[0]
         row[other] = wanted or value_of(form.of(table)[other], form.verb, draw)
+        drop_misled(form, table, row, other)
     if table == "failure" and (key in FABRIC_PARTS or key == "left"):
         part = "links" if key == "left" else key
         for other in (
@@ -216,6 +217,11 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
             row.pop(other, None)
         if not {*SERVICE_PARTS} & {*row}:
             row["replicas"] = "0"
+    drop_misled(form, table, row, key)
+
+
+def drop_misled(form: Form, table: str, row: dict[str, Any], key: str) -> None:
+    """Take away the keys of a row that need another value of one of them."""
     for other in list(row):
         if (needed := of_key(form, table, other, key)) and f"{key}={row[key]}" not in needed:
             row.pop(other)
