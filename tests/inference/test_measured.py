@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.inference.serving_case import fleet, poisson
 
+from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
@@ -185,7 +186,8 @@ def test_the_floor_bounds_the_band_of_one_pool_and_no_mean_with_a_cache(read: Re
         figure = tpot_figure(msgspec.structs.replace(found, service=service))
         assert figure is not None
         assert figure.band is not None
-        floor_s = least_token_s(service.replica)
+        load = load_of(service.traffic)
+        floor_s = least_token_s(service.replica, load.prompt + load.output / 2)
         assert figure.band.low == pytest.approx(floor_s if cut else 0.01 * figure.value)
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, derived, given, modelled, product, total
+from datahall.breakdown import Breakdown, derived, modelled, product, total
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
 from datahall.inference.engine.replica import Replica
@@ -140,7 +140,7 @@ class _Step:
             self.uneven * float(times[0])
             for times in (products_s(self.passes, tokens), reads_s(self.passes, sequences))
         )
-        width = given("rank of an adapter", rank, "count")
+        width = derived("rank of an adapter", rank, "count")
         parts = (
             self._model(
                 "thin products", thin_s, "two beside each projection", width, _count("tokens", tokens[0])
@@ -164,7 +164,7 @@ class _Step:
         how = self.replica.speculation
         assert how is not None
         drafted_s = float(draft_times(self.replica, np.array([float(num_decodes)]))[0])
-        drafts = given("tokens drafted", how.num_draft, "count", f"by {how.draft}")
+        drafts = derived("tokens drafted", how.num_draft, "count", f"by {how.draft}")
         self.add(
             self._model("drafting", drafted_s, "a pass each", drafts, _count("sequences", num_decodes)),
             "memory bandwidth",
