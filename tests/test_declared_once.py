@@ -1,0 +1,264 @@
+"""One declaration, one answer: flags, options, defaults, vocabularies, and what is built, stand in one place each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.house import HOUSE, MODULES, called, each, each_module, inside, parsed, texts
+
+from datahall.answers.ask import form_of
+from datahall.answers.verbs import VERBS, Verb
+from datahall.inference.engine.engine import Engine
+from datahall.scenario import words
+from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.sections.deployment import ENGINE
+
+# `follow` writes commands; a launcher's own flags are what `file.py` reads
+SPELLS_FLAGS = ("cli", "answers/verbs.py", "answers/follow.py", "training/layout/file.py")
+FLAG = re.compile(r"(?<![\w(-])--[a-z]")
+
+
+@each([path for path in MODULES if path not in inside(*SPELLS_FLAGS)])
+def test_no_flag_is_spelled_but_at_the_command_line(path: Path) -> None:
+    found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if FLAG.search(text)]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_flag"),
+    [("say --tp 4", True), ("--json", True), ("var(--c1)", False), ("a -- b", False), ("--", False)],
+)
+def test_a_flag_is_known_when_seen(text: str, is_flag: bool) -> None:
+    assert bool(FLAG.search(text)) is is_flag
+
+
+@each_module
+def test_an_option_is_declared_in_one_place(path: Path) -> None:
+    """Options of the command line are made from the fields of sections, by one function."""
+    if path == HOUSE / "cli" / "command.py":
+        return
+    options = [name for _, name in called(path) if name in {"click.option", "click.Option", "option.Option"}]
+    assert len(options) <= (1 if path == HOUSE / "cli" / "main.py" else 0), "declare it in scenario/"
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_no_verb_takes_a_name_twice(verb: Verb) -> None:
+    form = form_of(verb.name)  # refuses what stands twice
+    names = [
+        field.name
+        for section in form.sections
+        if not CONCEPTS[section].inline
+        for field in form.sections[section]
+    ]
+    assert len(names) == len(set(names))
+    assert not set(names) & {concept.name for concept in form.tables}
+
+
+@pytest.mark.parametrize("section", CONCEPTS)
+def test_an_input_is_declared_once_in_its_section(section: str) -> None:
+    declared = fields(section)
+    assert declared
+    for names in ([one.key for one in declared], [one.name for one in declared]):
+        assert len(names) == len(set(names))
+    for one in declared:
+        assert one.kind.help.strip().endswith((".", "…")), f"{one.path}: help is a sentence"
+        assert not one.kind.help.startswith(LEANS), f"{one.path}: its help says nothing alone"
+
+
+LEANS = ("…", "The same", "Or ", "And ", "Of ")  # on the help of the input before it
+# a default is a constant's value, wherever it is spoken of
+TYPED_DEFAULT = re.compile(r"(default:?|else) [\d.]+(?![\w.])|(default:?|else) (bf16|h100-sxm)")
+
+
+@each(inside("scenario/sections"))
+def test_a_default_is_typed_once(path: Path) -> None:
+    found = [
+        f"{path.relative_to(HOUSE)}:{line} {text!r}"
+        for line, text in texts(path)
+        if TYPED_DEFAULT.search(text)
+    ]
+    assert not found, "draw it from the constant"
+
+
+# what is built from a person's input is built in its own room, by one function; the ledger builds what was measured
+MADE_IN = {
+    "Replica": ("inference/engine", "validation"),
+    "Layout": ("training/layout", "validation"),
+    "Cluster": ("cluster", "validation"),
+}
+
+
+@each(MODULES)
+def test_replicas_layouts_and_clusters_are_built_in_their_own_room(path: Path) -> None:
+    for line, name in called(path):
+        place = str(path.relative_to(HOUSE))
+        assert place.startswith(MADE_IN.get(name, ("",))), f"{place}:{line} builds a {name}"
+
+
+DEGREES = {"tp", "pp", "dp", "ep", "cp", "vpp"}
+REPLACES = {
+    "answers/serving/techniques.py": "the same group one chip wide, which the others are compared with"
+}
+
+
+def replaced(tree: ast.Module) -> list[int]:
+    """Lines that make a replica, a layout or a cluster, or the split of one, from another."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return [
+        call.lineno
+        for call in calls
+        if ast.unparse(call.func).split(".")[-1] == "replace"
+        and (
+            ast.unparse(call.args[0]).split(".")[-1] in {name.lower() for name in MADE_IN}
+            or {keyword.arg for keyword in call.keywords} & DEGREES
+        )
+    ]
+
+
+@each(inside("answers", "cli", "report", "scenario"))
+def test_what_a_room_has_built_is_not_changed_where_it_is_worded(path: Path) -> None:
+    place = str(path.relative_to(HOUSE))
+    assert bool(replaced(parsed(path))) == (place in REPLACES)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("msgspec.structs.replace(replica, tp=2)", [1]),
+        ("\nreplace(plan.layout, zero=3)", [2]),
+        ("structs.replace(plain, tp=degree)", [1]),
+        ("structs.replace(answer, notes=())", []),
+        ("text.replace('a', 'b')", []),
+    ],
+)
+def test_a_changed_split_is_known_when_seen(text: str, lines: list[int]) -> None:
+    assert replaced(ast.parse(text)) == lines
+
+
+@each([path for path in MODULES if path != HOUSE / "breakdown.py"])
+def test_figures_are_made_by_their_constructors(path: Path) -> None:
+    assert not [line for line, name in called(path) if name == "Breakdown"]
+
+
+# A person's own entries are in the catalogue that was asked with: it is handed down, never loaded again.
+MAY_LOAD = ("catalog/", "answers/", "cli/", "validation/")
+LOADS = {
+    "fabric/collectives/engine_all_reduce.py": "the chip that shipped constants were fitted on",
+    "fabric/collectives/system.py": "the same, and callers without a catalogue, e.g. tests",
+    "cluster/cluster.py": "callers without a catalogue, e.g. a replica that was given no machine",
+}
+
+
+def loads(tree: ast.Module) -> list[int]:
+    """Lines that load the catalogue, under whatever name it was imported."""
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("datahall.catalog")
+        for alias in node.names
+        if alias.name == "load"
+    }
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id in names]
+
+
+@each([path for path in MODULES if path not in inside(*MAY_LOAD)])
+def test_a_room_computes_with_the_catalogue_that_was_asked_with(path: Path) -> None:
+    place = str(path.relative_to(HOUSE))
+    lines = loads(parsed(path))
+    assert bool(lines) == (place in LOADS), f"{place} loads the catalogue in lines {lines}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("from datahall.catalog import load\nload().chip('x')", [2]),
+        ("from datahall.catalog.catalog import load as shelf\n\nshelf()", [3]),
+        ("from datahall.fabric.flows.run import load\nload()", []),
+    ],
+)
+def test_loading_is_known_when_seen(text: str, lines: list[int]) -> None:
+    assert loads(ast.parse(text)) == lines
+
+
+# what nothing spells, and why it is there all the same
+UNSPELLED = {
+    "__dir__": "Python asks for it",
+    "ring_broadcast_time": "the chain of a textbook, beside its tree",
+    **{
+        f"read_{kind}": "found by its kind"
+        for kind in ("cable", "chip", "known_fabric", "link", "model", "offer", "reroute", "server", "switch")
+    },
+}
+
+
+def spelled() -> Counter[str]:
+    """How often the house, its benchmarks and its documents spell each word; docstrings do not count."""
+    root = Path(__file__).parents[1]
+    words: Counter[str] = Counter()
+    for page in (root / "docs").rglob("*.md"):
+        words.update(re.findall(r"\w+", page.read_text(encoding="utf-8")))
+    for path in (
+        *MODULES,
+        *(file for room in ("docs", "benchmarks", "calibration") for file in (root / room).rglob("*.py")),
+    ):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+                node.body[0] = ast.Pass()
+        words.update(re.findall(r"\w+", ast.unparse(tree)))
+    return words
+
+
+def test_what_only_tests_call_is_not_kept() -> None:
+    """Functions and classes of modules are spelled once where they are made, and again where they are used."""
+    words = spelled()
+    alone = {
+        node.name: str(path.relative_to(HOUSE))
+        for path in MODULES
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and words[node.name] < 2
+    }
+    assert alone.keys() == UNSPELLED.keys(), "delete it with its tests"
+
+
+def vocabularies() -> dict[tuple[str, ...], str]:
+    """The closed vocabularies of `scenario/words.py`, by their words."""
+    return {
+        value: name
+        for name, value in vars(words).items()
+        if isinstance(value, tuple) and len(value) > 1 and all(isinstance(word, str) for word in value)
+    }
+
+
+# the workload has a word for what it recomputes, and stands above the scenario
+SPELLS_WORDS = ("scenario/words.py", "workload/memory/recompute.py")
+
+
+@each([path for path in MODULES if path not in inside(*SPELLS_WORDS)])
+def test_a_closed_vocabulary_is_written_once(path: Path) -> None:
+    known = vocabularies()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Tuple | ast.List):
+            texts = tuple(one.value for one in node.elts if isinstance(one, ast.Constant))
+            whole = len(texts) == len(node.elts)
+            assert not (whole and texts in known), (
+                f"{path.relative_to(HOUSE)}:{node.lineno} repeats {known[texts]}"
+            )
+
+
+def test_the_options_of_an_engine_are_declared_once() -> None:
+    """A person's options replace the engine's own; verbs take them as a group."""
+    options = {field.attribute for field in fields("deployment") if field.kind.group == ENGINE}
+    assert options
+    assert options <= set(Engine.__struct_fields__)
+    taken = {
+        verb.name: {field.attribute for field in form_of(verb.name).sections.get("deployment", ())}
+        for verb in VERBS
+    }
+    for verb in ("plan serve", "show techniques", "simulate serve"):
+        assert options <= taken[verb]
