@@ -55,6 +55,7 @@ def test_a_layer_adds_entries(home: Path) -> None:
     assert catalog.chip("lab-chip").facts["memory_bytes"].source.kind == "measured"
     assert catalog.offers("lab-chip")[0].usd_per_hour == 1.5
     assert catalog.offers("lab-chip")[0].date == "2026-10"
+    assert catalog.scale_up_of(catalog.chip("lab-chip")).technology == "lab-link"  # nobody said: its own
     assert catalog.chip("h100").name == "h100-sxm"
 
 

@@ -33,7 +33,7 @@ LARGEST_DOMAIN = 256  # of a test: the pods of thousands of chips are wired no o
 def two_domains(name: str, topology: str = "") -> FabricDesign:
     """Two scale-up domains of a chip; those of TPU pods made smaller, alike with and without a topology."""
     chip = CATALOG.chip(name)
-    usual = usual_domain(chip, usual_server(CATALOG, chip))
+    usual = usual_domain(CATALOG, chip, usual_server(CATALOG, chip))
     size = min(usual, LARGEST_DOMAIN)
     return FabricDesign(chip=name, chips=2 * size, topology=topology, domain=size if size < usual else None)
 

@@ -85,6 +85,10 @@ class Catalog:
         """Return a link by name or alias."""
         return self._links.get(name)
 
+    def scale_up_of(self, part: Chip | Server) -> Link | None:
+        """The link that joins a chip, or the chips of a server, to its scale-up domain; None where it is not known."""
+        return self.link(part.scale_up_link) if part.scale_up_link else None
+
     def links(self) -> tuple[Link, ...]:
         """Every link."""
         return tuple(self._links)

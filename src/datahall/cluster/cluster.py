@@ -15,7 +15,7 @@ from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
-from datahall.cluster.network import Network, network_name, network_of_design, port_leaf, scale_up_leaf
+from datahall.cluster.network import Network, network_of_design, port_leaf, scale_up_leaf
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
@@ -71,7 +71,7 @@ def cluster_of(
         chip,
         num_domain=num_domain,
         nic_bytes_per_s=nic_bytes_per_s or None,
-        fabric=fabric or network_name(usual_port(known, chip, home).name),
+        fabric=fabric or usual_port(known, chip, home).technology,
         version=version,
         level=level,
         catalog=known,

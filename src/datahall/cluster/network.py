@@ -63,7 +63,7 @@ def network_of_design(
         made.parts.chip,
         num_domain=made.parts.num_domain,
         nic_bytes_per_s=rate,
-        fabric=network_name(port.name if port is not None else ""),
+        fabric=port.technology if port is not None else "",
         version=version,
         level=level,
         catalog=catalog,
@@ -205,14 +205,3 @@ def _left(whole: Breakdown, share: float, of: str) -> Breakdown:
     return product(
         f"{whole.name}, after the failure", [whole, derived(LEFT, share, "fraction", note=of)], whole.unit
     )
-
-
-def network_name(port: str) -> str:
-    """The kind of network, as the constants of collectives call it, from the name of a port.
-
-    >>> network_name("ethernet-400"), network_name("infiniband-ndr"), network_name("efa-100")
-    ('roce', 'infiniband', 'efa-1')
-    """
-    if port.startswith("efa"):
-        return "efa-1" if port == "efa-100" else "efa"
-    return "roce" if port.startswith("ethernet") else port.partition("-")[0] or "infiniband"

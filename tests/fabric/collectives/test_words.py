@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from datahall.catalog import load
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.fabric.collectives.algorithms.bus import bus_factor
 from datahall.fabric.collectives.choice import band_name, choose_collective, collective_times, crossovers
-from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.constants import Inside, library
 from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
 from datahall.fabric.collectives.nccl import times
 from datahall.fabric.collectives.system import System, family_of, generic, inside_of, scaled, system_of
@@ -87,26 +88,42 @@ def test_a_nic_is_no_faster_than_its_chips_host_link() -> None:
     assert bed().system.nic_bytes_per_s == 50e9
 
 
+def constants(name: str, level: str | None = None) -> tuple[Inside, str]:
+    chip = load().chip(name)
+    return inside_of(chip, load().scale_up_of(chip), level)
+
+
 def test_constants_are_the_chips_own_its_familys_or_generic() -> None:
-    shelf = load()
-    own, basis = inside_of(shelf.chip("h100-sxm"))
+    own, basis = constants("h100-sxm")
     assert (own, basis) == (library().inside["h100-sxm"], "measured")
-    assert inside_of(shelf.chip("h100-sxm"), "measured")[0] == own
-    kin, basis = inside_of(shelf.chip("h100-sxm"), "family")
+    assert constants("h100-sxm", "measured")[0] == own
+    kin, basis = constants("h100-sxm", "family")
     assert basis == "family-calibrated"
     assert kin.simple.bytes_per_s == pytest.approx(own.simple.bytes_per_s)
-    plain, basis = inside_of(shelf.chip("h100-sxm"), "datasheet")
+    plain, basis = constants("h100-sxm", "datasheet")
     assert basis == "datasheet only"
     share = library().inside["generic"].simple.bytes_per_s
     assert plain.simple.bytes_per_s == pytest.approx(share * 450e9)
     assert plain.nvls_bytes_per_s > 0
-    assert generic(shelf.chip("a100-sxm-80gb")).nvls_bytes_per_s == 0
-    assert generic(shelf.chip("mi300x")).num_mesh_links == 7
-    assert generic(shelf.chip("h100-sxm")).num_mesh_links == 0
+    assert constants("a100-sxm-80gb", "datasheet")[0].nvls_bytes_per_s == 0
+    assert constants("mi300x", "datasheet")[0].num_mesh_links == 7
+    assert plain.num_mesh_links == 0
     with pytest.raises(ScenarioError, match='no collective constants of level "measured"'):
-        inside_of(shelf.chip("l40s") if "l40s" not in library().inside else shelf.chip("h20"), "measured")
+        constants("l40s" if "l40s" not in library().inside else "h20", "measured")
     with pytest.raises(ScenarioError, match="level"):
-        inside_of(shelf.chip("mi300x"), "family")
+        constants("mi300x", "family")
+
+
+def test_whose_relative_a_link_is_stands_in_its_entry_and_not_in_its_name() -> None:
+    chip, wire = load().chip("h20"), load().link("nvlink-4")
+    renamed = msgspec.structs.replace(wire, name="lab-link")
+    assert inside_of(chip, renamed, "family") == inside_of(chip, wire, "family")
+    assert generic(chip, renamed).nvls_bytes_per_s > 0
+    other = msgspec.structs.replace(wire, technology="lab", wiring="mesh")
+    with pytest.raises(ScenarioError, match="level"):
+        inside_of(chip, other, "family")
+    assert generic(chip, other).nvls_bytes_per_s == 0
+    assert generic(chip, other).num_mesh_links == chip.num_scale_up_domain - 1
 
 
 def test_a_faster_relative_moves_bytes_faster_and_waits_as_long() -> None:

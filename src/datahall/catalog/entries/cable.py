@@ -11,6 +11,8 @@ from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 Medium = Literal["copper", "multimode", "single-mode"]
+Joins = Literal["switches", "chips", "sites"]
+JOINS: tuple[Joins, ...] = ("switches", "chips", "sites")
 MEDIA: tuple[Medium, ...] = ("copper", "multimode", "single-mode")
 
 
@@ -20,6 +22,9 @@ class Cable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     medium: Medium
+    joins: Joins = (
+        "switches"  # what it runs between: switches and their chips, chips and no switch, buildings
+    )
     bytes_per_s: float  # one way
     reach_m: float = nan
     module_power_w: float = 0.0  # 0 in passive copper
@@ -39,6 +44,7 @@ class Cable(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS = (
     Field("title", "title", "what it is called", "text", required=True),
     Field("medium", "medium", "medium", "text", required=True, choices=MEDIA),
+    Field("joins", "joins", "what it runs between", "text", choices=JOINS),
     Field("bandwidth", "bytes_per_s", "bandwidth, one way", required=True),
     Field("reach", "reach_m", "reach"),
     Field("module_power", "module_power_w", "power of a module"),

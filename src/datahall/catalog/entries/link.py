@@ -11,6 +11,8 @@ from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 LinkKind = Literal["scale-up", "host", "network"]
+Wiring = Literal["switched", "mesh", "torus", "host", ""]
+WIRINGS: tuple[Wiring, ...] = ("switched", "mesh", "torus", "host")
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +21,10 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     kind: LinkKind
+    technology: str = ""  # whose relatives its constants are; its own name where the entry says none
+    wiring: Wiring = (
+        ""  # what it joins a chip to: switches, every chip of the domain, its neighbours, the host
+    )
     bytes_per_s: float  # one way
     latency_s: float = nan  # one way, without software
     num_torus_axes: int = 0  # of the torus that it joins chips into; 0: nobody says, or it joins none
@@ -32,10 +38,17 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         """The headline that vendors print: both directions added up."""
         return 2 * self.bytes_per_s
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether it runs from chip to chip."""
+        return self.wiring in {"mesh", "torus"}
+
 
 FIELDS = (
     Field("title", "title", "what it is called", "text", required=True),
     Field("kind", "kind", "what it joins", "text", required=True, choices=("scale-up", "host", "network")),
+    Field("technology", "technology", "technology", "text"),
+    Field("wiring", "wiring", "what it joins a chip to", "text", choices=WIRINGS),
     Field("bandwidth", "bytes_per_s", "bandwidth, one way", required=True),
     Field("latency", "latency_s", "latency, one way"),
     Field("torus_axes", "num_torus_axes", "axes of the torus"),
@@ -47,4 +60,7 @@ FIELDS = (
 
 def read_link(entry: Entry, name: str, table: Table) -> Link | None:
     """Read `[link.NAME]`."""
-    return read_entry(entry, name, table, FIELDS, Link)
+    found = read_entry(entry, name, table, FIELDS, Link)
+    if found is None or found.technology:
+        return found
+    return msgspec.structs.replace(found, technology=name)

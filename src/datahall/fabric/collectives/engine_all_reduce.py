@@ -105,11 +105,12 @@ def constants_of(system: System, engine: str) -> tuple[CustomConstants, Basis] |
     own = sets.get(f"{system.chip}-{engine}")
     if own is not None:
         return own, "measured"
-    kind = system.scale_up_link.partition("-")[0]
+    shelf = load()  # with the chips that the constants were fitted on
     for one in sets.values():
-        kin = load().chip(one.chip)  # that the constants were fitted on
-        alike = kin.family == system.silicon and kin.scale_up_link.partition("-")[0] == kind
-        if one.engine == engine and alike:
+        kin = shelf.chip(one.chip)
+        wire = shelf.scale_up_of(kin)
+        alike = wire is not None and wire.technology == system.scale_up_technology
+        if one.engine == engine and kin.family == system.silicon and alike:
             return _scaled(one, system.scale_up_bytes_per_s / kin.scale_up_bytes_per_s), "family-calibrated"
     return None
 

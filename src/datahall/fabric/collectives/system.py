@@ -9,6 +9,7 @@ import msgspec
 from datahall.breakdown import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.link import Link
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting
@@ -38,8 +39,10 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     chip: str
     family: str  # whose constants NCCL's tuner uses
-    silicon: str = ""  # the chip's own family, and the link that joins its domain: whose relative it is
-    scale_up_link: str = ""
+    silicon: str = (
+        ""  # the chip's own family, and of what kind the link of its domain is: whose relative it is
+    )
+    scale_up_technology: str = ""
     num_domain: int  # ranks that reach each other without the network
     scale_up_bytes_per_s: float  # of one chip
     nic_bytes_per_s: float = 0.0  # of one rank's share of the NICs; 0: no network
@@ -138,7 +141,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
+def inside_of(chip: Chip, wire: Link | None, level: str | None = None) -> tuple[Inside, Basis]:
     """The constants of a chip's scale-up domain: its own, its family's with its own link rate, or generic ones."""
     sets = library().inside
     if level in {None, "measured"} and chip.name in sets:
@@ -152,12 +155,7 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
         ),
         None,
     )
-    if (
-        level in {None, "family"}
-        and kin is not None
-        and isfinite(link)
-        and chip.scale_up_link.startswith("nvlink")
-    ):
+    if level in {None, "family"} and kin is not None and isfinite(link) and _is_nvlink(wire):
         reference = load().chip(kin.chip).scale_up_bytes_per_s
         return scaled(kin, link / reference), "family-calibrated"
     if level in {None, "datasheet"}:
@@ -165,7 +163,7 @@ def inside_of(chip: Chip, level: str | None = None) -> tuple[Inside, Basis]:
             raise UnsupportedError(
                 f"nobody published a scale-up bandwidth for {chip.name}", hint="pick another chip"
             )
-        return generic(chip), "datasheet only"
+        return generic(chip, wire), "datasheet only"
     raise ScenarioError(
         f'{chip.name} has no collective constants of level "{level}"',
         field="level",
@@ -199,19 +197,22 @@ def scaled(kin: Inside, factor: float) -> Inside:
 
 GENERIC = "generic"
 SWITCHED_SUMS = {"hopper", "blackwell"}
-MESHES = ("infinity-fabric", "gaudi")  # links from each chip to each other
 
 
-def generic(chip: Chip) -> Inside:
+def generic(chip: Chip, wire: Link | None) -> Inside:
     """Generic constants times a chip's own link rate; in the file the generic link carries 1 B/s."""
     found = scaled(library().inside[GENERIC], chip.scale_up_bytes_per_s)
-    sums = family_of(chip) in SWITCHED_SUMS and chip.scale_up_link.startswith("nvlink")
-    meshed = chip.scale_up_link.startswith(MESHES)
+    sums = family_of(chip) in SWITCHED_SUMS and _is_nvlink(wire)
+    meshed = wire is not None and wire.wiring == "mesh"
     return msgspec.structs.replace(
         found,
         nvls_bytes_per_s=found.nvls_bytes_per_s if sums else 0.0,
         num_mesh_links=chip.num_scale_up_domain - 1 if meshed else 0,
     )
+
+
+def _is_nvlink(wire: Link | None) -> bool:
+    return wire is not None and wire.technology == "nvlink"
 
 
 def network_of(fabric: str, level: str | None = None) -> Across:
@@ -238,7 +239,8 @@ def system_of(
     known = catalog or load()
     part = known.chip(chip) if isinstance(chip, str) else chip
     home = usual_server(known, part)
-    inside, basis = inside_of(part, level)
+    wire = known.scale_up_of(part)
+    inside, basis = inside_of(part, wire, level)
     nic = usual_nic_bytes_per_s(part, home) if nic_bytes_per_s is None else nic_bytes_per_s
     net = network_of(fabric, level)
     return System(
@@ -246,8 +248,8 @@ def system_of(
         chip=part.name,
         family=family_of(part),
         silicon=part.family,
-        scale_up_link=part.scale_up_link,
-        num_domain=num_domain or usual_domain(part, home),
+        scale_up_technology=wire.technology if wire is not None else "",
+        num_domain=num_domain or usual_domain(known, part, home),
         scale_up_bytes_per_s=part.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
         inside=inside,

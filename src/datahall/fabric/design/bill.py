@@ -149,7 +149,7 @@ def has_circuit_switches(design: Design) -> bool:
 
 
 def _tpu(design: Design) -> bool:
-    return design.parts.scale_up is not None and design.parts.scale_up.name.startswith("ici")
+    return design.parts.scale_up is not None and design.parts.scale_up.technology == "ici"
 
 
 def _cubed(design: Design) -> bool:

@@ -61,8 +61,7 @@ def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = Non
     kind = topology_of_parts(asked.topology)
     chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
     if kind.kind == "direct":
-        link = catalog.link(home.scale_up_link) if home.scale_up_link else None
-        parts = Parts(chip=chip, server=home, scale_up=link)
+        parts = Parts(chip=chip, server=home, scale_up=catalog.scale_up_of(home))
         fabric, notes = _direct(kind, asked, parts)
     else:
         parts = network_parts(asked, catalog, chip, home)
@@ -171,7 +170,7 @@ def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, 
 def _direct_wire(parts: Parts, kind: str, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:
     """A link from chip to chip: the chip's own scale-up link, or its ports spread over all neighbours."""
     link = parts.scale_up
-    if link is not None and not link.name.startswith(("nvlink", "pcie")):
+    if link is not None and link.is_direct:
         latency = link.latency_s if link.latency_s == link.latency_s else 0.0
         return Wire(link.bytes_per_s, latency), ()
     neighbours = max(num_chips - 1, 1) if kind == "full-mesh" else 2 * num_axes

@@ -89,10 +89,11 @@ def usual_server(catalog: Catalog, chip: Chip) -> Server:
     )
 
 
-def usual_domain(chip: Chip, server: Server, *, named: bool = False) -> int:
+def usual_domain(catalog: Catalog, chip: Chip, server: Server, *, named: bool = False) -> int:
     """Chips that reach each other without the network: a scale-up domain, or the cards that share a server's PCIe."""
     size = max(1, server.num_scale_up_domain if named else chip.num_scale_up_domain)
-    if size > 1 or not chip.scale_up_link.startswith("pcie"):
+    wire = catalog.scale_up_of(chip)
+    if size > 1 or wire is None or wire.wiring != "host":
         return size
     return server.num_chips if server.name else PCIE_SERVER
 
@@ -108,7 +109,7 @@ def usual_port(catalog: Catalog, chip: Chip, server: Server) -> Link:
     if server.nic_link:
         return catalog.link(server.nic_link)
     ports = sorted(
-        (link for link in catalog.links() if link.name.startswith("infiniband")),
+        (link for link in catalog.links() if link.technology == "infiniband"),
         key=lambda link: link.bytes_per_s,
     )
     rate = usual_nic_bytes_per_s(chip, server)
@@ -129,7 +130,7 @@ def network_parts(asked: FabricDesign, catalog: Catalog, chip: Chip, server: Ser
             field="nic",
             hint=f"say it, e.g. {option('nic', '400 Gb/s')}",
         )
-    size = asked.domain or usual_domain(chip, server, named=named)
+    size = asked.domain or usual_domain(catalog, chip, server, named=named)
     if size > 1 and not chip.scale_up_bytes_per_s > 0:
         raise UnsupportedError(
             f"nobody published a scale-up bandwidth for {chip.name}", field="chip", hint="pick another chip"
@@ -148,7 +149,7 @@ def network_parts(asked: FabricDesign, catalog: Catalog, chip: Chip, server: Ser
         server=server,
         port=port,
         port_bytes_per_s=speed,
-        scale_up=catalog.link(server.scale_up_link) if server.scale_up_link else None,
+        scale_up=catalog.scale_up_of(server),
         switch=box,
         radix=ports,
         domain=size,
@@ -167,7 +168,7 @@ def port_note(parts: Parts) -> tuple[str, ...]:
 
 
 def _switch_for(catalog: Catalog, port: Link, speed: float) -> Switch:
-    network = "infiniband" if port.name.startswith("infiniband") else "ethernet"
+    network = "infiniband" if port.technology == "infiniband" else "ethernet"
     able = [box for box in catalog.switches() if box.network == network and box.radix(speed) >= 2]
     if not able:
         raise UnsupportedError(
@@ -191,9 +192,7 @@ def cable_for(catalog: Catalog, medium: str, speed: float) -> Cable:
     able = [
         one
         for one in catalog.cables()
-        if one.medium == medium
-        and one.bytes_per_s >= speed * 0.999
-        and not one.name.startswith(("ici", "long"))
+        if one.medium == medium and one.bytes_per_s >= speed * 0.999 and one.joins == "switches"
     ]
     if not able:
         raise UnsupportedError(

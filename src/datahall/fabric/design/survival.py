@@ -52,7 +52,7 @@ def survivals(made: Design, catalog: Catalog) -> tuple[Survival, ...]:
 
 def _failures(made: Design) -> list[tuple[str, Failure, str]]:
     fabric = made.fabric
-    infiniband = made.parts.port is not None and made.parts.port.name.startswith("infiniband")
+    infiniband = made.parts.port is not None and made.parts.port.technology == "infiniband"
     way = "infiniband-subnet-manager" if infiniband else "ethernet-link-down"
     if made.parts.switch is None:
         if not has_circuit_switches(made):

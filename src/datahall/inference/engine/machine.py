@@ -39,7 +39,7 @@ def machine_of(
     """What joins so many chips; None where nobody published what does."""
     if not is_joined(chip, wiring):
         return None
-    domain = wiring.design.domain or usual_domain(chip, usual_server(catalog, chip))
+    domain = wiring.design.domain or usual_domain(catalog, chip, usual_server(catalog, chip))
     machine = _joined(chip, max(least_domains, ceil(num_chips / domain)) * domain, wiring, catalog)
     if machine.system.torus:
         raise ScenarioError(

@@ -80,7 +80,8 @@ def read_testbed(
     outside = num_domain < num_ranks
     if outside and nic <= 0:
         raise UnsupportedError("the source does not say what network joins the nodes")
-    inside, basis = inside_of(chip, "datasheet" if level == "datasheet" else None)
+    wire = load().scale_up_of(chip)
+    inside, basis = inside_of(chip, wire, "datasheet" if level == "datasheet" else None)
     if isfinite(chip.host_bytes_per_s):
         nic = min(nic, HOST_SHARE * chip.host_bytes_per_s)
     net = network_of(fabric, level)
@@ -89,7 +90,7 @@ def read_testbed(
         chip=chip.name,
         family=family_of(chip),
         silicon=chip.family,
-        scale_up_link=chip.scale_up_link,
+        scale_up_technology=wire.technology if wire is not None else "",
         num_domain=num_domain,
         scale_up_bytes_per_s=chip.scale_up_bytes_per_s,
         nic_bytes_per_s=nic,
