@@ -267,7 +267,7 @@ def _among_neighbours(
     told = torus_form(
         collective, size, axes or (1,), link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings
     )
-    if slices == 1 or collective in {"all-gather", "send-recv"} or cluster.wires.nic is None:
+    if slices == 1 or not TABLE[collective].joins_slices or cluster.wires.nic is None:
         return told
     part = quotient("part of a chip", size, derived("chips of a slice", prod(axes), "count"), "bytes")
     passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")

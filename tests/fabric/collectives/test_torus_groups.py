@@ -40,6 +40,19 @@ def test_a_group_and_the_groups_across_it_fill_the_slice(sides: tuple[int, int, 
     assert prod(near) * prod(far) * slices == prod(sides)
 
 
+@given(st.lists(st.integers(2, 12), min_size=1, max_size=3), st.integers(1, 60), st.integers(2, 60))
+def test_ranks_that_stand_in_one_slice_are_in_one_whatever_the_stride(
+    sides: list[int], stride: int, num_ranks: int
+) -> None:
+    axes, _, slices = group_axes(sides, num_ranks, stride)
+    if stride * num_ranks <= prod(sides):
+        met = {stride * rank % sides[0] for rank in range(num_ranks)}
+        assert slices == 1
+        assert prod(axes) >= num_ranks
+        assert len(met) == 1 or axes[0] == len(met)
+    assert prod(axes) * slices >= num_ranks
+
+
 def test_part_of_an_axis_is_no_ring() -> None:
     assert group_axes((16, 16), 8, 1) == ((8,), False, 1)
     assert group_axes((8, 16), 128, 1) == ((8, 16), False, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -75,18 +75,19 @@ HOP_S = 1e-6  # of one link; Austin et al., How to Scale Your Model, 2025
 def group_axes(sides: Sequence[int], num_ranks: int, stride: int) -> tuple[tuple[int, ...], bool, int]:
     """The axes that a group of ranks `stride` apart spans, whether all are rings, and the slices it spans.
 
-    Ranks are numbered with the first axis fastest.
+    Ranks are numbered with the first axis fastest.  Along a side of X, steps of s meet X / gcd(X, s) places before
+    they return to the first, s / gcd(X, s) further on the next axis.
 
     >>> group_axes((4, 4, 8), 4, 1), group_axes((4, 4, 8), 64, 4), group_axes((16, 16), 512, 1)
     (((4,), True, 1), ((4, 8), True, 2), ((16, 16), True, 2))
+    >>> group_axes((6, 4, 4), 24, 4)
+    ((3, 2, 4), False, 1)
     """
     axes, rings, left = [], True, num_ranks
     for side in sides:
-        if stride >= side:
-            stride //= side
-            continue
-        taken = min(max(1, side // stride), left)
-        stride = 1
+        shared = gcd(side, stride)
+        taken = min(side // shared, left)
+        stride //= shared
         left = -(-left // taken)
         if taken > 1:
             axes.append(taken)
