@@ -11,15 +11,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import tomli_w
 from kernel_tables import SYSTEMS
 from search import errors, fit
 
+from datahall.breakdown import Source
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, CustomConstants, custom_time
 
 OUT = Path(__file__).parent.parent / "src/datahall/fabric/collectives/data/custom.toml"
+SOURCE = Source("AIConfigurator kernel tables 0.12.0 (NVIDIA, Apache-2.0)", "2026-11", "measured")
 START = {
     "base_s": 5e-6,
     "hop_s": 1e-7,
@@ -38,7 +41,7 @@ def constants(flat: dict[str, float], **names: object) -> CustomConstants:
     return CustomConstants(
         **values,
         bus_bytes_per_s=(flat["bus2"], flat["bus4"], flat["bus8"]),
-        **{"fitted_on": "", "band": (1, 1), "most_ranks": 8} | names,
+        **{"fitted_on": "", "source": SOURCE, "band": (1, 1), "most_ranks": 8} | names,
     )
 
 
@@ -78,7 +81,8 @@ def main(kernels: Path) -> None:
             sets[name] = {
                 "chip": chip_name,
                 "engine": engine,
-                "fitted_on": f"a quarter of the {system} rows of AIConfigurator 0.12.0 (NVIDIA, Apache-2.0)",
+                "fitted_on": f"a quarter of its {system} rows",
+                "source": msgspec.structs.asdict(SOURCE),
                 "most_ranks": int(rows.num_gpus.max()),
                 **values,
                 "bus_bytes_per_s": [short["bus2"], short["bus4"], short["bus8"]],

@@ -344,7 +344,7 @@ def test_multicast_moves_all_arrays_one_or_a_share(volume: str, num_bytes: float
 
 def test_an_engine_takes_the_fastest_of_three_ways() -> None:
     one = CustomConstants(
-        chip="x", engine="vllm", fitted_on="nothing", most_ranks=8, base_s=1.0, hop_s=0.5, one_shot_bytes_per_s=10.0,
+        chip="x", engine="vllm", **PAPER, most_ranks=8, base_s=1.0, hop_s=0.5, one_shot_bytes_per_s=10.0,
         two_shot_s=5.0, two_shot_bytes_per_s=20.0, library_s=50.0, bus_bytes_per_s=(40.0, 80.0, 160.0),
         band=(0.9, 1.1),
     )  # fmt: skip

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis
+from datahall.breakdown import Basis, Source
 from datahall.catalog import load
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.choice import collective_times
@@ -33,6 +33,7 @@ class CustomConstants(msgspec.Struct, frozen=True, kw_only=True):
     chip: str
     engine: str
     fitted_on: str
+    source: Source
     most_ranks: int  # above it the engine calls the library
     base_s: float
     hop_s: float  # what each rank past two adds: flags to wait for

@@ -7,7 +7,6 @@ import numpy as np
 
 from datahall.breakdown import (
     Breakdown,
-    Source,
     derived,
     fitted,
     minimum,
@@ -33,9 +32,6 @@ from datahall.inference.step.exchange import (
     reduced_blocks,
 )
 from datahall.workload.memory.figure import size_figure
-
-# what the constants of every engine's all-reduce were fitted on
-MEASURED = Source("AIConfigurator kernel tables 0.12.0 (NVIDIA, Apache-2.0)", "2026-11", "measured")
 
 
 def exchange_figure(replica: Replica, num_tokens: float) -> Breakdown | None:
@@ -74,7 +70,7 @@ def _engine(own: CustomConstants, num_ranks: int, size: Breakdown) -> Breakdown:
     """The fastest of an engine's own kernels and the library in its graph; see `engine_all_reduce`."""
 
     def constant(name: str, value: float, unit: str) -> Breakdown:
-        return fitted(name, value, unit, own.fitted_on, MEASURED)
+        return fitted(name, value, unit, own.fitted_on, own.source)
 
     def way(name: str, start_s: float, share: float, bytes_per_s: float) -> Breakdown:
         waits = product(
