@@ -6,11 +6,19 @@ from math import exp, factorial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
+from datahall.fabric.flows.failures import failed
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
+from datahall.fabric.routing.paths import route
+from datahall.fabric.routing.pooling import carrying, pools
+from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Wire
+from datahall.scenario.sections.failure import Failure
 
 LINE = 50e9
 TREE = fat_tree(8192, Wire(LINE))
@@ -56,19 +64,50 @@ def test_the_slowest_flow_of_one_path_gets_a_seventh() -> None:
 def test_spraying_gets_line_rate_less_its_overhead() -> None:
     rng = np.random.default_rng(0)
     source, target = permutation(128, rng)
-    found = sharing(spread(SMALL, source, target, "spray", rng), SMALL.link_bytes_per_s, LINE)
+    pools = carrying(SMALL, "spray").link_bytes_per_s
+    found = sharing(spread(SMALL, source, target, "spray", rng), pools, LINE)
     assert found.mean_fraction == pytest.approx(SPRAY_EFFICIENCY)
     assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY)
 
 
-def test_sprayed_shares_add_up_to_one_on_each_tier() -> None:
-    rng = np.random.default_rng(0)
-    source, target = permutation(128, rng)
-    ways = spread(SMALL, source, target, "spray", rng)
-    assert ways.share_fraction is not None
-    leaving = SMALL.link_source[ways.paths.links] == source[ways.paths.owners()]
-    total = np.bincount(ways.paths.owners()[leaving], ways.share_fraction[leaving], source.size)
-    np.testing.assert_allclose(total, 1.0)
+@pytest.mark.parametrize("num_hosts", [64, 2048, 8192])
+def test_spraying_on_a_network_without_a_narrow_place_gets_line_rate_however_many_paths_there_are(
+    num_hosts: int,
+) -> None:
+    """Every port at once, across the middle; up to 1,024 ways out of a pod, or 32 cables to one spine."""
+    fabric = clos(num_hosts, Wire(LINE, 0.0), radix=64)
+    half = np.arange(num_hosts, dtype=np.int32)
+    ways = spread(fabric, half, (half + num_hosts // 2) % num_hosts, "spray", np.random.default_rng(0))
+    found = sharing(ways, carrying(fabric, "spray").link_bytes_per_s, LINE)
+    assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY)
+    assert found.mean_fraction == pytest.approx(SPRAY_EFFICIENCY)
+
+
+@given(st.integers(2, 12), st.integers(2, 4), st.integers(0, 10_000))
+def test_a_pool_is_all_links_between_a_subtree_and_the_next_level(half: int, pods: int, seed: int) -> None:
+    fabric = clos(half * half * pods, Wire(1.0, 0.0), radix=2 * half, tiers=3)
+    assert isinstance(fabric.shape, FoldedClos)
+    pool = pools(fabric.shape, fabric.num_links)
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(0, fabric.num_hosts, (2, 40)).astype(np.int32)
+    apart = source != target
+    source, target = source[apart], target[apart]
+    one, other = (route(fabric, source, target, rng.integers(0, 2**40, source.size)) for _ in range(2))
+    np.testing.assert_array_equal(pool[one.links], pool[other.links])  # whichever way it goes
+    total = np.bincount(pool, fabric.link_bytes_per_s, fabric.num_links)
+    stands = np.unique(pool)
+    np.testing.assert_allclose(carrying(fabric, "spray").link_bytes_per_s[stands], total[stands])
+
+
+def test_a_link_that_is_out_takes_its_share_of_a_pool() -> None:
+    """A leaf of eight with eight ways up: seven are left, and all of its chips slow alike."""
+    fabric = clos(64, Wire(LINE, 0.0), radix=16)
+    up = int(np.flatnonzero((fabric.node_tier[fabric.link_target] == 2) & (fabric.link_source == 64))[0])
+    broken = failed(fabric, Failure(links=(up,)))
+    half = np.arange(64, dtype=np.int32)
+    ways = spread(broken, half, (half + 32) % 64, "spray", np.random.default_rng(0))
+    found = sharing(ways, carrying(broken, "spray").link_bytes_per_s, LINE)
+    assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY * 7 / 8)
 
 
 def test_destination_routing_has_one_way_to_each_target() -> None:

@@ -15,6 +15,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric import route
 from datahall.fabric.collectives.algorithms import all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, phases
+from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.congestion import (
     Transport,
     buffer_cycle,
@@ -26,11 +27,12 @@ from datahall.fabric.flows.congestion import (
     timeout_s,
     window_packets,
 )  # fmt: skip
-from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes, closed_form_s
-from datahall.fabric.flows.jobs import Ask, Burst, Job, Net, Routing, latency_s, traffic
+from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes
+from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, latency_s, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
+from datahall.fabric.routing.pooling import carrying
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
 from datahall.fabric.topology.scale_up import with_scale_up
@@ -170,13 +172,9 @@ def test_sprayed_packets_use_every_path_alike_and_cost_their_overhead() -> None:
     made = traffic(Net(fabric=TREE, routing=Routing("spray")), (job([0, 15], send(0, 1)),)).flows
     assert made.num_bytes[0] == pytest.approx(100 / 0.95)
     links = made.paths.of(0)
-    share = dict(zip(links.tolist(), made.share_fraction.tolist(), strict=True))
     levels = TREE.node_tier[TREE.link_source[links]] + TREE.node_tier[TREE.link_target[links]]
-    for link in links.tolist():
-        expected = {1: 1.0, 3: 0.5, 5: 0.25}
-        level = int(TREE.node_tier[TREE.link_source[link]] + TREE.node_tier[TREE.link_target[link]])
-        assert share[link] == expected[level]
-    assert sorted(levels.tolist()) == [1] * 2 + [3] * 4 + [5] * 8
+    pools = carrying(TREE, "spray").link_bytes_per_s[links] / TREE.link_bytes_per_s[links]
+    assert dict(zip(levels.tolist(), pools.tolist(), strict=True)) == {1: 1.0, 3: 2.0, 5: 4.0}
     assert made.delay_s[0] == pytest.approx(3.0)
     near = spread(
         TREE, np.array([0, 2], np.int32), np.array([1, 2], np.int32), "spray", np.random.default_rng(0)
@@ -274,18 +272,17 @@ def test_a_storm_ends_with_the_watchdog_or_the_stall_whichever_is_first() -> Non
 def test_a_job_alone_takes_its_formula_as_often_as_it_repeats() -> None:
     """Sixteen ranks on their own leaf ports: 10 B/s, six hops of half a second at most."""
     net = Net(fabric=TREE, routing=Routing("deterministic"))
-    ask = Ask(collective="all-gather", algorithm="ring", size_bytes=160.0, num_in_domain=1)
     steps = phases("all-gather", "ring", 16, 160.0)
     once = 15 * (3.0 + 2.0) + 15 * 10.0 / 10
     one = job(list(range(16)), steps, message_s=2.0, repeat=3, pause_s=4.0)
-    assert closed_form_s(net, one, ask) == pytest.approx(3 * once + 2 * 4)
-    assert closed_form_s(net, job([0], ()), ask) == 0.0
-    direct = Ask(collective="all-to-all", algorithm="direct", size_bytes=160.0, num_in_domain=1)
+    assert closed_form_s(net, one) == pytest.approx(3 * once + 2 * 4)
+    assert closed_form_s(net, job([0], ())) == 0.0
     every = job(list(range(16)), phases("all-to-all", "direct", 16, 160.0))
-    assert closed_form_s(net, every, direct) == pytest.approx(3.0 + 15 * 10.0 / 10)
-    tree = Ask(collective="broadcast", algorithm="tree", size_bytes=160.0, num_in_domain=1)
+    assert closed_form_s(net, every) == pytest.approx(3.0 + 15 * 10.0 / 10)
     down = job(list(range(16)), phases("broadcast", "tree", 16, 160.0))
-    assert closed_form_s(net, down, tree) == pytest.approx(4 * (3.0 + 16.0))
+    assert closed_form_s(net, down) == pytest.approx(
+        (3.0 + 3.0 + 2.0 + 1.0) + 4 * 16.0
+    )  # nearer ranks hear last
 
 
 def test_two_levels_alone_are_one_when_the_other_is_empty() -> None:
@@ -294,8 +291,7 @@ def test_two_levels_alone_are_one_when_the_other_is_empty() -> None:
 
     def took(hosts: list[int], inside: int) -> float:
         steps = phases("all-reduce", "two-level", len(hosts), 160.0, inside)
-        ask = Ask(collective="all-reduce", algorithm="two-level", size_bytes=160.0, num_in_domain=inside)
-        return closed_form_s(net, job(hosts, steps), ask)
+        return closed_form_s(net, job(hosts, steps))
 
     assert took([0, 1, 2, 3], 4) == pytest.approx(6 * (0.25 + 1.0))
     assert took([0, 4, 8, 12], 1) == pytest.approx(6 * (3.0 + 4.0))

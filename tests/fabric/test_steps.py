@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
+from datahall.fabric.collectives.algorithms import all_gather, all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, algorithms, phases
+from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.congestion import Transport
-from datahall.fabric.flows.crosscheck import FORMULAS, closed_form_s
-from datahall.fabric.flows.jobs import Ask, Job, Net, Routing, traffic
+from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.flows.symmetry import simulate_folded
+from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.fabric.topology.scale_up import with_scale_up
@@ -82,12 +84,58 @@ def test_the_levels_agree_where_nothing_is_in_the_way(pair: tuple[str, str]) -> 
     symmetric = simulate_folded(traffic(NET, (job,)).flows, FABRIC.link_bytes_per_s).makespan_s
     full = simulate(traffic(NET, (job,), level="full").flows, FABRIC.link_bytes_per_s).makespan_s
     assert full == pytest.approx(symmetric, rel=1e-6)
-    ask = Ask(collective=collective, algorithm=algorithm, size_bytes=64e6, num_in_domain=inside)
-    assert closed_form_s(NET, job, ask) == pytest.approx(symmetric, rel=0.02)
+    assert closed_form_s(NET, job) == pytest.approx(symmetric, rel=0.02)
 
 
-def test_every_decomposition_has_a_closed_form() -> None:
-    assert set(DECOMPOSITIONS) - set(FORMULAS) == {("all-reduce", "two-level")}
+def straight(size_bytes: float, num_ranks: float, *, hop_s: float, bytes_per_s: float) -> float:
+    """n − 1 steps, each of an n-th of the array."""
+    return (num_ranks - 1) * (hop_s + size_bytes / num_ranks / bytes_per_s)
+
+
+TEXTBOOK = {
+    ("all-reduce", "ring"): all_reduce.ring_all_reduce_time,
+    ("all-reduce", "tree"): all_reduce.tree_all_reduce_time,
+    ("all-reduce", "halving-doubling"): all_reduce.halving_doubling_all_reduce_time,
+    ("all-gather", "ring"): straight,
+    ("all-gather", "doubling"): all_gather.bruck_all_gather_time,
+    ("reduce-scatter", "ring"): straight,
+    ("reduce-scatter", "halving"): all_gather.bruck_all_gather_time,
+    ("all-to-all", "pairwise"): straight,
+    ("send-recv", "direct"): lambda size, _, hop_s, bytes_per_s: hop_s + size / bytes_per_s,
+}
+
+
+@pytest.mark.parametrize("pair", sorted(TEXTBOOK), ids="-".join)
+@pytest.mark.parametrize("num_ranks", [2, 8, 16])
+def test_where_every_way_is_alike_the_closed_form_is_the_textbooks(
+    pair: tuple[str, str], num_ranks: int
+) -> None:
+    """Chips of one switch: two links of half a microsecond, 50 GB/s each."""
+    net = Net(fabric=clos(16, Wire(50e9, 0.5e-6), radix=64), routing=Routing("deterministic"))
+    job = Job(name="x", hosts=np.arange(num_ranks, dtype=np.int32), phases=phases(*pair, num_ranks, 64e6))
+    wire = {"hop_s": 1e-6, "bytes_per_s": 50e9}
+    expected = TEXTBOOK[pair](64e6, float(num_ranks), **wire)
+    assert closed_form_s(net, job) == pytest.approx(float(expected), rel=1e-9)
+
+
+@given(st.sampled_from(["all-reduce", "all-gather", "reduce-scatter"]), st.sampled_from([16, 24, 64, 128]))
+def test_rings_use_every_port_of_a_domain_alike_and_stay_on_one_rail(collective: str, num_ranks: int) -> None:
+    """Seven of eight messages of a rank stay inside; over each port goes one channel, out and in."""
+    (step,) = phases(collective, "ring", num_ranks, 1.0, 8)
+    far = step.source // 8 != step.target // 8
+    assert np.bincount(step.source[far], minlength=num_ranks).tolist() == [1] * num_ranks
+    assert np.bincount(step.target[far], minlength=num_ranks).tolist() == [1] * num_ranks
+    assert np.bincount(step.source, minlength=num_ranks).tolist() == [8] * num_ranks
+    if num_ranks // 8 % 2 == 0:
+        assert (step.source[far] % 8 == step.target[far] % 8).all()
+    for channel in np.split(np.arange(step.source.size), 8):  # each is one ring through all ranks
+        after = dict(zip(step.source[channel].tolist(), step.target[channel].tolist(), strict=True))
+        rank, met = 0, []
+        for _ in range(num_ranks):
+            met.append(rank)
+            rank = after[rank]
+        assert rank == 0
+        assert sorted(met) == list(range(num_ranks))
 
 
 def test_repeats_and_pauses_add_up() -> None:

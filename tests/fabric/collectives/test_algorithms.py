@@ -21,9 +21,9 @@ from datahall.fabric.collectives.rails import busiest_nic_bytes
 FLAT = [
     all_reduce.ring_all_reduce_time, all_reduce.tree_all_reduce_time, all_reduce.pipelined_tree_all_reduce_time,
     all_reduce.double_binary_tree_all_reduce_time, all_reduce.halving_doubling_all_reduce_time,
-    all_reduce.nvlink_sharp_all_reduce_time, all_gather.ring_all_gather_time, all_gather.bruck_all_gather_time,
+    all_reduce.nvlink_sharp_all_reduce_time, all_gather.bruck_all_gather_time,
     all_gather.pat_all_gather_time, rooted.ring_broadcast_time,
-    rooted.tree_broadcast_time, rooted.send_recv_time, all_to_all.direct_all_to_all_time,
+    rooted.tree_broadcast_time,
 ]  # fmt: skip
 TWO_LEVEL = [
     all_reduce.two_level_all_reduce_time, all_reduce.infiniband_sharp_all_reduce_time,

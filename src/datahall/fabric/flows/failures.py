@@ -126,13 +126,16 @@ def shares_of_ports(fabric: Fabric) -> Floats:
 
 def _ports(fabric: Fabric) -> Floats:
     """Bandwidth of each endpoint's own links into the network, the smaller of out and in [B/s]."""
+    return np.minimum(*ports(fabric))
+
+
+def ports(fabric: Fabric) -> tuple[Floats, Floats]:
+    """Bandwidth of each endpoint's own links out into the network, and in from it [B/s]."""
     network = _network(fabric)
-    ends = (fabric.link_source[:network], fabric.link_target[:network])
-    out, into = (
-        np.bincount(end, fabric.link_bytes_per_s[:network], fabric.num_nodes)[: fabric.num_hosts]
-        for end in ends
-    )
-    return np.minimum(out, into)
+    speed = fabric.link_bytes_per_s[:network]
+    out = np.bincount(fabric.link_source[:network], speed, fabric.num_nodes)[: fabric.num_hosts]
+    into = np.bincount(fabric.link_target[:network], speed, fabric.num_nodes)[: fabric.num_hosts]
+    return out.astype(np.float64), into.astype(np.float64)
 
 
 def shares(fabric: Fabric) -> Floats:

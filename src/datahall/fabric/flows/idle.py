@@ -29,7 +29,7 @@ def idle_inputs(
     """Those of the inputs that were `said` which changed nothing of a run, and why."""
     if not said:
         return {}
-    used = np.unique(outcome.traffic.flows.paths.links)
+    used = np.flatnonzero(outcome.run.link_bytes > 0).astype(np.int32)
     found = {
         **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
         **_of_stalls(outcome, used),

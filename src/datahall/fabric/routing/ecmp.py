@@ -7,15 +7,20 @@ waits for, a seventh.  Both are always given: the mean, and the slowest.
 
 from __future__ import annotations
 
+from math import gcd
+
 import msgspec
 import numpy as np
 
 from datahall.errors import ScenarioError, nearest
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import num_paths, route
-from datahall.fabric.topology.graph import Fabric, Floats, Ints, Paths
+from datahall.fabric.routing.pooling import carrying
+from datahall.fabric.topology.folded_clos import FoldedClos
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths
 from datahall.scenario.words import POLICIES, Policy
 
+GOLDEN_SECTION = 0.618033988749895
 SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
 MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes nothing that can be seen
 
@@ -23,7 +28,8 @@ MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """The routes of some flows: part p of flow f is row f · num_parts + p of `paths`.
 
-    A sprayed flow is one row that has all its paths in it, `share_fraction` of its bytes on each entry.
+    A sprayed flow is one row: over the pools of an up–down network (`pooling`), whose bandwidths are those of
+    `carrying`, or with all its paths in it, `share_fraction` of its bytes on each entry.
     """
 
     paths: Paths
@@ -70,13 +76,14 @@ def spread(
 
 
 def _sprayed(fabric: Fabric, source: Ints, target: Ints) -> Spread:
+    if isinstance(fabric.shape, FoldedClos):
+        pools = carrying(fabric, "spray")
+        return Spread(paths=route(pools, source, target), efficiency=SPRAY_EFFICIENCY)
     count = num_paths(fabric, source, target)
     taken = np.clip(count, 1, MOST_SPRAYED)
     flow = np.repeat(np.arange(source.size), taken)
     turn = np.arange(flow.size) - np.repeat(np.cumsum(taken) - taken, taken)
-    # where there are more paths than we take, a stride near the golden section meets every switch alike
-    stride = np.where(count > MOST_SPRAYED, (count * 0.618033988749895).astype(np.int64) | 1, 1)
-    paths = route(fabric, source[flow], target[flow], turn * stride[flow])
+    paths = route(fabric, source[flow], target[flow], turn * _stride(count)[flow])
     owner = np.repeat(flow, np.diff(paths.offsets)) * np.int64(fabric.num_links)
     entry, times = np.unique(owner + paths.links, return_counts=True)
     flow_of, link = np.divmod(entry, fabric.num_links)
@@ -86,6 +93,20 @@ def _sprayed(fabric: Fabric, source: Ints, target: Ints) -> Spread:
         share_fraction=times / taken[flow_of],
         efficiency=SPRAY_EFFICIENCY,
     )
+
+
+def _stride(count: Longs) -> Longs:
+    """From one path to the next of those taken: all, or every one near the golden section, which meets all switches.
+
+    It shares no divisor with the number of paths: else whole groups of them would never be met.
+    """
+    known, index = np.unique(count, return_inverse=True)
+    steps = [1 if one <= MOST_SPRAYED else _coprime(int(one * GOLDEN_SECTION), one) for one in known.tolist()]
+    return np.array(steps, np.int64)[index]
+
+
+def _coprime(least: int, number: int) -> int:
+    return next(step for step in range(least, 2 * number) if gcd(step, number) == 1)
 
 
 def sharing(routes: Spread, link_bytes_per_s: Floats, line_bytes_per_s: float) -> Sharing:

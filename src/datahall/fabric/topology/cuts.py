@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.fabric.topology.dragonfly import Dragonfly
 from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import Fabric, Ints
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.fabric.topology.hyperx import HyperX
 from datahall.fabric.topology.torus import Torus
 
@@ -79,7 +80,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 def cuts(fabric: Fabric) -> tuple[Cut, ...]:
     """The narrowest part of every kind that a fabric has, the smallest parts first."""
     found: list[Cut] = []
-    for name, part in _parts(fabric):
+    for name, part in parts(fabric):
         for cut in _narrowest(fabric, name, part):
             whole = cut.around(fabric.num_hosts // fabric.num_domains) if fabric.scale_up_start >= 0 else cut
             if whole not in found and whole.num_full < fabric.num_hosts:
@@ -87,7 +88,7 @@ def cuts(fabric: Fabric) -> tuple[Cut, ...]:
     return tuple(sorted(found, key=lambda cut: cut.num_below))
 
 
-def _parts(fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+def parts(fabric: Fabric) -> Iterator[tuple[str, Ints]]:
     """Kinds of part by name, and for each the part of every node; -1 where a node is in none."""
     shape = fabric.shape
     if isinstance(shape, FoldedClos):
@@ -183,26 +184,38 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
     members = np.bincount(hosts[hosts >= 0], minlength=int(part.max()) + 1)
     if (members > 0).sum() < 2:
         return
-    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
-    source, target = part[fabric.link_source[:network]], part[fabric.link_target[:network]]
-    speed = fabric.link_bytes_per_s[:network]
-    out, into = (source >= 0) & (source != target), (target >= 0) & (source != target)
-    leaves = np.bincount(source[out], speed[out], members.size)
-    enters = np.bincount(target[into], speed[into], members.size)
-    width = np.where(members > 0, np.minimum(leaves, enters), np.inf)
-    fastest = float(speed[out].max(initial=0.0))
+    width_bytes_per_s = np.where(members > 0, np.minimum(*width(fabric, part)), np.inf)
+    fastest = float(fabric.link_bytes_per_s[_leaving(fabric, part)].max(initial=0.0))
     row = _in_a_row(hosts)
-    each, least = int((width / np.maximum(members, 1)).argmin()), int(width.argmin())
-    for index in (each, least) if width[least] < width[each] else (each,):
+    each, least = int((width_bytes_per_s / np.maximum(members, 1)).argmin()), int(width_bytes_per_s.argmin())
+    for index in (each, least) if width_bytes_per_s[least] < width_bytes_per_s[each] else (each,):
         yield Cut(
             name=name,
             num_below=int(members[index]),
             num_full=int(members.max()),
-            bytes_per_s=float(width[index]),
+            bytes_per_s=float(width_bytes_per_s[index]),
             link_bytes_per_s=fastest,
             sizes=row,
-            widest_bytes_per_s=float(width[members > 0].max()),
+            widest_bytes_per_s=float(width_bytes_per_s[members > 0].max()),
         )
+
+
+def width(fabric: Fabric, part: Ints) -> tuple[Floats, Floats]:
+    """What the links out of each part carry, and those into it [B/s]; links of scale-up domains do not count."""
+    count = int(part.max()) + 1
+    source, target, speed = part[fabric.link_source], part[fabric.link_target], fabric.link_bytes_per_s
+    out, into = _leaving(fabric, part), _leaving(fabric, part, entering=True)
+    leaves = np.bincount(source[out], speed[out], count).astype(np.float64)
+    return leaves, np.bincount(target[into], speed[into], count).astype(np.float64)
+
+
+def _leaving(fabric: Fabric, part: Ints, *, entering: bool = False) -> NDArray[np.bool_]:
+    """The links of the network out of a part, or into one."""
+    source, target = part[fabric.link_source], part[fabric.link_target]
+    ends = target if entering else source
+    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+    found: NDArray[np.bool_] = (ends >= 0) & (source != target) & (np.arange(fabric.num_links) < network)
+    return found
 
 
 def _in_a_row(part: Ints) -> tuple[tuple[int, int], ...]:

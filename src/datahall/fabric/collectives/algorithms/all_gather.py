@@ -12,20 +12,6 @@ PAT_SHARE = 0.75  # of a ring's bandwidth, NCCL 2.23 to 2.29
 PAT_RANK_S = 2.8e-6  # what each rank still adds
 
 
-def ring_all_gather_time(
-    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
-) -> Number:
-    """Return the time [s] of a ring.
-
-    T = (n−1) α + (n−1)/n · S/B
-
-    >>> round(ring_all_gather_time(1e9, 8.0, hop_s=1e-6, bytes_per_s=350e9), 6)
-    0.002507
-    """
-    steps = num_ranks - 1.0
-    return steps * hop_s + steps / num_ranks * size_bytes / bytes_per_s
-
-
 def bruck_all_gather_time(
     size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number
 ) -> Number:

@@ -1,22 +1,8 @@
-"""All-to-all: straight, or in two hops through a rank that shares the target's rail; and what MoE layers send."""
+"""All-to-all in two hops through a rank that shares the target's rail; and what MoE layers send."""
 
 from __future__ import annotations
 
 from datahall.fabric.collectives.algorithms.bus import Number
-
-
-def direct_all_to_all_time(
-    size_bytes: Number, num_ranks: Number, *, hop_s: Number, bytes_per_s: Number, num_queues: Number = 1.0
-) -> Number:
-    """Return the time [s] when each rank sends to every other; q messages are under way at once.
-
-    T = (n−1) α / q + (n−1)/n · S/B
-
-    >>> direct_all_to_all_time(64e6, 64.0, hop_s=2e-6, bytes_per_s=50e9, num_queues=2.0)
-    0.001323
-    """
-    others = num_ranks - 1.0
-    return others * hop_s / num_queues + others / num_ranks * size_bytes / bytes_per_s
 
 
 def hierarchical_all_to_all_time(

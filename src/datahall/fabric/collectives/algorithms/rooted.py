@@ -30,23 +30,3 @@ def tree_broadcast_time(
     0.002503
     """
     return tree_depth(num_ranks) * hop_s + size_bytes / bytes_per_s
-
-
-def send_recv_time(
-    size_bytes: Number,
-    num_ranks: Number,  # noqa: ARG001  # the arguments of its neighbours
-    *,
-    hop_s: Number,
-    bytes_per_s: Number,
-) -> Number:
-    """Return the time [s] of one message, however many ranks there are.
-
-    T = α + S/B
-
-    >>> send_recv_time(1e6, 2.0, hop_s=20e-6, bytes_per_s=50e9)
-    4e-05
-    """
-    return hop_s + size_bytes / bytes_per_s
-
-
-tree_reduce_time = tree_broadcast_time

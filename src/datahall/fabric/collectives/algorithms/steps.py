@@ -82,6 +82,29 @@ def _ranks(num_ranks: int) -> Ints:
     return np.arange(num_ranks, dtype=np.int32)
 
 
+def _on_all_rails(decompose: Decomposition) -> Decomposition:
+    """The same in as many channels as a domain has chips, each with its share and its own way in and out.
+
+    Channel c enters an even domain at place c and leaves it at c − 1, where it enters the next, which it passes
+    backwards: messages between domains stay on one rail, and each port carries one channel.
+    """
+
+    def spread(num_ranks: int, size: float, group: int) -> Iterator[Phase]:
+        if group < 2 or num_ranks % group or num_ranks == group:
+            yield from decompose(num_ranks, size, group)
+            return
+        domain, place = np.divmod(_ranks(num_ranks), group)
+        channel = _ranks(group)[:, None]
+        seat = np.where(domain % 2, channel - 1 - place, channel + place) % group
+        chip = (domain * group + seat).astype(np.int32)
+        for phase in decompose(num_ranks, size / group, group):
+            yield msgspec.structs.replace(
+                phase, source=chip[:, phase.source].ravel(), target=chip[:, phase.target].ravel()
+            )
+
+    return spread
+
+
 def _ring(name: str, num_rounds_over: int) -> Decomposition:
     def decompose(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
         rank = _ranks(num_ranks)
@@ -207,13 +230,13 @@ def _neighbours(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
 
 
 DECOMPOSITIONS: dict[tuple[str, str], Decomposition] = {
-    ("all-reduce", "ring"): _ring("reduce-scatter and all-gather", 2),
-    ("all-reduce", "tree"): _tree,
+    ("all-reduce", "ring"): _on_all_rails(_ring("reduce-scatter and all-gather", 2)),
+    ("all-reduce", "tree"): _on_all_rails(_tree),
     ("all-reduce", "halving-doubling"): _halving_doubling,
     ("all-reduce", "two-level"): _two_level,
-    ("all-gather", "ring"): _ring("all-gather", 1),
+    ("all-gather", "ring"): _on_all_rails(_ring("all-gather", 1)),
     ("all-gather", "doubling"): _doubling,
-    ("reduce-scatter", "ring"): _ring("reduce-scatter", 1),
+    ("reduce-scatter", "ring"): _on_all_rails(_ring("reduce-scatter", 1)),
     ("reduce-scatter", "halving"): _halving,
     ("all-to-all", "direct"): _direct,
     ("all-to-all", "pairwise"): _pairwise,
