@@ -1,4 +1,4 @@
-"""Collectives with a root, and point to point."""
+"""Collectives with a root."""
 
 from __future__ import annotations
 
@@ -30,3 +30,6 @@ def tree_broadcast_time(
     0.002503
     """
     return tree_depth(num_ranks) * hop_s + size_bytes / bytes_per_s
+
+
+tree_reduce_time = tree_broadcast_time
