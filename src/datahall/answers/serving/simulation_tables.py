@@ -114,8 +114,9 @@ def crosscheck_table(outcome: Outcome, steady: State) -> Table:
     """The closed form beside what was simulated."""
     rows = tuple((f"mean {row.name}", *row[1:]) for row in crosschecks(outcome))
     ranks = outcome.service.fleet.num_ranks
-    note = f"the closed form has {steady.decoding:.3g} sequences decoding on each of {ranks:,} ranks, "
-    note += f"{percent(steady.use)} of the most they hold"
+    where, whose = ("the one rank", "it holds") if ranks == 1 else (f"each of {ranks:,} ranks", "they hold")
+    note = f"the closed form has {steady.decoding:.3g} sequences decoding on {where}, "
+    note += f"{percent(steady.use)} of the most {whose}"
     if steady.near_saturation:
         note += "; this near to it the closed form only bounds the wait"
     return Table(
