@@ -242,6 +242,27 @@ def test_streams_of_one_scenario_are_independent_and_keep_their_region_and_prior
     assert simulate_service(scenario).region.tolist() == own.tolist()
 
 
+@pytest.mark.parametrize("think", ["", 'think = "2 s"\n'])
+def test_users_ask_for_as_long_as_is_said(read: Read, think: str) -> None:
+    """Each of them until then, and nobody after: what is under way still ends."""
+    users = f"[traffic]\nusers = 8\n{think}isl = 50\nosl = 100\nrequests = 5000\n"
+    short = simulate_service(read(ROOT + POOL + users + 'duration = "20 s"\n'), record=True).run
+    whole = simulate_service(read(ROOT + POOL + users), record=True).run
+    assert short.records is not None
+    assert whole.records is not None
+    last_s = float(short.records.arrival_s.max())
+    assert 15.0 < last_s < 20.0
+    assert short.num_finished == short.num_arrived < whole.num_arrived == 5000
+    before = np.count_nonzero(whole.records.arrival_s < 15.0)  # later, rows may be those that somebody left
+    assert np.count_nonzero(short.records.arrival_s < 15.0) == before
+    assert short.num_arrived >= before
+
+
+def test_a_number_of_requests_ends_users_before_their_time(read: Read) -> None:
+    users = '[traffic]\nusers = 8\nisl = 50\nosl = 100\nrequests = 40\nduration = "1 h"\n'
+    assert simulate_service(read(ROOT + POOL + users)).run.num_arrived == 40
+
+
 def test_users_can_be_spread_over_regions_and_a_session_stays_in_its_own(read: Read) -> None:
     pools = POOL + 'region = "eu"\n' + POOL + 'region = "us"\n'
     users = (

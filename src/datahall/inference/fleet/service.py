@@ -248,8 +248,8 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
     users = service.traffic.users
     drawn = drawn_streams(service)
     asked = partial(
-        simulate_serving, users=users.num if users else 0, slo=service.promise, seed=service.seed,
-        warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
+        simulate_serving, users=users.num if users else 0, users_until_s=service.traffic.duration_s or inf,
+        slo=service.promise, seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):
         run, none = asked(service.fleet, drawn[0]), np.zeros(0, np.int64)

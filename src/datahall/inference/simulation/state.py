@@ -78,7 +78,7 @@ FLEET = _record(
     " prompt_tokens output_tokens hit_tokens"
     " num_free_slots next_row last_rows users num_ended turn held num_spare"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill",
-    "now_s warmup_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s last_end_s"
+    "now_s warmup_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s last_end_s"
     " sum_t sum_tt sum_q sum_tq last_arrival_s",
 )
 
