@@ -51,6 +51,11 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         *idle_network(scenario, [joined(best.replica)], searched=True),
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
+        *(
+            idle_together(scenario, ("whole_output_blocks",), "blocks never run short")
+            if best.replica.engine.whole_output_blocks and best.never_short
+            else ()
+        ),
     )
 
 
@@ -85,6 +90,12 @@ def _idle_by_engine(scenario: Scenario, run: ServingRun, shares: bool) -> tuple[
         lines += idle_together(scenario, ("preemption",), "no request had to leave")
     if not shares:
         lines += idle_together(scenario, ("prefix_caching",), "no two prompts begin alike")
+    if not run.num_over_budget:
+        lines += idle_together(
+            scenario, ("chunked_prefill",), "every prompt fits into what is left of a step"
+        )
+    if not run.num_over_blocks:
+        lines += idle_together(scenario, ("whole_prompt_blocks",), "no prompt that is cut is short of blocks")
     return tuple(lines)
 
 

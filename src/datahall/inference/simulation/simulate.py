@@ -66,9 +66,9 @@ def simulate_serving(
     """Play requests on a fleet until all have ended, or until a time.
 
     Open loop: each request comes at its arrival_s.  With `users`, each of them sends the next row when its last request
-    has ended and arrival_s (think time) has passed, unless that is after `users_until_s`.  `cached_tokens` says how much
-    of each prompt a prefix cache holds, instead of the engines' own; `answer_s` is the latency of a cache in front, −1
-    for a request that it passes on.
+    has ended and arrival_s (think time) has passed, unless that is after `users_until_s`.  `cached_tokens` says how
+    much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
+    −1 for a request that it passes on.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(

@@ -119,6 +119,15 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return int(float(f"{2 * STAYS_SIMULATED * self.demand.rate_per_s * stay_s:.2g}"))
 
     @property
+    def never_short(self) -> bool:
+        """Whether the cache has room for whatever comes, in closed form and as simulated."""
+        return (
+            self.held.ends != "cache"
+            and self.run is not None
+            and not (self.run.num_short + self.run.num_preempted)
+        )
+
+    @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
         return (
