@@ -23,7 +23,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
-from datahall.planner.serving.demand import Demand, check_continuous, demand_of
+from datahall.planner.serving.demand import Demand, demand_of
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
 from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
@@ -63,7 +63,6 @@ def question_of(scenario: Scenario) -> Question:
     """What a scenario asks for, made and checked before anything is weighed."""
     model = scenario.model()
     deployment = scenario.one(Deployment)
-    check_continuous(deployment)
     demand, wiring = demand_of(scenario, model), wiring_of(scenario)
     asked = scenario.one(Candidates)
     implied = implied_chip(scenario)
