@@ -1,4 +1,4 @@
-"""A fix that an error of the serving verbs suggests is one that can be made: the question with it is not refused again."""
+"""A fix that an error of the serving verbs suggests can be made: the question with it is not refused again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from datahall.errors import DatahallError, InfeasibleError
 SHELF = Catalog(user=False)
 Said = dict[str, Any]
 RUN: Said = {"model": "llama-3.1-8b", "rate": 4, "requests": 20, "isl": 300, "osl": 20}
-PLAN: Said = {"model": "llama-3.1-8b", "rate": 4, "chips": ["h100-sxm"], "precision": ["bf16"], "isl": 300, "osl": 20}
+PLAN: Said = {
+    "model": "llama-3.1-8b",
+    "rate": 4,
+    "chips": ["h100-sxm"],
+    "precision": ["bf16"],
+    "isl": 300,
+    "osl": 20,
+}
 SHOW: Said = {"model": "llama-3.1-8b", "rate": 4, "isl": 300, "osl": 20}
 FIT: Said = {"model": "llama-3.1-8b"}
 WRONG: tuple[tuple[str, Said], ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.serving.words import BINDS, at_percentile, layout_words, percent
+from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.plan import ServingPlan
@@ -35,7 +35,7 @@ def chip_table(plan: ServingPlan) -> Table:
         if isinstance(refusal, Refused) and refusal.chip not in kept
     }
     rows += [(name, f"none: {refusal.why}", None, None, None, None, "") for name, refusal in refused.items()]
-    at = at_percentile(share)
+    at = fmt(share, "percentile")
     return Table(
         title="the least of each chip",
         columns=(

@@ -17,7 +17,7 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import at_percentile, banded, described, implied, percent, shown_share
+from datahall.answers.serving.words import banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -162,7 +162,7 @@ def _broken(outcome: Outcome) -> str:
     if outcome.keeps_limits or not outcome.run.stable:
         return ""
     promise = outcome.service.promise
-    at = at_percentile(promise.percentile)
+    at = fmt(promise.percentile, "percentile")
     words = [
         f"{at} of {name} is {fmt(reached_s, 's', 3)} where {fmt(limit_s, 's')} was asked for"
         for name, reached_s, limit_s in outcome.beyond

@@ -10,7 +10,7 @@ from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
-from datahall.answers.serving.words import at_percentile, described, implied
+from datahall.answers.serving.words import described, implied
 from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
@@ -112,7 +112,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
 
 def _alone(steps: Ladder) -> Table:
     promise = steps.promise
-    at = at_percentile(promise.percentile)
+    at = fmt(promise.percentile, "percentile")
     limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')} at {at}"
     rows = (*steps.without, steps.reference, *steps.alone)
     return Table(

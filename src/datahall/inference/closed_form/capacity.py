@@ -110,7 +110,8 @@ def _keeps(state: State, slo: Promise) -> bool:
 def _no_load(replica: Replica, slo: Promise) -> InfeasibleError:
     return InfeasibleError(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone keeps TTFT ≤ "
-        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at P{slo.percentile * 100:g}",
+        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at "
+        f"{fmt(slo.percentile, 'percentile')}",
         hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips to a replica ({option('tp')})",
     )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.asked import check_closed_form
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
