@@ -167,6 +167,14 @@ def test_a_network_that_a_group_crosses_is_not() -> None:
     assert note.startswith("oversubscription does nothing")
 
 
+@pytest.mark.parametrize(("draft", "same"), [("ngram", True), ("llama-3.2-1b", False)])
+def test_a_draft_that_is_the_usual_one_is_said_to_change_nothing(draft: str, same: bool) -> None:
+    said = BASES["show techniques"]
+    plain, other = asked("show techniques", said), asked("show techniques", said | {"draft": draft})
+    assert same_tables(plain, other) is same
+    assert any(note.startswith("draft does nothing here") for note in other.notes) is same
+
+
 @pytest.mark.parametrize(("osl", "num"), [(500, 100), (150, 0)])
 def test_requests_that_the_context_cuts_are_counted(osl: int, num: int) -> None:
     """Prompts of 300 tokens leave 200 of a context of 500."""

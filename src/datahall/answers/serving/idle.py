@@ -13,6 +13,8 @@ from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.idle import idle_together, is_changed
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.words import FREE_DRAFT
 
 AUTOSCALER = ("cold_start", "interval", "patience")
 
@@ -61,7 +63,13 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
 
 def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]:
     """Of a replica in closed form, beside which a disaggregated one stands."""
+    usual = scenario.one(Deployment).draft == FREE_DRAFT
     return (
+        *(
+            idle_together(scenario, ("draft",), f"{FREE_DRAFT} is what drafts if nothing else is said")
+            if usual
+            else ()
+        ),
         *idle_network(scenario, [joined(replica, hands_over=True)]),
         *_idle_experts(scenario, [replica]),
         *idle_together(
