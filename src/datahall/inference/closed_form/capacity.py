@@ -42,9 +42,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         return self.capacity.held_tokens(round(self.load.prompt + self.load.output)) * self.replica.dp
 
     def chip_curve(self, longest_s: float) -> list[tuple[float, float]]:
-        """Requests per second and chip, and the mean time per token there, as long as that is no longer [s]."""
+        """Requests per second and chip, and the TPOT at the percentile there, as long as that is no longer [s]."""
         chips_per_rank = self.replica.num_chips / self.replica.dp
-        rates, times_s = self.curve.rate_per_s.tolist(), self.curve.tpot_s.tolist()
+        rates, times_s = self.curve.rate_per_s.tolist(), self.curve.tpot_high_s.tolist()
         return [
             (rate / chips_per_rank, time_s)
             for rate, time_s in zip(rates, times_s, strict=True)

@@ -91,6 +91,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.held_per_s / self.replica.num_chips
 
     @property
+    def knee_chip_per_s(self) -> float:
+        """What one chip holds in closed form."""
+        return self.held.rate_per_s / self.replica.num_chips
+
+    @property
     def binds(self) -> str:
         """What ends the load of a replica: in closed form, or the latency that was nearer its limit when simulated."""
         if not self.num_added or self.run is None:
@@ -143,5 +148,7 @@ class Proposal(Candidate, frozen=True, kw_only=True):
     run: ServingRun
     step: Breakdown  # of a rank at the most that a replica holds in closed form
     resource_shares: dict[str, float]  # of a step at what it holds, by what bounds each part, greatest first
-    load_curve: tuple[tuple[float, float], ...]  # requests/s of a chip and the mean time per token there [s]
+    load_curve: tuple[
+        tuple[float, float], ...
+    ]  # requests/s of a chip and the TPOT at the percentile there [s]
     latencies: dict[str, Breakdown]  # TTFT and TPOT at the percentile, with the headroom used up
