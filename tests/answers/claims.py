@@ -75,6 +75,7 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
             "fraction",
             lambda of: of["headroom_fraction"] / (1 - of["headroom_fraction"]),
         ),
+        Derived("the same as a multiple", "ratio", lambda of: 1 / (1 - of["headroom_fraction"])),
     ),
     "plan train": (
         CHIP_MEMORY,

@@ -116,7 +116,8 @@ def _headline(outcome: Outcome) -> str:
     )
     title = service.model.title or service.model.name
     if not run.num_measured:
-        return f"No request was served by {title} on {pools}."
+        done = "measured" if run.num_finished else "served"
+        return f"No request was {done} {'of' if run.num_finished else 'by'} {title} on {pools}."
     if not run.stable:
         return (
             f"Overloaded: {title} on {pools} holds {run.sustained_per_s:.3g} requests/s, and more come; the queue "
@@ -146,9 +147,11 @@ def _binding(outcome: Outcome) -> str:
         if not run.num_arrived:
             end = fmt(outcome.service.until_s, "s")
             return f"None had come when the run ended, after {end}: a later {option('until')}."
-        return (
-            _refused(run) or _unended(run) or "All came before the end of the warm-up: simulate more of them."
+        early = (
+            f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
+            f"{fmt(outcome.service.warmup_s, 's')}: more {option('requests')}, or a shorter {option('warmup')}."
         )
+        return early if run.num_finished else _refused(run) or _unended(run)
     busy, held, peak = mean_use(run)
     full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (

@@ -50,9 +50,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
 
     @property
+    def full_load_ratio(self) -> float:
+        """What that is of the demand."""
+        return self.full_rate_per_s / self.demand.rate_per_s
+
+    @property
     def more_load_fraction(self) -> float:
         """What that is more than the demand."""
-        return self.full_rate_per_s / self.demand.rate_per_s - 1.0
+        return self.full_load_ratio - 1.0
 
     @property
     def state(self) -> State:
