@@ -163,8 +163,9 @@ def test_a_network_that_a_group_crosses_is_not() -> None:
     wide = asked("simulate serve", said | {"nic": "400 Gb/s"})
     assert slow.results["tpot_mean_s"] > wide.results["tpot_mean_s"]  # type: ignore[operator]
     ratio = asked("simulate serve", said | {"on": "fat-tree", "oversubscription": "4:1"})
-    (note,) = [note for note in ratio.notes if "nothing" in note]  # sixteen chips are under one switch
-    assert note.startswith("oversubscription does nothing")
+    # sixteen chips are under one switch, and no tree is wider than the network of chips as they are sold
+    names = {note.split()[0] for note in ratio.notes if "nothing" in note}
+    assert names == {"oversubscription", "on"}
 
 
 @pytest.mark.parametrize(("draft", "same"), [("ngram", True), ("llama-3.2-1b", False)])

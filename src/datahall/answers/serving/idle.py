@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from datahall.answers.idle import idle_network
+from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
+from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica, joined
 from datahall.inference.fleet.measured import is_scaled
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.run import ServingRun
+from datahall.inference.step.unfelt import unfelt
 from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.idle import idle_together, is_changed
 from datahall.scenario.scenario import Scenario
@@ -30,6 +33,9 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
                 joined(pool.replica, hands_over=pool.role == "prefill" and pool.handoff is None)
                 for pool in pools
             ],
+            unfelt=lambda: _by_all(
+                scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]
+            ),
         ),
         *_idle_experts(scenario, [pool.replica for pool in pools]),
         *_idle_by_engine(scenario, run, any(stream.traffic.shares_prefixes for stream in service.streams)),
@@ -50,7 +56,14 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """Of the deployment that was chosen."""
     best = plan.chosen
     return (
-        *idle_network(scenario, [joined(best.replica)], searched=True),
+        *idle_network(
+            scenario,
+            [joined(best.replica)],
+            searched=True,
+            unfelt=lambda: _by_all(
+                scenario, [(one.replica, one.num_joined, False) for one in plan.candidates]
+            ),
+        ),
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
         *(
@@ -78,6 +91,22 @@ def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]
             "in closed form blocks never run out, and what a cache holds is said, not found",
         ),
     )
+
+
+def _by_all(scenario: Scenario, placed: Iterable[tuple[Replica, int, bool]]) -> dict[str, str]:
+    """What no replica feels of the network, with why; each with how many there are and whether it hands over."""
+    wiring = wiring_of(scenario)
+    found = [
+        unfelt(replica, count, wiring, scenario.catalog, hands_over=hands_over)
+        for replica, count, hands_over in placed
+    ]
+    brought = implied_chip(scenario) is not None  # where the fabric brought its chip, it did something
+    first = found[0] if found else {}
+    return {
+        name: why
+        for name, why in first.items()
+        if all(name in one for one in found) and not (brought and name == "on")
+    }
 
 
 def _idle_experts(scenario: Scenario, replicas: Iterable[Replica]) -> tuple[str, ...]:

@@ -40,6 +40,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_replicas * self.replica.num_chips
 
     @property
+    def num_joined(self) -> int:
+        """Replicas that its machine was made for: those of the closed form."""
+        return self.num_replicas - self.num_added
+
+    @property
     def replica_rate_per_s(self) -> float:
         """Requests per second that one replica gets."""
         return self.demand.rate_per_s / self.num_replicas

@@ -48,6 +48,11 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def demand(self) -> Demand:
         return self.chosen.demand
 
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The best of each chip, and those that lost to them."""
+        return (*self.best, *(lost.candidate for lost in self.alternatives))
+
 
 class Question(NamedTuple):
     """What is to be served, and the groups that are worth a look or say why they are not."""
