@@ -9,7 +9,7 @@ from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica, joined
-from datahall.inference.fleet.measured import is_scaled
+from datahall.inference.fleet.measured import is_scaled, is_shrunk
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.step.unfelt import unfelt
@@ -17,6 +17,7 @@ from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.idle import idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import FREE_DRAFT
 
 AUTOSCALER = ("cold_start", "interval", "patience")
@@ -47,9 +48,16 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         )
     if scaling is not None and not is_scaled(scaling):
         lines += idle_together(scenario, AUTOSCALER, "the number of replicas stayed the same")
+    elif scaling is not None and not is_shrunk(scaling) and _would_not_shrink(scenario, run):
+        lines += idle_together(scenario, ("patience",), "no replica was stopped")
     if len({stream.priority for stream in service.streams}) == 1:
         lines += idle_together(scenario, ("priority",), "all requests have the same")
     return tuple(lines)
+
+
+def _would_not_shrink(scenario: Scenario, run: ServingRun) -> bool:
+    """Whether the usual patience would have stopped no replica either: it is longer, or longer than the run."""
+    return Router().patience_s >= min(scenario.one(Router).patience_s, run.duration_s)
 
 
 def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
