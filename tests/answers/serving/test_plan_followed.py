@@ -88,3 +88,14 @@ def test_knees_stand_where_the_closed_form_has_them(said: dict[str, Any], added:
     (holds,) = [table for table in plan.tables if "one replica holds" in table.title]
     assert ("when simulated" in holds.note) is added
     assert ("where one of the latencies reaches its limit at P90" in holds.note) is not added
+
+
+def test_alternatives_say_how_many_chips_they_are_from_the_best_of_their_kind() -> None:
+    plan = dh.plan_serve("llama-3.1-70b", users=2000, chips="h100-sxm,h200-sxm", catalog=SHELF)
+    least = {row["chip"]: row["chips"] for row in plan.tables[0].records()}
+    (lost,) = [table for table in plan.tables if table.title == "alternatives"]
+    assert lost.rows
+    for row in lost.records():
+        more = row["chips"] - least[row["chip"]]
+        words = f"{more} more chip{'s' if more > 1 else ''}" if more else "as many chips"
+        assert row["why_it_lost"].startswith(words if more >= 0 else "fewer chips in closed form")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
+from datahall.answers.counted import counted
 from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serving.candidate import Proposal
-from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused
 from datahall.units import fmt
 
@@ -145,12 +146,19 @@ def lost_table(plan: ServingPlan) -> Table:
                 lost.candidate.replica.chip.name,
                 layout_words(lost.candidate.replica, lost.candidate.precision),
                 lost.candidate.num_chips,
-                f"{lost.why}, TPOT {fmt(lost.candidate.state.tpot_high_s, 's', 3)}",
+                f"{_why(lost)}, TPOT {fmt(lost.candidate.state.tpot_high_s, 's', 3)}",
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
         note=f"{plan.num_candidates:,} ways keep the limits, {refused:,} do{'es' if refused == 1 else ''} not",
     )
+
+
+def _why(lost: Lost) -> str:
+    """Why a candidate lost to the best of its chip."""
+    if lost.num_more < 0:
+        return "fewer chips in closed form, but more when simulated"
+    return counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
 
 
 def load_chart(plan: ServingPlan) -> LineChart:

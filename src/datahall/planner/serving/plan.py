@@ -37,10 +37,17 @@ CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 FEWEST_CHIPS = Objective("chips", "count")
 
 
+class Lost(Alternative[Candidate], frozen=True, kw_only=True):
+    """A candidate that is not the best of its chip."""
+
+    num_more: int  # chips than the best has; below 0: fewer in closed form, though not when simulated
+
+
 class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The best of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
 
     chosen: Proposal
+    alternatives: tuple[Lost, ...] = ()
     best: tuple[Proposal, ...]
     num_candidates: int  # that keep the limits in closed form
 
@@ -133,12 +140,12 @@ def weighed(
     return candidates, tuple(refused)
 
 
-def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Alternative[Candidate], ...]:
-    """The candidates that are not the best of their chip, with why."""
+def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Lost, ...]:
+    """The candidates that are not the best of their chip, with how far they are from it."""
     least = {candidate.replica.chip.name: candidate for candidate in best}
     kept = {candidate.key for candidate in best}
     return tuple(
-        Alternative(candidate, _why(candidate, least[candidate.replica.chip.name]))
+        Lost(candidate, num_more=candidate.num_chips - least[candidate.replica.chip.name].num_chips)
         for candidate in candidates
         if candidate.key not in kept
     )
@@ -157,11 +164,3 @@ def proposed(candidate: Candidate) -> Proposal:
         load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
         latencies=latency_figures(candidate),
     )
-
-
-def _why(candidate: Candidate, best: Candidate) -> str:
-    """Why a candidate lost to the best of its chip."""
-    if candidate.num_chips < best.num_chips:
-        return "fewer chips in closed form, but more when simulated"
-    more = candidate.num_chips - best.num_chips
-    return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"
