@@ -294,6 +294,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "swing": dict.fromkeys(("busy", "lull", "lull_rate", "hourly")),
     "hourly": dict.fromkeys(("busy", "lull", "lull_rate", "swing", "peak")),
     "think": {"turns": 2},
+    "spread": {"isl": 300, "osl": 200},  # a shape says itself how lengths spread
     "trace": {"rate": None, "requests": None, "hash_block": 256},
     **{
         name: {"rate": None, "trace": str(FILES / "requests.jsonl")}
