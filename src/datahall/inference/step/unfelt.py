@@ -9,7 +9,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError
 from datahall.inference.engine.machine import placed
-from datahall.inference.engine.replica import Replica, replica_system
+from datahall.inference.engine.replica import Replica
 from datahall.inference.step.exchange import Column, exchange, gather_logits
 from datahall.scenario.sections.fabric import FabricDesign
 
@@ -28,7 +28,7 @@ def unfelt(
             other = placed(replica, count, less, catalog, hands_over=hands_over)
         except DatahallError:
             continue  # it could not be built without
-        same_port = replica_system(replica).nic_bytes_per_s == replica_system(other).nic_bytes_per_s
+        same_port = replica.port_bytes_per_s == other.port_bytes_per_s
         if (same_port or not hands_over) and np.array_equal(_times_s(replica), _times_s(other)):
             same = SAME if other.system == replica.system else BINDS
             found[name] = AS_SOLD if name == "on" else same
