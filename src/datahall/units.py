@@ -193,16 +193,22 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
 
     >>> fmt(5e10, "bytes_per_s"), fmt(0.0345, "s"), fmt(70.6e9, "parameters"), fmt(0.123, "fraction")
     ('50 GB/s', '34.5 ms', '70.6B', '12.3 %')
+    >>> fmt(0.95, "percentile"), fmt(0.9999, "percentile"), fmt(1, "tokens")
+    ('P95', 'P99.99', '1 token')
     """
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if unit == "s":
         return "0 s" if value == 0 else _seconds(value, significant)
+    if unit == "tokens" and value == 1:
+        return "1 token"
     if unit in _SHOWN:
         base, prefixes = _SHOWN[unit]
         return _prefixed(value, base, prefixes, significant)
     if unit == "fraction":
         return f"{_digits(value * 100, 3)} %"
+    if unit == "percentile":
+        return f"P{round(value * 100, 6):.9g}"
     if unit in {"usd", "usd_per_hour", "usd_per_mtok"}:
         tail = {"usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok"}[unit]
         if abs(value) >= 1000:

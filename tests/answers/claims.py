@@ -75,6 +75,7 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
             "fraction",
             lambda of: of["headroom_fraction"] / (1 - of["headroom_fraction"]),
         ),
+        Derived("the same as a multiple", "ratio", lambda of: 1 / (1 - of["headroom_fraction"])),
     ),
     "plan train": (
         CHIP_MEMORY,
@@ -168,9 +169,18 @@ def _of_the_results(answer: Answer) -> Iterator[str]:
 
 def _of_the_headline(answer: Answer) -> Iterator[str]:
     known = {text for value, unit in _all_numbers(answer) for text in _ways_to_say(value, unit)}
-    for number, unit in SAID.findall(SHAPE.sub("", _without_names(answer.headline))):
+    for number, unit in SAID.findall(SHAPE.sub("", _without_names(_without_notes(answer)))):
         if number + unit not in known:
             yield f'"{number}{unit}" of the headline stands nowhere else'
+
+
+def _without_notes(answer: Answer) -> str:
+    """The headline without what it quotes of a fact: the note that the catalogue has on it."""
+    facts = [node for _, node in answer.figure.walk() if node.origin == "fact"] if answer.figure else []
+    text = answer.headline
+    for note in {node.note for node in facts if node.note}:
+        text = text.replace(note, "…")
+    return text
 
 
 def _ends(key: str, found: dict[str, Cell]) -> tuple[str, str, str]:

@@ -166,7 +166,10 @@ def say(form: Form, asked: Asked, name: str, draw: random.Random, value: Any = N
         for other in apart:
             asked.said.pop(other, None)
         say_needed(form, asked, field, draw)
-        asked.said[name] = value_of(field, form.verb, draw) if value is None else value
+        given = value_of(field, form.verb, draw) if value is None else value
+        for other in [other for other in asked.said if COMPANY.get(other, {}).get(name, given) != given]:
+            asked.said.pop(other)  # it wants other company, and is said without this
+        asked.said[name] = given
     for other, wanted in {**COMPANY.get(table, {}), **COMPANY.get(name, {})}.items():
         if wanted is None and other not in form.required:
             asked.said.pop(other, None)

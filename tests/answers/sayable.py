@@ -33,7 +33,6 @@ REFUSED: dict[tuple[str, str], str] = {
         for verb in ("plan serve", "show techniques", "simulate serve")
         for part, why in (("chips", _CUT_OFF), ("domains", _CUT_OFF), ("cubes", _TORUS))
     },
-    **{(verb, "wait"): "dynamic batching has no closed form" for verb in ("plan serve", "show techniques")},
 }
 
 # what a question says beside what it must, so that it is small or has an answer at all
@@ -161,8 +160,6 @@ CHEAP: dict[str, Sequence[Any]] = {
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),
-    ("plan serve", "batching"): ("continuous",),
-    ("show techniques", "batching"): ("continuous",),
     ("plan serve", "engine"): ("vllm", "sglang"),
     ("show techniques", "engine"): ("vllm", "sglang"),
     ("show collective", "algorithm"): ("ring", "tree"),
@@ -297,6 +294,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "swing": dict.fromkeys(("busy", "lull", "lull_rate", "hourly")),
     "hourly": dict.fromkeys(("busy", "lull", "lull_rate", "swing", "peak")),
     "think": {"turns": 2},
+    "spread": {"isl": 300, "osl": 200},  # a shape says itself how lengths spread
     "trace": {"rate": None, "requests": None, "hash_block": 256},
     **{
         name: {"rate": None, "trace": str(FILES / "requests.jsonl")}

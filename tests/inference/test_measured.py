@@ -150,6 +150,21 @@ def test_replicas_that_are_enough_are_enough(read: Read) -> None:
     assert not outcome(read, rate=200, requests=4000, replicas=enough // 2).run.stable
 
 
+def test_what_is_advised_lets_a_queue_shrink_and_wastes_little(read: Read) -> None:
+    """More than what comes, by a tenth to a fifth: told at a rate at which whole replicas round to little."""
+    broken = outcome(read, rate=200, requests=4000)
+    stream = broken.service.streams[0]
+    assert stream.traffic.arrivals is not None
+    offered_per_s = 1e5
+    coming = msgspec.structs.replace(stream.traffic.arrivals, rate_per_s=offered_per_s)
+    many = msgspec.structs.replace(stream, traffic=msgspec.structs.replace(stream.traffic, arrivals=coming))
+    service = msgspec.structs.replace(broken.service, streams=(many,))
+    enough = enough_replicas(msgspec.structs.replace(broken, service=service))
+    assert enough is not None
+    held_per_s = enough * broken.run.sustained_per_s / broken.service.fleet.num_replicas
+    assert 1.1 * offered_per_s < held_per_s < 1.2 * offered_per_s
+
+
 def test_turns_count_as_requests_that_come(read: Read) -> None:
     broken = outcome(read, rate=300, requests=4000)
     assert broken.run.sustained_per_s > 0

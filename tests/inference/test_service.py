@@ -22,6 +22,7 @@ from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import (
     Outcome,
     Service,
+    drawn_streams,
     expected_s,
     requests_in_order,
     service_of,
@@ -240,6 +241,46 @@ def test_streams_of_one_scenario_are_independent_and_keep_their_region_and_prior
     gaps = [np.diff(rows.arrival_s[own == place]) for place in (0, 1)]
     assert not np.array_equal(*gaps)
     assert simulate_service(scenario).region.tolist() == own.tolist()
+
+
+def test_no_two_streams_draw_the_same_and_the_first_keeps_the_seed(read: Read) -> None:
+    """One stream alone is the run that it is beside others; each of them differs with the seed."""
+    traffic = "[[traffic]]\nrate = 5\nrequests = 100\nisl = 200\nosl = 40\nspread = 0.5\n"
+
+    def rows(seed: int) -> list[Requests]:
+        service = read(f"{ROOT}seed = {seed}\n{POOL}{3 * traffic}")
+        return [join(stream) for stream in drawn_streams(service)]
+
+    one, again, other = rows(7), rows(7), rows(8)
+    alone = read(f"{ROOT}seed = 7\n{POOL}{traffic}").streams[0].traffic
+    assert np.array_equal(one[0].arrival_s, join(generate(alone, 7)).arrival_s)
+    for place in range(3):
+        assert np.array_equal(one[place].arrival_s, again[place].arrival_s)
+        assert not np.array_equal(one[place].arrival_s, other[place].arrival_s)
+        for before in (*one[:place], *other):
+            assert not np.array_equal(before.arrival_s, one[place].arrival_s)
+            assert not np.array_equal(before.prompt, one[place].prompt)
+
+
+@pytest.mark.parametrize("think", ["", 'think = "2 s"\n'])
+def test_users_ask_for_as_long_as_is_said(read: Read, think: str) -> None:
+    """Each of them until then, and nobody after: what is under way still ends."""
+    users = f"[traffic]\nusers = 8\n{think}isl = 50\nosl = 100\nrequests = 5000\n"
+    short = simulate_service(read(ROOT + POOL + users + 'duration = "20 s"\n'), record=True).run
+    whole = simulate_service(read(ROOT + POOL + users), record=True).run
+    assert short.records is not None
+    assert whole.records is not None
+    last_s = float(short.records.arrival_s.max())
+    assert 15.0 < last_s < 20.0
+    assert short.num_finished == short.num_arrived < whole.num_arrived == 5000
+    before = np.count_nonzero(whole.records.arrival_s < 15.0)  # later, rows may be those that somebody left
+    assert np.count_nonzero(short.records.arrival_s < 15.0) == before
+    assert short.num_arrived >= before
+
+
+def test_a_number_of_requests_ends_users_before_their_time(read: Read) -> None:
+    users = '[traffic]\nusers = 8\nisl = 50\nosl = 100\nrequests = 40\nduration = "1 h"\n'
+    assert simulate_service(read(ROOT + POOL + users)).run.num_arrived == 40
 
 
 def test_users_can_be_spread_over_regions_and_a_session_stays_in_its_own(read: Read) -> None:

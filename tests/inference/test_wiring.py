@@ -12,9 +12,11 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.cluster.network import LEFT
 from datahall.cluster.wiring import Wiring
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, UnsupportedError
 from datahall.inference.engine.build import deployment_of, implied_chip, replica_of
 from datahall.inference.engine.disaggregation import handoff_of
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.fleet.service import service_of
 from datahall.inference.step.exchange import exchange
@@ -257,3 +259,23 @@ def test_a_ratio_that_a_topology_cannot_have_is_refused_as_of_any_machine(
         cluster_from(FabricDesign(**wired), shelf, chip="h200-sxm", num_chips=16)  # type: ignore[arg-type]
     assert served.value.field == "oversubscription"
     assert str(served.value) == str(machine.value)
+
+
+def test_a_replica_that_nobody_placed_stands_on_chips_as_they_are_sold() -> None:
+    """And on no more than is published of them: a card without links of its own is alone until somebody wires it."""
+    shelf = Catalog(user=False)
+    for name in ("h100-sxm", "trainium1"):
+        chip, model = shelf.chip(name), shelf.model("llama-3.1-8b")
+        bare = Replica(model=model, chip=chip, engine=engine("vllm"))
+        assert bare.system is None
+        assert bare.num_domain == max(1, chip.num_scale_up_domain)
+        assert bare.port_bytes_per_s == pytest.approx(chip.nic_bytes_per_s, nan_ok=True)
+        there = placed(bare, 2, Wiring(), shelf)
+        assert (there.system is None) is (not chip.scale_up_bytes_per_s > 0)
+        if there.system is not None:
+            assert (there.num_domain, there.port_bytes_per_s) == (
+                there.system.num_domain,
+                there.system.nic_bytes_per_s,
+            )
+    with pytest.raises(UnsupportedError, match="nobody published"):
+        replica_system(bare)

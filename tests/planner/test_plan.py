@@ -16,7 +16,7 @@ class Cost(msgspec.Struct, frozen=True):
 PLAN: Plan[str] = Plan(
     objective=Objective("chips", "count"),
     chosen="8 chips",
-    alternatives=(Alternative("16 chips", "twice the chips"),),
+    alternatives=(Alternative("16 chips"),),
     refusals=(Refusal(what="4 chips", why="too small"),),
 )
 

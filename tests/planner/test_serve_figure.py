@@ -153,11 +153,16 @@ def test_what_a_way_gets_and_yields_is_divided_over_its_chips() -> None:
     curve = best.load_curve
     rates, times_s = zip(*curve, strict=True)
     assert list(rates) == sorted(rates)
-    assert list(times_s) == sorted(times_s)
+    loaded_s = [
+        time_s for rate, time_s in curve if rate > 0.1 * rates[-1]
+    ]  # with few at once, chance rules the tail
+    assert loaded_s == sorted(loaded_s)
     assert best.demand.promise.tpot_s < max(times_s) <= 2.5 * best.demand.promise.tpot_s
-    # at the knee the mean is at most the limit at the percentile
-    knee = max(time_s for rate, time_s in curve if rate <= best.held_chip_per_s)
-    assert knee <= best.demand.promise.tpot_s
+    # what is drawn is compared with the limit: it passes that at the knee
+    assert best.held.ends == "TPOT"
+    before = max(time_s for rate, time_s in curve if rate <= best.knee_chip_per_s)
+    after = min(time_s for rate, time_s in curve if rate > best.knee_chip_per_s)
+    assert before <= best.demand.promise.tpot_s < after
 
 
 def test_ranks_of_a_replica_are_counted_together() -> None:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from datahall.cluster.idle_wiring import Joined, idle_wiring
 from datahall.cluster.wiring import wiring_of
-from datahall.scenario.idle import idle_together
+from datahall.scenario.idle import idle_notes, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 
 WIRING = ("on", "domain", "nic", "oversubscription", "failure")
 
 
 def idle_network(
-    scenario: Scenario, chips: Sequence[Joined], *, searched: bool = False, why: str = ""
+    scenario: Scenario,
+    chips: Sequence[Joined],
+    *,
+    searched: bool = False,
+    why: str = "",
+    unfelt: Callable[[], Mapping[str, str]] = dict,
 ) -> tuple[str, ...]:
-    """That what was said of the network does nothing, where no group of chips crosses what it is about."""
+    """That what was said of the network does nothing: no group of chips crosses what it is about.
+
+    `unfelt` finds what they cross and do not feel, with why; it is asked where something else was said of the network.
+    """
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
     names = [name for name in WIRING if all(name in one for one in idle)]
     if not wiring.failures and "failure" in names:
         names.remove("failure")
-    return idle_together(scenario, names, why or _why(chips))
+    others = [name for name in WIRING if name not in names and is_changed(scenario, name)]
+    found = unfelt() if others else {}
+    return (
+        *idle_together(scenario, names, why or _why(chips)),
+        *idle_notes(scenario, {name: found[name] for name in others if name in found}),
+    )
 
 
 def _why(chips: Sequence[Joined]) -> str:

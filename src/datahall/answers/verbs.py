@@ -63,20 +63,25 @@ GROUPS = (
 )
 
 MODEL = Takes("", only=("model",))
+UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
 
 VERBS = (
     Verb(
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
-        answer="serving.plan:plan_serve",
+        answer="serving.front:plan_serve",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
             Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
             Takes("promise"),
             Takes("candidates"),
-            Takes("deployment", only=("tp", "engine", "speculation…", "adapters…", "max_context", "engine…")),
+            Takes(
+                "deployment",
+                only=("tp", "engine", "speculation…", "adapters…", "max_context", "engine…"),
+                without=UNPLANNED,
+            ),
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
         ),
@@ -271,7 +276,7 @@ VERBS = (
     Verb(
         name="show techniques",
         about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
-        answer="serving.techniques:show_techniques",
+        answer="serving.front:show_techniques",
         takes=(
             MODEL,
             Takes(
@@ -286,6 +291,7 @@ VERBS = (
                     "max_context",
                     "engine…",
                 ),
+                without=UNPLANNED,
             ),
             Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),

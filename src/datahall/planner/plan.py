@@ -27,10 +27,9 @@ class Objective(msgspec.Struct, frozen=True):
 
 
 class Alternative(msgspec.Struct, Generic[C], frozen=True):
-    """A candidate that would do, and why it was not chosen."""
+    """A candidate that would do and was not chosen; a planner adds in numbers of its own how far it is from that."""
 
     candidate: C
-    why: str = ""  # nothing where a planner of its own says it in numbers
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from datahall.units import fmt, unit_of
 UNKNOWN = "–"
 MARK = "▸"
 LEAST_SHARE = 1e-4
-WHOLES = {"num_tokens": "parameters"}  # inputs that are large counts: 15T, not 15,000,000,000,000
+# inputs that are large counts (15T, not 15,000,000,000,000), and a share that is known by another name
+SHOWN_AS = {"num_tokens": "parameters", "percentile": "percentile"}
 
 
 def shown(cell: Cell, unit: str = "") -> str:
@@ -47,7 +48,7 @@ def asked(answer: Answer) -> list[tuple[str, str]]:
 
 
 def _asked(key: str, value: Cell) -> tuple[str, str]:
-    unit = WHOLES.get(key) or unit_of(key)
+    unit = SHOWN_AS.get(key) or unit_of(key)
     name = key.removeprefix("num_").removesuffix(f"_{unit}").replace("_", " ")
     return name, shown(value, unit)
 

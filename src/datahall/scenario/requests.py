@@ -18,9 +18,9 @@ from datahall.scenario.sections.traffic import (
 )
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Conversation, Think
-from datahall.workload.traffic.lengths import check_lengths, mean_tokens
+from datahall.workload.traffic.lengths import mean_tokens
 from datahall.workload.traffic.presets import Preset, preset
-from datahall.workload.traffic.shapes import Fixed, Lengths, Lognormal
+from datahall.workload.traffic.shapes import Fixed, Lengths, Lognormal, check_lengths
 from datahall.workload.traffic.traffic import TraceReplay
 from datahall.workload.traffic.traffic import Traffic as Requests
 from datahall.workload.traffic.users import Users

@@ -37,8 +37,22 @@ REFUSED: tuple[tuple[str, dict[str, Raw], str], ...] = (
     ("simulate serve", RUN | {"warmup": "5 s", "until": "2 s"}, "warmup"),
     ("simulate serve", RUN | {"cache": {"questions": 5}}, "cache"),
     ("simulate serve", RUN | {"rate": "inf", "duration": "5 s"}, "rate"),
+    ("simulate serve", RUN | {"wait": "5 ms"}, "wait"),
+    ("simulate serve", RUN | {"percentile": 1}, "percentile"),
+    *(
+        (verb, RUN | said, field)
+        for verb in ("plan serve", "show techniques")
+        for said, field in (
+            ({"engine": "static"}, "engine"),
+            ({"engine": "dynamic"}, "engine"),
+            ({"rate": "inf"}, "rate"),
+            ({"isl": 0}, "isl"),
+            ({"isl": 1e9}, "isl"),
+            ({"osl": "shape=uniform,low=5,high=2"}, "osl"),
+        )
+    ),
 )
-HEAVY = ("numba", "datahall.silicon", "datahall.inference", "datahall.planner")
+HEAVY = ("numba", "numpy", "datahall.silicon", "datahall.inference.step", "datahall.planner")
 ASKED = """
 import json, sys
 from datahall.answers.ask import ask

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import datahall as dh
-from datahall.answer import Answer
+from datahall.answer import Answer, LineChart
 from datahall.answers.ask import form_of
 from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog
@@ -62,3 +62,40 @@ def test_a_plan_to_which_simulation_added_replicas_describes_them_all() -> None:
     assert f"{closed:.3g} in closed form" in plan.binding
     assert results["spare_fraction"] == pytest.approx(1 / 0.9 - 1)
     assert f"{results['replica_requests_per_s']:.3g} requests/s" in plan.binding
+
+
+@pytest.mark.parametrize(("said", "added"), [({"users": 2000, "tp": 2}, True), ({"rate": 1}, False)])
+def test_knees_stand_where_the_closed_form_has_them(said: dict[str, Any], added: bool) -> None:
+    """What simulation kept is another mark, and the note says which of the two the table has."""
+    plan = dh.plan_serve(
+        "llama-3.1-70b", chips="h100-sxm", precision="fp8", percentile=90, **said, catalog=SHELF
+    )
+    (check,) = [table for table in plan.tables if "closed form" in table.title]
+    assert bool(check.records()[0]["num_added"]) is added
+    (chart,) = plan.charts
+    assert isinstance(chart, LineChart)
+    assert chart.y.label == "TPOT P90"
+    assert "at P90" in chart.title
+    marks = {mark.label: mark.x for mark in chart.marks}
+    assert set(marks) == {"knee, h100-sxm", *(["simulated, h100-sxm"] if added else [])}
+    results = plan.results
+    chips = results["num_chips"] / results["num_replicas"]  # type: ignore[operator]
+    held = results["replica_requests_per_s"] / chips
+    assert marks["simulated, h100-sxm" if added else "knee, h100-sxm"] == pytest.approx(held)
+    curve, limit = chart.series
+    above = [x for x, y in zip(curve.x, curve.y, strict=True) if y > limit.y[0]]
+    assert marks["knee, h100-sxm"] <= min(above)
+    (holds,) = [table for table in plan.tables if "one replica holds" in table.title]
+    assert ("when simulated" in holds.note) is added
+    assert ("where one of the latencies reaches its limit at P90" in holds.note) is not added
+
+
+def test_alternatives_say_how_many_chips_they_are_from_the_best_of_their_kind() -> None:
+    plan = dh.plan_serve("llama-3.1-70b", users=2000, chips="h100-sxm,h200-sxm", catalog=SHELF)
+    least = {row["chip"]: row["chips"] for row in plan.tables[0].records()}
+    (lost,) = [table for table in plan.tables if table.title == "alternatives"]
+    assert lost.rows
+    for row in lost.records():
+        more = row["chips"] - least[row["chip"]]
+        words = f"{more} more chip{'s' if more > 1 else ''}" if more else "as many chips"
+        assert row["why_it_lost"].startswith(words if more >= 0 else "fewer chips in closed form")

@@ -18,7 +18,6 @@ from datahall.workload.traffic.lengths import (
     Lognormal,
     Quantiles,
     Uniform,
-    check_lengths,
     cut_to_context,
     lengths_file,
     lognormal_median,
@@ -27,6 +26,7 @@ from datahall.workload.traffic.lengths import (
     quantile_tokens,
     sampler,
 )
+from datahall.workload.traffic.shapes import check_lengths
 
 SHAPES: dict[str, Lengths] = {
     "fixed": Fixed(700),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell, Column, StackChart, Table
 from datahall.answers.context import context_notes
+from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import percent
 from datahall.inference.memory.figure import parts_of, sequences_figure, shares_of
@@ -139,7 +140,7 @@ def _by_part(shown: Fit) -> Table:
         title=f"memory of one chip of {shown.tp}" if shown.tp > 1 else "memory of the chip",
         columns=(Column("part"), Column("memory", "bytes"), Column("of the chip", "fraction")),
         rows=tuple(rows),
-        note=f"{shown.capacity.num_blocks:,} blocks of {shown.capacity.block_tokens} tokens",
+        note=f"{shown.capacity.num_blocks:,} blocks of {counted(shown.capacity.block_tokens, 'token')}",
     )
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from datahall.answers.idle import idle_network
+from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
+from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica, joined
-from datahall.inference.fleet.measured import is_scaled
+from datahall.inference.fleet.measured import is_scaled, is_shrunk
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.run import ServingRun
+from datahall.inference.step.unfelt import unfelt
 from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.idle import idle_together, is_changed
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fleet import Router
+from datahall.scenario.words import FREE_DRAFT
 
 AUTOSCALER = ("cold_start", "interval", "patience")
 
@@ -28,6 +34,9 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
                 joined(pool.replica, hands_over=pool.role == "prefill" and pool.handoff is None)
                 for pool in pools
             ],
+            unfelt=lambda: _by_all(
+                scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]
+            ),
         ),
         *_idle_experts(scenario, [pool.replica for pool in pools]),
         *_idle_by_engine(scenario, run, any(stream.traffic.shares_prefixes for stream in service.streams)),
@@ -39,24 +48,49 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         )
     if scaling is not None and not is_scaled(scaling):
         lines += idle_together(scenario, AUTOSCALER, "the number of replicas stayed the same")
+    elif scaling is not None and not is_shrunk(scaling) and _would_not_shrink(scenario, run):
+        lines += idle_together(scenario, ("patience",), "no replica was stopped")
     if len({stream.priority for stream in service.streams}) == 1:
         lines += idle_together(scenario, ("priority",), "all requests have the same")
     return tuple(lines)
+
+
+def _would_not_shrink(scenario: Scenario, run: ServingRun) -> bool:
+    """Whether the usual patience would have stopped no replica either: it is longer, or longer than the run."""
+    return Router().patience_s >= min(scenario.one(Router).patience_s, run.duration_s)
 
 
 def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """Of the deployment that was chosen."""
     best = plan.chosen
     return (
-        *idle_network(scenario, [joined(best.replica)], searched=True),
+        *idle_network(
+            scenario,
+            [joined(best.replica)],
+            searched=True,
+            unfelt=lambda: _by_all(
+                scenario, [(one.replica, one.num_joined, False) for one in plan.candidates]
+            ),
+        ),
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
+        *(
+            idle_together(scenario, ("whole_output_blocks",), "blocks never run short")
+            if best.replica.engine.whole_output_blocks and best.never_short
+            else ()
+        ),
     )
 
 
 def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]:
     """Of a replica in closed form, beside which a disaggregated one stands."""
+    usual = scenario.one(Deployment).draft == FREE_DRAFT
     return (
+        *(
+            idle_together(scenario, ("draft",), f"{FREE_DRAFT} is what drafts if nothing else is said")
+            if usual
+            else ()
+        ),
         *idle_network(scenario, [joined(replica, hands_over=True)]),
         *_idle_experts(scenario, [replica]),
         *idle_together(
@@ -65,6 +99,22 @@ def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]
             "in closed form blocks never run out, and what a cache holds is said, not found",
         ),
     )
+
+
+def _by_all(scenario: Scenario, placed: Iterable[tuple[Replica, int, bool]]) -> dict[str, str]:
+    """What no replica feels of the network, with why; each with how many there are and whether it hands over."""
+    wiring = wiring_of(scenario)
+    found = [
+        unfelt(replica, count, wiring, scenario.catalog, hands_over=hands_over)
+        for replica, count, hands_over in placed
+    ]
+    brought = implied_chip(scenario) is not None  # where the fabric brought its chip, it did something
+    first = found[0] if found else {}
+    return {
+        name: why
+        for name, why in first.items()
+        if all(name in one for one in found) and not (brought and name == "on")
+    }
 
 
 def _idle_experts(scenario: Scenario, replicas: Iterable[Replica]) -> tuple[str, ...]:
@@ -85,6 +135,12 @@ def _idle_by_engine(scenario: Scenario, run: ServingRun, shares: bool) -> tuple[
         lines += idle_together(scenario, ("preemption",), "no request had to leave")
     if not shares:
         lines += idle_together(scenario, ("prefix_caching",), "no two prompts begin alike")
+    if not run.num_over_budget:
+        lines += idle_together(
+            scenario, ("chunked_prefill",), "every prompt fits into what is left of a step"
+        )
+    if not run.num_over_blocks:
+        lines += idle_together(scenario, ("whole_prompt_blocks",), "no prompt that is cut is short of blocks")
     return tuple(lines)
 
 

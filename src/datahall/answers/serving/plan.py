@@ -74,8 +74,7 @@ def _headline(best: Proposal) -> str:
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
         who = f"{counted(demand.users, 'user')} at {demand.reading_tokens_per_s:.3g} tokens/s each{pause}"
-    more = best.more_load_fraction
-    load = f"at {percent(more)} more load" if more else "at that load"
+    load = _full_load(best)
     what = (
         f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
         f"{described(best.replica, best.precision)}"
@@ -92,6 +91,14 @@ def _headline(best: Proposal) -> str:
         f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
     )
+
+
+def _full_load(best: Proposal) -> str:
+    """The load with the headroom used up; from twice the demand on as a multiple of it."""
+    more = best.more_load_fraction
+    if more >= 1:
+        return f"at {fmt(best.full_load_ratio, 'ratio')} the load"
+    return f"at {percent(more)} more load" if more else "at that load"
 
 
 def _binding(best: Proposal) -> str:

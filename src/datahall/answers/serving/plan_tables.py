@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.serving.words import BINDS, at_percentile, layout_words, percent
+from datahall.answers.counted import counted
+from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serving.candidate import Proposal
-from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused
 from datahall.units import fmt
 
@@ -35,7 +36,7 @@ def chip_table(plan: ServingPlan) -> Table:
         if isinstance(refusal, Refused) and refusal.chip not in kept
     }
     rows += [(name, f"none: {refusal.why}", None, None, None, None, "") for name, refusal in refused.items()]
-    at = at_percentile(share)
+    at = fmt(share, "percentile")
     return Table(
         title="the least of each chip",
         columns=(
@@ -56,7 +57,7 @@ def chip_table(plan: ServingPlan) -> Table:
 def replica_table(plan: ServingPlan) -> Table:
     """What one replica of each holds."""
     return Table(
-        title="what one replica holds, and the knee",
+        title="what one replica holds",
         columns=(
             Column("chip"),
             Column("in limits [1/s]", "count", key="held_per_s"),
@@ -78,9 +79,20 @@ def replica_table(plan: ServingPlan) -> Table:
             )
             for candidate in plan.best
         ),
-        note="in limits: the knee, where one of the latencies reaches its limit; sequences: that decode at once there; "
-        "cache: in sequences of the mean length",
+        note=f"in limits: {_knees(plan)}; sequences: that decode at once there; cache: in sequences of the mean length",
     )
+
+
+def _knees(plan: ServingPlan) -> str:
+    """Where the rates within limits are from: the closed form, or a run where that asked for more replicas."""
+    at = fmt(plan.demand.promise.percentile, "percentile")
+    knee = f"the knee, where one of the latencies reaches its limit at {at}"
+    added = [candidate.replica.chip.name for candidate in plan.best if candidate.num_added]
+    if not added:
+        return f"{knee} in closed form"
+    if len(added) == len(plan.best):
+        return "what was kept when simulated with replicas added, below the knee of the closed form"
+    return f"{knee} in closed form; of {', '.join(added)} what was kept when simulated with replicas added"
 
 
 def _short_of(candidate: Proposal) -> str:
@@ -134,7 +146,7 @@ def lost_table(plan: ServingPlan) -> Table:
                 lost.candidate.replica.chip.name,
                 layout_words(lost.candidate.replica, lost.candidate.precision),
                 lost.candidate.num_chips,
-                f"{lost.why}, TPOT {fmt(lost.candidate.state.tpot_high_s, 's', 3)}",
+                f"{_why(lost)}, TPOT {fmt(lost.candidate.state.tpot_high_s, 's', 3)}",
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
@@ -142,9 +154,20 @@ def lost_table(plan: ServingPlan) -> Table:
     )
 
 
+def _why(lost: Lost) -> str:
+    """Why a candidate lost to the best of its chip."""
+    if lost.num_more < 0:
+        return "fewer chips in closed form, but more when simulated"
+    return counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
+
+
 def load_chart(plan: ServingPlan) -> LineChart:
-    """Time per token over load, up to a few times the limit: beyond it the queue grows."""
-    limit_s = plan.demand.promise.tpot_s
+    """TPOT over load in closed form, up to a few times the limit, beyond which the queue grows; knees stand on it.
+
+    Where simulation added replicas, so does what was kept then.
+    """
+    promise = plan.demand.promise
+    at = fmt(promise.percentile, "percentile")
     series = []
     for candidate in plan.best:
         points = candidate.load_curve
@@ -152,13 +175,15 @@ def load_chart(plan: ServingPlan) -> LineChart:
             Series(candidate.replica.chip.name, tuple(x for x, _ in points), tuple(y for _, y in points))
         )
     furthest = max(max(line.x, default=0.0) for line in series)
-    series.append(Series("limit", (0.0, furthest), (limit_s, limit_s), dashed=True))
+    series.append(Series("limit", (0.0, furthest), (promise.tpot_s, promise.tpot_s), dashed=True))
+    knees = [Mark(f"knee, {one.replica.chip.name}", one.knee_chip_per_s) for one in plan.best]
+    kept = [
+        Mark(f"simulated, {one.replica.chip.name}", one.held_chip_per_s) for one in plan.best if one.num_added
+    ]
     return LineChart(
-        title="mean time per token as a chip is loaded",
+        title=f"time per token at {at} as a chip is loaded, in closed form",
         x=Axis("requests/s a chip"),
-        y=Axis("TPOT", "s"),
+        y=Axis(f"TPOT {at}", "s"),
         series=tuple(series),
-        marks=tuple(
-            Mark(f"knee, {candidate.replica.chip.name}", candidate.held_chip_per_s) for candidate in plan.best
-        ),
+        marks=(*knees, *kept),
     )

@@ -17,7 +17,7 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import banded, described, implied, percent
+from datahall.answers.serving.words import banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -68,7 +68,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
         inputs=_inputs(service),
         headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome),
         binding=_binding(outcome),
-        verdict="yes" if run.stable and run.num_measured else "no",
+        verdict="yes" if outcome.keeps_limits else "no",
         results=_results(outcome),
         tables=(
             latency_table(run, service.promise),
@@ -116,16 +116,19 @@ def _headline(outcome: Outcome) -> str:
     )
     title = service.model.title or service.model.name
     if not run.num_measured:
-        return f"No request was served by {title} on {pools}."
+        done = "measured" if run.num_finished else "served"
+        return f"No request was {done} {'of' if run.num_finished else 'by'} {title} on {pools}."
     if not run.stable:
         return (
             f"Overloaded: {title} on {pools} holds {run.sustained_per_s:.3g} requests/s, and more come; the queue "
             f"reached {run.queue_peak:,} and grows."
         )
-    limits = f"TTFT ≤ {fmt(service.promise.ttft_s, 's')} and TPOT ≤ {fmt(service.promise.tpot_s, 's')}"
+    promise = service.promise
+    limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')}"
     return (
-        f"{title} on {pools}: {percent(run.good_fraction, 1)} of requests keep {limits}. Half have their first token "
-        f"within {fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
+        f"{'' if outcome.keeps_limits else 'No: '}{title} on {pools}: {percent(run.good_fraction, 1)} of requests "
+        f"keep {limits}, where {shown_share(promise.percentile)} should. Half have their first token within "
+        f"{fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
         f"{run.output_tokens_per_s:,.0f} output tokens/s."
     )
 
@@ -144,15 +147,30 @@ def _binding(outcome: Outcome) -> str:
         if not run.num_arrived:
             end = fmt(outcome.service.until_s, "s")
             return f"None had come when the run ended, after {end}: a later {option('until')}."
-        return (
-            _refused(run) or _unended(run) or "All came before the end of the warm-up: simulate more of them."
+        early = (
+            f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
+            f"{fmt(outcome.service.warmup_s, 's')}: more {option('requests')}, or a shorter {option('warmup')}."
         )
+        return early if run.num_finished else _refused(run) or _unended(run)
     busy, held, peak = mean_use(run)
     full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (
-        f"Replicas are busy {percent(busy)} of the time, their caches {percent(held)} full on average and "
-        f"{percent(peak)} at most{full}."
+        f"{_broken(outcome)}Replicas are busy {percent(busy)} of the time, their caches {percent(held)} full on "
+        f"average and {percent(peak)} at most{full}."
     )
+
+
+def _broken(outcome: Outcome) -> str:
+    """Which latency is beyond its limit at the percentile that was asked for."""
+    if outcome.keeps_limits or not outcome.run.stable:
+        return ""
+    promise = outcome.service.promise
+    at = fmt(promise.percentile, "percentile")
+    words = [
+        f"{at} of {name} is {fmt(reached_s, 's', 3)} where {fmt(limit_s, 's')} was asked for"
+        for name, reached_s, limit_s in outcome.beyond
+    ]
+    return f"{'; '.join(words) or f'Either limit is kept at {at}, both together are not'}. "
 
 
 def _refused(run: ServingRun) -> str:

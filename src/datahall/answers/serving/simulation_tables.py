@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.answers.serving.words import at_percentile, percent
+from datahall.answers.serving.words import percent
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.fleet.measured import crosschecks, pool_uses
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import PERCENTILES, ServingRun
 from datahall.scenario.sections.promise import Promise
+from datahall.units import fmt
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 BELOW = (
@@ -48,8 +49,8 @@ def latency_table(run: ServingRun, promise: Promise) -> Table:
         columns=(
             Column("measure"),
             Column("mean", "s"),
-            *(Column(at_percentile(share), "s") for share in SHARES.values()),
-            Column("limit", "s"),
+            *(Column(fmt(share, "percentile"), "s") for share in SHARES.values()),
+            Column(f"limit at {fmt(promise.percentile, 'percentile')}", "s", key="limit_s"),
         ),
         rows=tuple(rows),
         note="percentiles over requests; of ITL over tokens",
@@ -114,8 +115,9 @@ def crosscheck_table(outcome: Outcome, steady: State) -> Table:
     """The closed form beside what was simulated."""
     rows = tuple((f"mean {row.name}", *row[1:]) for row in crosschecks(outcome))
     ranks = outcome.service.fleet.num_ranks
-    note = f"the closed form has {steady.decoding:.3g} sequences decoding on each of {ranks:,} ranks, "
-    note += f"{percent(steady.use)} of the most they hold"
+    where, whose = ("the one rank", "it holds") if ranks == 1 else (f"each of {ranks:,} ranks", "they hold")
+    note = f"the closed form has {steady.decoding:.3g} sequences decoding on {where}, "
+    note += f"{percent(steady.use)} of the most {whose}"
     if steady.near_saturation:
         note += "; this near to it the closed form only bounds the wait"
     return Table(

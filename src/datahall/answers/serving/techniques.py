@@ -10,13 +10,13 @@ from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
-from datahall.answers.serving.words import at_percentile, described, implied
+from datahall.answers.serving.words import described, implied
 from datahall.cluster.wiring import wiring_of
+from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
-from datahall.planner.serving.demand import check_continuous
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise
@@ -40,7 +40,7 @@ COLUMNS = (
 def show_techniques(scenario: Scenario) -> Answer:
     """Batching, chunked prefill, prefix cache, speculation, quantisation and disaggregation on one load."""
     deployment, said = deployment_of(scenario), scenario.one(Traffic)
-    check_continuous(deployment)
+    check_closed_form(scenario)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
     speculation = speculation_of(drafting, scenario.catalog)
@@ -112,7 +112,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
 
 def _alone(steps: Ladder) -> Table:
     promise = steps.promise
-    at = at_percentile(promise.percentile)
+    at = fmt(promise.percentile, "percentile")
     limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')} at {at}"
     rows = (*steps.without, steps.reference, *steps.alone)
     return Table(

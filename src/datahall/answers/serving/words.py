@@ -8,6 +8,7 @@ from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.units import fmt
 
 # what ends a replica's load, for a person
 BINDS = {
@@ -42,20 +43,7 @@ def shown_share(share: float) -> str:
     >>> shown_share(0.95), shown_share(0.9999)
     ('95 %', '99.99 %')
     """
-    return f"{_digits(share)} %"
-
-
-def at_percentile(share: float) -> str:
-    """A percentile by name.
-
-    >>> at_percentile(0.95), at_percentile(0.999)
-    ('P95', 'P99.9')
-    """
-    return f"P{_digits(share)}"
-
-
-def _digits(share: float) -> str:
-    return f"{share:.6%}".rstrip("%").rstrip("0").rstrip(".")
+    return f"{fmt(share, 'percentile').removeprefix('P')} %"
 
 
 def layout_words(replica: Replica, precision: str) -> str:

@@ -42,9 +42,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         return self.capacity.held_tokens(round(self.load.prompt + self.load.output)) * self.replica.dp
 
     def chip_curve(self, longest_s: float) -> list[tuple[float, float]]:
-        """Requests per second and chip, and the mean time per token there, as long as that is no longer [s]."""
+        """Requests per second and chip, and the TPOT at the percentile there, as long as that is no longer [s]."""
         chips_per_rank = self.replica.num_chips / self.replica.dp
-        rates, times_s = self.curve.rate_per_s.tolist(), self.curve.tpot_s.tolist()
+        rates, times_s = self.curve.rate_per_s.tolist(), self.curve.tpot_high_s.tolist()
         return [
             (rate / chips_per_rank, time_s)
             for rate, time_s in zip(rates, times_s, strict=True)
@@ -110,7 +110,8 @@ def _keeps(state: State, slo: Promise) -> bool:
 def _no_load(replica: Replica, slo: Promise) -> InfeasibleError:
     return InfeasibleError(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone keeps TTFT ≤ "
-        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at P{slo.percentile * 100:g}",
+        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at "
+        f"{fmt(slo.percentile, 'percentile')}",
         hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips to a replica ({option('tp')})",
     )
 

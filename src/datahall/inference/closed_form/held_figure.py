@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.breakdown import Breakdown, derived, given, modelled, solved
 from datahall.inference.closed_form.capacity import Held
 from datahall.inference.closed_form.steady_state import State
+from datahall.units import fmt
 
 HELD = "held by a rank"
 
@@ -13,7 +14,7 @@ def rank_figure(most: Held, *beside: Breakdown) -> Breakdown:
     """The most requests of one rank; figures `beside` say what the latency that ends it is made of."""
     first = most.ends == "TTFT"
     latency, limit_s = ("TTFT", most.slo.ttft_s) if first else ("TPOT", most.slo.tpot_s)
-    at = f"{latency} at P{most.slo.percentile * 100:g}"
+    at = f"{latency} at {fmt(most.slo.percentile, 'percentile')}"
     kept = _latency(at, most.state, first, *beside)
     broken, why = None, f"here the {most.ends} ends it before the limit is reached"
     if most.ends == latency and most.beyond.stable:

@@ -28,7 +28,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True):
 
 def handoff_of(replica: Replica, bytes_per_s: float = 0.0) -> Handoff:
     """From the replica's network: all its chips send their part at once; 0: the rate of its network cards."""
-    card = bytes_per_s or (replica.system.nic_bytes_per_s if replica.system else replica.chip.nic_bytes_per_s)
+    card = bytes_per_s or replica.port_bytes_per_s
     if not isfinite(card) or card <= 0:
         raise ScenarioError(
             f"no network rate is known for {replica.chip.name}, over which a cache would move",

@@ -75,7 +75,9 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     max_context: int = 0  # tokens of the longest sequence it accepts; 0: the model's
     routing_skew: float = 0.0  # exponent of the power law of expert popularity; 0: balanced
     kv_blocks: int = 0  # blocks the engine reported; 0: from memory
-    system: System | None = None  # of the cluster that its chips are of; None: as the chip is sold
+    system: System | None = (
+        None  # of the cluster that its chips are of; None: as sold, as far as that is published
+    )
     network: Breakdown | None = (
         None  # what a chip of that cluster sends into the network, and where it is from
     )
@@ -91,9 +93,19 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     def num_chips(self) -> int:
         return self.tp * self.pp * self.dp
 
+    @property
+    def num_domain(self) -> int:
+        """Chips that reach each other without the network."""
+        return self.system.num_domain if self.system is not None else max(1, self.chip.num_scale_up_domain)
+
+    @property
+    def port_bytes_per_s(self) -> float:
+        """What one chip sends into the network, one way; not finite or 0 where nobody published it."""
+        return self.system.nic_bytes_per_s if self.system is not None else self.chip.nic_bytes_per_s
+
 
 def replica_system(replica: Replica) -> System:
-    """The machine that a replica's collectives run on."""
+    """The machine that a replica's collectives run on; an error where nobody published how its chips are joined."""
     return replica.system or cluster_of(replica.chip, replica.num_chips).system
 
 

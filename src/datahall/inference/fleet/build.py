@@ -205,7 +205,7 @@ def cache_of(asked: AnswerCache | None, streams: Sequence[Traffic]) -> ResponseC
         raise ScenarioError(
             "how often questions come is not known",
             field="cache",
-            hint=f"say so many requests a second: {option('cache', 'rate=20')}",
+            hint=f"say how many come a second in {option('cache')}, e.g. rate=20",
         )
     return ResponseCache(
         questions=Questions(

@@ -209,6 +209,11 @@ def is_scaled(scaling: Scaling) -> bool:
     return bool(scaling.num_starting.any() or scaling.num_active.min() < scaling.num_active.max())
 
 
+def is_shrunk(scaling: Scaling) -> bool:
+    """Whether the autoscaler ever stopped a replica."""
+    return bool((np.diff(scaling.num_active) < 0).any())
+
+
 def recomputed_tokens(run: ServingRun) -> int | None:
     """Prompt tokens computed beyond once for each request; None where some have not ended.
 

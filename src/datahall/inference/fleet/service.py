@@ -102,6 +102,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         run, share = self.run, self.service.promise.percentile
         return bool(run.stable and run.num_measured and run.good_fraction >= share)
 
+    @property
+    def beyond(self) -> list[tuple[str, float, float]]:
+        """The latencies that pass their limits at the percentile asked for: name, what was reached, limit [s]."""
+        promise = self.service.promise
+        reached = (
+            ("TTFT", self.run.ttft_s(promise.percentile), promise.ttft_s),
+            ("TPOT", self.run.tpot_s(promise.percentile), promise.tpot_s),
+        )
+        return [one for one in reached if one[1] > one[2]]
+
 
 def service_of(scenario: Scenario) -> Service:
     """The service that a scenario describes; all its problems are raised together."""
@@ -238,8 +248,8 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
     users = service.traffic.users
     drawn = drawn_streams(service)
     asked = partial(
-        simulate_serving, users=users.num if users else 0, slo=service.promise, seed=service.seed,
-        warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
+        simulate_serving, users=users.num if users else 0, users_until_s=service.traffic.duration_s or inf,
+        slo=service.promise, seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):
         run, none = asked(service.fleet, drawn[0]), np.zeros(0, np.int64)

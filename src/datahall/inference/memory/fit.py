@@ -87,8 +87,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_domain(self) -> int:
         """Chips that reach each other without the network; cards without links of their own share a server's bus."""
-        system = self.replica.system
-        return system.num_domain if system is not None else max(1, self.chip.num_scale_up_domain)
+        return self.replica.num_domain
 
     @property
     def leaves_domain(self) -> bool:

@@ -142,6 +142,7 @@ def take_prompts(s: State, replica: int, left: int, preempted: bool, now: float)
                 done = hits * size
         chunk = one["todo"] - done
         if chunk > min(left, pool["budget"]):
+            s.fleet[0]["num_over_budget"] += 1
             if pool["chunked"]:
                 chunk = min(left, pool["budget"])
             elif head != NONE or chunk <= pool["budget"]:
@@ -151,7 +152,11 @@ def take_prompts(s: State, replica: int, left: int, preempted: bool, now: float)
             tokens = one["todo"] + one["output"] - one["emitted"] - 1
         wanted = ceil_div(max(tokens, one["todo"]) if pool["whole"] else tokens, size) + one["fixed"]
         blocks = ceil_div(tokens, size) + one["fixed"] - one["blocks"] - hits
+        if resumed == NONE and one["todo"] > tokens and blocks + unused <= rep["free"]:
+            whole = ceil_div(one["todo"], size) + one["fixed"] - hits
+            s.fleet[0]["num_over_blocks"] += whole + unused > rep["free"]
         if resumed == NONE and max(blocks, wanted - hits) + unused > rep["free"]:
+            s.fleet[0]["num_short"] += 1
             break
         if resumed == NONE:
             leave_queue(s, replica, now)

@@ -139,6 +139,9 @@ def queue_posts(s: State) -> None:
         if kind == NEXT:
             if fleet["next_row"] >= s.rows.size:
                 continue
+            if time_s + s.rows[fleet["next_row"]]["arrival_s"] >= fleet["users_until_s"]:
+                fleet["next_row"] += 1  # the user stays away, and nobody else has that pause
+                continue
             a, kind = take_row(s), ARRIVE
             time_s += s.slots[a]["arrival_s"]
         token = push_event(s.queue, time_s, kind, a, one["b"], one["x"])

@@ -48,6 +48,9 @@ def summarise(state: State, ended: Rows) -> ServingRun:
         trace=state.trace if state.trace.kept.size > 1 else None,
         num_events=int(whole["num_events"]),
         host_hit_tokens=int(state.tiers["hit_tokens"][0::NUM_TIERS].sum()),
+        num_over_budget=int(whole["num_over_budget"]),
+        num_over_blocks=int(whole["num_over_blocks"]),
+        num_short=int(whole["num_short"]),
         drive_hit_tokens=int(state.tiers["hit_tokens"][1::NUM_TIERS].sum()),
     )
 

@@ -50,6 +50,7 @@ def simulate_serving(
     traffic: Requests | Iterable[Requests],
     *,
     users: int = 0,
+    users_until_s: float = inf,
     slo: Promise | None = None,
     seed: int = 0,
     record: bool = False,
@@ -65,8 +66,9 @@ def simulate_serving(
     """Play requests on a fleet until all have ended, or until a time.
 
     Open loop: each request comes at its arrival_s.  With `users`, each of them sends the next row when its last request
-    has ended and arrival_s (think time) has passed.  `cached_tokens` says how much of each prompt a prefix cache holds,
-    instead of the engines' own; `answer_s` is the latency of a cache in front, −1 for a request that it passes on.
+    has ended and arrival_s (think time) has passed, unless that is after `users_until_s`.  `cached_tokens` says how
+    much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
+    −1 for a request that it passes on.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -99,6 +101,7 @@ def simulate_serving(
     state.pools["uneven"] = uneven_contexts(first, state.pools["lanes"])
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
+    whole["users_until_s"] = users_until_s
     state.posts["kind"][:users] = NEXT
     limits = slo or NO_LIMITS
     whole["ttft_limit_s"], whole["tpot_limit_s"] = limits.ttft_s, limits.tpot_s

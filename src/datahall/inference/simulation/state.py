@@ -77,9 +77,10 @@ FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " num_free_slots next_row last_rows users num_ended turn held num_spare"
-    " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill",
-    "now_s warmup_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s last_end_s"
-    " sum_t sum_tt sum_q sum_tq last_arrival_s",
+    " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
+    " num_over_budget num_over_blocks num_short",
+    "now_s warmup_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s waiting_area_s waiting_since_s"
+    " last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s",
 )
 
 

@@ -40,6 +40,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_replicas * self.replica.num_chips
 
     @property
+    def num_joined(self) -> int:
+        """Replicas that its machine was made for: those of the closed form."""
+        return self.num_replicas - self.num_added
+
+    @property
     def replica_rate_per_s(self) -> float:
         """Requests per second that one replica gets."""
         return self.demand.rate_per_s / self.num_replicas
@@ -50,9 +55,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
 
     @property
+    def full_load_ratio(self) -> float:
+        """What that is of the demand."""
+        return self.full_rate_per_s / self.demand.rate_per_s
+
+    @property
     def more_load_fraction(self) -> float:
         """What that is more than the demand."""
-        return self.full_rate_per_s / self.demand.rate_per_s - 1.0
+        return self.full_load_ratio - 1.0
 
     @property
     def state(self) -> State:
@@ -91,6 +101,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.held_per_s / self.replica.num_chips
 
     @property
+    def knee_chip_per_s(self) -> float:
+        """What one chip holds in closed form."""
+        return self.held.rate_per_s / self.replica.num_chips
+
+    @property
     def binds(self) -> str:
         """What ends the load of a replica: in closed form, or the latency that was nearer its limit when simulated."""
         if not self.num_added or self.run is None:
@@ -119,6 +134,15 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return int(float(f"{2 * STAYS_SIMULATED * self.demand.rate_per_s * stay_s:.2g}"))
 
     @property
+    def never_short(self) -> bool:
+        """Whether the cache has room for whatever comes, in closed form and as simulated."""
+        return (
+            self.held.ends != "cache"
+            and self.run is not None
+            and not (self.run.num_short + self.run.num_preempted)
+        )
+
+    @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
         return (
@@ -134,5 +158,7 @@ class Proposal(Candidate, frozen=True, kw_only=True):
     run: ServingRun
     step: Breakdown  # of a rank at the most that a replica holds in closed form
     resource_shares: dict[str, float]  # of a step at what it holds, by what bounds each part, greatest first
-    load_curve: tuple[tuple[float, float], ...]  # requests/s of a chip and the mean time per token there [s]
+    load_curve: tuple[
+        tuple[float, float], ...
+    ]  # requests/s of a chip and the TPOT at the percentile there [s]
     latencies: dict[str, Breakdown]  # TTFT and TPOT at the percentile, with the headroom used up

@@ -8,10 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError, option
+from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.engine.engine import engine
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -37,28 +36,14 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
         return 1.0 / self.promise.tpot_s
 
 
-def check_continuous(deployment: Deployment) -> None:
-    """Refuse an engine of which there is no closed form."""
-    batching = deployment.batching or engine(deployment.engine).batching
-    if batching != "continuous":
-        raise ScenarioError(
-            f"{batching} batching has no closed form to plan with",
-            field="batching" if deployment.batching else "engine",
-            hint=f"simulate serve follows it; plans are for {option('engine', 'vllm')}, sglang, trtllm",
-        )  # fmt: skip
-
-
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
+    check_closed_form(scenario)
     said, promise = scenario.one(Said), scenario.one(Promise)
     traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
     load, cut = load_of(traffic), describe(traffic).cut_fraction
     if traffic.users is None:
         assert said.rate_per_s is not None
-        if said.rate_per_s == float("inf"):
-            raise ScenarioError(
-                "no hardware serves all requests at once", field="rate", hint=f"e.g. {option('rate', 80)}"
-            )
         return Demand(
             traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s, cut_fraction=cut
         )

@@ -31,8 +31,7 @@ def groups(
     if wiring and wiring.design.topology:  # which of its parts there are is known once all groups are joined
         wiring = wiring._replace(failures=())
     plain = replica_of(deployment, model, catalog, wiring)
-    reach = plain.system.num_domain if plain.system else plain.chip.num_scale_up_domain
-    domain = max(1, min(reach, LARGEST_GROUP))
+    domain = min(plain.num_domain, LARGEST_GROUP)
     tp = deployment.tp
     degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
     for degree in degrees:

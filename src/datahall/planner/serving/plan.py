@@ -23,7 +23,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
-from datahall.planner.serving.demand import Demand, check_continuous, demand_of
+from datahall.planner.serving.demand import Demand, demand_of
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
 from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
@@ -37,16 +37,28 @@ CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 FEWEST_CHIPS = Objective("chips", "count")
 
 
+class Lost(Alternative[Candidate], frozen=True, kw_only=True):
+    """A candidate that is not the best of its chip."""
+
+    num_more: int  # chips than the best has; below 0: fewer in closed form, though not when simulated
+
+
 class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The best of all; `best` has that of each kind of chip, fewest chips first, the chosen one at the head."""
 
     chosen: Proposal
+    alternatives: tuple[Lost, ...] = ()
     best: tuple[Proposal, ...]
     num_candidates: int  # that keep the limits in closed form
 
     @property
     def demand(self) -> Demand:
         return self.chosen.demand
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The best of each chip, and those that lost to them."""
+        return (*self.best, *(lost.candidate for lost in self.alternatives))
 
 
 class Question(NamedTuple):
@@ -63,7 +75,6 @@ def question_of(scenario: Scenario) -> Question:
     """What a scenario asks for, made and checked before anything is weighed."""
     model = scenario.model()
     deployment = scenario.one(Deployment)
-    check_continuous(deployment)
     demand, wiring = demand_of(scenario, model), wiring_of(scenario)
     asked = scenario.one(Candidates)
     implied = implied_chip(scenario)
@@ -129,12 +140,12 @@ def weighed(
     return candidates, tuple(refused)
 
 
-def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Alternative[Candidate], ...]:
-    """The candidates that are not the best of their chip, with why."""
+def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Lost, ...]:
+    """The candidates that are not the best of their chip, with how far they are from it."""
     least = {candidate.replica.chip.name: candidate for candidate in best}
     kept = {candidate.key for candidate in best}
     return tuple(
-        Alternative(candidate, _why(candidate, least[candidate.replica.chip.name]))
+        Lost(candidate, num_more=candidate.num_chips - least[candidate.replica.chip.name].num_chips)
         for candidate in candidates
         if candidate.key not in kept
     )
@@ -153,11 +164,3 @@ def proposed(candidate: Candidate) -> Proposal:
         load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
         latencies=latency_figures(candidate),
     )
-
-
-def _why(candidate: Candidate, best: Candidate) -> str:
-    """Why a candidate lost to the best of its chip."""
-    if candidate.num_chips < best.num_chips:
-        return "fewer chips in closed form, but more when simulated"
-    more = candidate.num_chips - best.num_chips
-    return f"{more:,} more chip{'s' if more > 1 else ''}" if more else "as many chips"

@@ -147,8 +147,18 @@ class Percentile(Share, frozen=True):
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise self.wrong(raw, "e.g. 95")
         del at
-        number = parsed(text, "fraction", "e.g. 95")
-        return self.bounded(number / 100.0 if number >= 1 and "%" not in str(text) else number, raw)
+        number, named = parsed(text, "fraction", "e.g. 95"), text != raw
+        if "%" in str(text):
+            return self.bounded(number, raw)
+        if number == 1 and not named:
+            raise ScenarioError(
+                f"{raw} may be one in a hundred or all", hint='"P1" or "1 %"; of all but a few: "P99.9"'
+            )
+        if 0 < number < 1 and named:
+            raise ScenarioError(
+                f"{raw} may be a percentile or a share", hint=f'{100 * number:g}, or "{number:g} %"'
+            )
+        return self.bounded(number / 100.0 if number >= 1 else number, raw)
 
     def _bounds(self) -> str:
         return "above 0 and below 100, e.g. 95 or 99.9"
@@ -160,7 +170,7 @@ class Percentile(Share, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
         written = whole_or_float(round(100.0 * float(value), 9))
-        return written if float(written) >= 1 and float(written) / 100.0 == value else float(value)
+        return written if float(written) > 1 and float(written) / 100.0 == value else float(value)
 
     def placeholder(self, attribute: str) -> str:
         del attribute

@@ -312,7 +312,12 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = None
     wait_s: Annotated[
         float | None,
-        Quantity("Dynamic batching: how long a first request waits for company.", rare=True, group=ENGINE),
+        Quantity(
+            "Dynamic batching: how long a first request waits for company.",
+            needs=("batching=dynamic", "engine=dynamic"),
+            rare=True,
+            group=ENGINE,
+        ),
     ] = None
     first_token_s: Annotated[
         float | None,
@@ -330,7 +335,7 @@ class Deployment(Section, frozen=True, kw_only=True):
             yield ScenarioError(
                 "only a prefill pool hands its cache over",
                 field="handoff",
-                hint=f"leave it out, or {option('role', 'prefill')}",
+                hint=f"leave it out, or {option('disaggregated', 'prefill=1,decode=1')}",
             )
         if model is not None:
             yield from self._problems_of_model(model)

@@ -28,6 +28,7 @@ from datahall.workload.traffic.shapes import (
     Lognormal,
     Quantiles,
     Uniform,
+    check_lengths,
 )
 
 LONGEST = int(LONGEST_TOKENS) - 1
@@ -53,8 +54,6 @@ class LengthsKind(Kind, frozen=True):
     def read(self, raw: Raw, at: Reading) -> Lengths:
         if isinstance(raw, str) and ("=" in raw or raw.strip().startswith("{")):
             raw = inline_table(raw)
-        from datahall.workload.traffic.lengths import check_lengths
-
         lengths = _shaped(raw, at) if isinstance(raw, dict) else Fixed(TOKENS.read(raw, at))
         try:
             check_lengths(lengths, "lengths")

@@ -55,39 +55,6 @@ def lognormal_median(mean_tokens: float, median_tokens: float) -> Lognormal:
     return Lognormal(mean_tokens, math.sqrt((mean_tokens / median_tokens) ** 2 - 1.0))
 
 
-def check_lengths(lengths: Lengths, where: str) -> None:
-    """Raise where no positive number of tokens can be drawn."""
-    allowed = "give a positive number of tokens"
-    match lengths:
-        case Fixed(tokens):
-            wrong = not 0 < tokens < LONGEST_TOKENS
-            seen = f"{tokens} tokens"
-        case Uniform(low, high):
-            wrong, seen = not 0 < low <= high < LONGEST_TOKENS, f"{low} to {high} tokens"
-            allowed = "the least is positive and not above the most"
-        case Lognormal(mean, variation):
-            wrong = not 1 <= mean < LONGEST_TOKENS or not 0 <= variation <= 20
-            seen = f"a mean of {mean:g} tokens with a variation of {variation:g}"
-            allowed = "the mean is at least 1 token; the standard deviation is 0 to 20 times the mean"
-        case Quantiles(points):
-            wrong = not _rising(points)
-            seen = f"percentiles {list(points)}"
-            allowed = "pairs of (share, tokens) rise from share 0 to share 1, with positive tokens"
-        case Empirical(values):
-            wrong = not values or not 0 < min(values) <= max(values) < LONGEST_TOKENS
-            seen = f"{len(values)} lengths" + (f" from {min(values)} to {max(values)}" if values else "")
-            allowed = "give at least one length, all positive"
-    if wrong:
-        raise ScenarioError(f"{where} of {seen}", where=where, hint=allowed)
-
-
-def _rising(points: tuple[tuple[float, float], ...]) -> bool:
-    if len(points) < 2 or points[0][0] != 0 or points[-1][0] != 1 or points[0][1] < 1:
-        return False
-    steps = pairwise(points)
-    return points[-1][1] < LONGEST_TOKENS and all(a[0] < b[0] and a[1] <= b[1] for a, b in steps)
-
-
 def sampler(lengths: Lengths) -> Draw:
     """A function that draws so many lengths, each at least 1."""
     match lengths:

@@ -17,10 +17,10 @@ from datahall.workload.traffic.conversation import (
     check_conversation,
     mean_session_tokens,
 )
-from datahall.workload.traffic.lengths import check_lengths, cut_to_context
+from datahall.workload.traffic.lengths import cut_to_context
 from datahall.workload.traffic.replay import replay
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats, Requests, in_chunks, join
-from datahall.workload.traffic.shapes import Fixed, Lengths
+from datahall.workload.traffic.shapes import Fixed, Lengths, check_lengths
 from datahall.workload.traffic.sharing import reusable_tokens
 from datahall.workload.traffic.trace_file import Trace, read_trace
 from datahall.workload.traffic.users import Users

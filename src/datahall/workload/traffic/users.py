@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events import stream
 from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats
@@ -36,7 +36,8 @@ class Users(msgspec.Struct, frozen=True, kw_only=True):
             raise ScenarioError(
                 "users who never pause, for a duration",
                 field="users",
-                hint="how many requests that makes depends on the service: give a number of requests",
+                hint=f"how many requests that makes depends on the service: say how many at most, e.g. "
+                f"{option('requests', 1000)}",
             )
         return int(self.num * (1.1 * duration_s / self.think.mean_s + 1)) + 1
 

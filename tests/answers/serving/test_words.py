@@ -1,0 +1,58 @@
+"""Numbers that are out of the ordinary are still said in words that read well."""
+
+from __future__ import annotations
+
+import pytest
+
+import datahall as dh
+from datahall.catalog import Catalog
+from datahall.units import fmt
+
+SHELF = Catalog(user=False)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "said"),
+    [
+        (0, "at that load"),
+        ("20 %", "at 25 % more load"),
+        ("60 %", "at 2.5× the load"),
+        ("99.9 %", "at 1,000× the load"),
+    ],
+)
+def test_headroom_is_a_percentage_until_it_is_a_multiple(headroom: str | int, said: str) -> None:
+    plan = dh.plan_serve(
+        "llama-3.1-8b",
+        rate=1,
+        isl=100,
+        osl=10,
+        chips="h200",
+        precision="fp8",
+        headroom=headroom,
+        catalog=SHELF,
+    )
+    assert said in plan.headline
+
+
+def test_one_of_several_is_none() -> None:
+    assert fmt(1, "tokens") == "1 token"
+    assert fmt(2, "tokens") == "2 tokens"
+
+
+@pytest.mark.parametrize(("num", "ranks"), [(1, "on the one rank"), (3, "on each of 3 ranks")])
+def test_ranks_of_a_fleet_are_counted(num: int, ranks: str) -> None:
+    run = dh.simulate_serve("llama-3.1-8b", rate=2, requests=30, isl=100, osl=10, replicas=num, catalog=SHELF)
+    (check,) = [table for table in run.tables if "closed form" in table.title]
+    assert ranks in check.note
+
+
+def test_what_came_during_the_warm_up_was_served_though_not_measured() -> None:
+    run = dh.simulate_serve(
+        "llama-3.1-8b", rate=2, requests=30, isl=100, osl=10, warmup="10 min", catalog=SHELF
+    )
+    assert run.results["num_finished"] == 30
+    assert run.headline.startswith("No request was measured")
+    assert "served" not in run.headline
+    assert run.binding.startswith(
+        "30 requests came and ended, all before the end of the warm-up, after 10 min"
+    )
