@@ -86,10 +86,10 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"cold_start": "5 s"}, "cold_start says nothing without autoscale"),
-        ({"num_draft": 3}, "num_draft says nothing without draft"),
-        ({"adapter_rank": 3}, "adapter_rank says nothing without adapters"),
-        ({"sort": True}, "sort says nothing without trace"),
+        ({"cold_start": "5 s"}, "cold_start does nothing here: it needs autoscale"),
+        ({"num_draft": 3}, "num_draft does nothing here: it needs draft"),
+        ({"adapter_rank": 3}, "adapter_rank does nothing here: it needs adapters"),
+        ({"sort": True}, "sort does nothing here: it needs trace"),
         ({"rate": 5, "users": 5}, "rate and users do not go together"),
         (
             {"replicas": 2, "disaggregated": "prefill=1,decode=1"},
@@ -99,8 +99,8 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
             {"role": "decode", "disaggregated": "prefill=1,decode=1"},
             "role and disaggregated do not go together",
         ),
-        ({"cache": {"process_ttl": "5 s"}}, "process_ttl says nothing without process"),
-        ({"cache": "semantic_lookup=5ms,process=5"}, "semantic_lookup says nothing without semantic"),
+        ({"cache": {"process_ttl": "5 s"}}, "process_ttl does nothing here: it needs process"),
+        ({"cache": "semantic_lookup=5ms,process=5"}, "semantic_lookup does nothing here: it needs semantic"),
     ],
 )
 def test_one_rule_refuses_what_says_nothing_and_pairs_of_which_one_would_win(
