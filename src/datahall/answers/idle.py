@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from datahall.cluster.idle_wiring import Joined, idle_wiring
 from datahall.cluster.wiring import wiring_of
+from datahall.scenario.field import grouped
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
-
-WIRING = ("on", "domain", "nic", "oversubscription", "failure")
+from datahall.scenario.sections.fabric import WIRING
 
 
 def idle_network(
@@ -18,9 +18,8 @@ def idle_network(
     """That what was said of the network does nothing, where no group of chips crosses what it is about."""
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
-    names = [name for name in WIRING if all(name in one for one in idle)]
-    if not wiring.failures and "failure" in names:
-        names.remove("failure")
+    said = [field.name for field in grouped("fabric", WIRING)] + ["failure"] * bool(wiring.failures)
+    names = [name for name in said if all(name in one for one in idle)]
     return idle_together(scenario, names, why or _why(chips))
 
 

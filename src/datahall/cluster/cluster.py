@@ -16,7 +16,6 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
 from datahall.cluster.network import Network, network_name, network_of_design, port_leaf, scale_up_leaf
-from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of, is_built
@@ -24,6 +23,7 @@ from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
+from datahall.scenario.chips import num_chips as chips_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -63,9 +63,8 @@ def cluster_of(
 
     Host memory and drives are those of the first of `servers` that holds the chip.
     """
-    if num_chips < 1:
-        raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     known = catalog or load()
+    num_chips = chips_of(FabricDesign(), known, num_chips)
     home = usual_server(known, chip)
     system = system_of(
         chip,
@@ -118,12 +117,7 @@ def cluster_from(
         made = design_of(design, catalog, chip=chip, num_chips=num_chips)
         network = network_of_design(made, failures, catalog=catalog, version=version, level=level)
         return _on(made, network, design.chips or num_chips, catalog)
-    if failures:
-        raise ScenarioError(
-            "what fails depends on how the chips are wired",
-            field="failure",
-            hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
-        )
+    assert not failures, "what fails depends on how the chips are wired: a failure needs a topology"
     return cluster_of(
         catalog.chip(design.chip or chip or usual_chip(design, catalog).name),
         design.chips or num_chips,

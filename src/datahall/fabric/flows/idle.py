@@ -14,13 +14,8 @@ from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
-from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import FabricDesign
-
-WIRED = (
-    "domain", "nic_bytes_per_s", "oversubscription", "switch", "server", "radix", "tiers", "sides", "latency_s",
-    "scale_up_bytes_per_s", "scale_up_latency_s",
-)  # fmt: skip
+from datahall.scenario.field import grouped
+from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
 
 
 def idle_inputs(
@@ -41,15 +36,16 @@ def idle_inputs(
 
 def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> list[str]:
     plain, found = FabricDesign(), []
-    for name in WIRED:
-        if getattr(asked, name) == getattr(plain, name):
+    for field in grouped("fabric", WIRING, PARTS, LINKS):
+        usual = getattr(plain, field.attribute)
+        if field.attribute == "topology" or getattr(asked, field.attribute) == usual:
             continue
         try:
-            other = fabric_of(msgspec.structs.replace(asked, **{name: getattr(plain, name)}), catalog)
+            other = fabric_of(msgspec.structs.replace(asked, **{field.attribute: usual}), catalog)
         except DatahallError:
             continue  # it could not be built without
         if _alike(outcome.scenario.wired, other, used):
-            found.append(key_of(name))
+            found.append(field.name)
     return found
 
 
