@@ -251,3 +251,29 @@ def test_textbooks_send_over_all_ports_of_a_domain(shelf: Catalog) -> None:
     assert one["halving-doubling"] == pytest.approx(2 * 15 / 16 * 1e11 / rate, rel=1e-3)
     two = {found.name: found.time_s for found in textbook_times(fast, "all-reduce", 1e11, 16)}
     assert all(two[name] <= one[name] for name in one)
+
+
+STRENGTH = {"datasheet": "datasheet only", "family": "family-calibrated", "measured": "measured"}
+
+
+@pytest.mark.parametrize("level", STRENGTH)
+@pytest.mark.parametrize("chip", ["h100-sxm", "b200-sxm", "a100-sxm-80gb", "gb200", "mi300x", "l40s"])
+@pytest.mark.parametrize("chips", [2, 512])
+def test_constants_of_a_level_are_those_or_there_are_none(
+    level: str, chip: str, chips: int, shelf: Catalog
+) -> None:
+    """A family's constants do not stand in for measured ones, nor generic ones for a family's."""
+    blamed = ""
+    try:
+        found = show("all-reduce", shelf, size="1GB", chips=chips, chip=chip, level=level).results["level"]
+    except DatahallError as error:
+        found, blamed = "", error.field
+    assert (found, blamed) in {(STRENGTH[level], ""), ("", "level")}
+
+
+def test_measured_constants_of_a_domain_do_not_reach_over_the_network(shelf: Catalog) -> None:
+    asked = {"size": "1GB", "chip": "h100-sxm", "level": "measured"}
+    assert show("all-reduce", shelf, chips=8, **asked).results["level"] == "measured"
+    with pytest.raises(ScenarioError, match="the network of h100-sxm has no measured constants") as caught:
+        show("all-reduce", shelf, chips=64, **asked)
+    assert "at most chips=8" in caught.value.hint
