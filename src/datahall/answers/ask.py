@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from datahall.answer import Answer, Cell
+from datahall.answers.origin import attributed
 from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verbs import BY_NAME, Verb
 from datahall.catalog import Catalog, document, load
@@ -97,10 +98,14 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     """Call the function that answers; add what was asked, and what stood in place of what."""
     reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
+    inputs = {**inputs_of(scenario), **answer.inputs}
+    said = {"scenario"} | {one.attribute for one in scenario.form.fields.values() if scenario.given(one.name)}
     whole = msgspec.structs.replace(
         answer,
-        inputs={**inputs_of(scenario), **answer.inputs},
+        inputs=inputs,
+        defaults=tuple(key for key in inputs if key not in said),
         question=question_of(scenario),
+        figure=attributed(answer.figure, scenario) if answer.figure is not None else None,
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):

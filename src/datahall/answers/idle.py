@@ -18,7 +18,7 @@ def idle_network(
     """That what was said of the network does nothing, where no group of chips crosses what it is about."""
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
-    said = [field.name for field in grouped("fabric", WIRING)] + ["failure"] * bool(wiring.failures)
+    said = (*(field.name for field in grouped("fabric", WIRING)), *(("failure",) if wiring.failures else ()))
     names = [name for name in said if all(name in one for one in idle)]
     return idle_together(scenario, names, why or _why(chips))
 
