@@ -313,3 +313,26 @@ def test_an_error_says_to_python_what_it_prints() -> None:
     assert "tp=3" in error.message
     assert "⟦" not in error.message
     assert str(error).splitlines()[1:] == ["  --> tp", "  nearest legal: tp=2 or tp=4"]
+
+
+MISSPELT = (
+    ("[trafic]\nrate = 1\n", 's.toml:3: unknown section "trafic"; did you mean [traffic]?'),
+    ("[[trafic]]\nrate = 1\n", 's.toml:3: unknown section "trafic"; did you mean [traffic]?'),
+    ("[deploymnt]\ntp = 1\n", 's.toml:3: unknown section "deploymnt"; did you mean [deployment]?'),
+    ("[regoin]\nname = 'eu'\n", 's.toml:3: unknown section "regoin"; did you mean [region]?'),
+    ("[traffic]\npresett = 'rag'\n", 's.toml:4: unknown key "presett"; did you mean traffic.preset?'),
+    ("[traffic]\nraet = 1\n", 's.toml:4: unknown key "raet"; did you mean traffic.rate?'),
+    ("[cache]\nproces = 1\n", 's.toml:4: unknown key "proces"; did you mean process?'),
+    ("sed = 1\n", 's.toml:3: unknown key "sed"; did you mean seed?'),
+    ("tp = 1\n", 's.toml:3: unknown key "tp"; it stands in [deployment]'),
+    ("[traffic]\ntp = 1\n", 's.toml:4: unknown key "tp"; it stands in [deployment]'),
+)
+
+
+@pytest.mark.parametrize(("text", "said"), MISSPELT, ids=[text.replace("\n", " ") for text, _ in MISSPELT])
+def test_what_is_misspelt_in_a_file_is_told_what_was_meant(text: str, said: str, shelf: Catalog) -> None:
+    form = form_of("simulate serve")
+    with pytest.raises(DocumentError) as caught:
+        read_document(form, parse(f'version = 1\nmodel = "llama-3.1-8b"\n{text}', "s.toml"), shelf)
+    caught.value.spell = form.key
+    assert said in [line.strip() for line in caught.value.lines()]
