@@ -45,10 +45,11 @@ def read_document(
 ) -> Scenario:
     """A question from a file; what is `given` beside it stands in its place, and that is said.
 
-    What stands beside is read and spelled as the border does that it came through.
+    What stands beside is read and spelled as the border does that it came through, and so is a question that no file
+    holds; in a file a number has a unit.
     """
     folder = Path(document.path).parent if document.path else None
-    reader = _Reader(form, Reading(catalog=catalog, folder=folder), document)
+    reader = _Reader(form, Reading(catalog=catalog, folder=folder, bare=bare and folder is None), document)
     reader.beside_at, reader.spell = Reading(catalog=catalog, bare=bare), spell
     tables = reader.sections(document.content)
     return reader.scenario(tables, beside=given or {})
