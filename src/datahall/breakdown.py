@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from datahall.errors import UnknownNameError
-from datahall.units import fmt
+from datahall.units import chained, fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate", "given"]
 Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
@@ -84,7 +84,7 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def shown(self) -> str:
         """The value for a person, with its band where it has one."""
-        text = fmt(self.value, self.unit)
+        text = chained(self.value, self.unit)
         if self.band is None:
             return text
         return f"{text} [{fmt(self.band.low, self.unit, 3)} – {fmt(self.band.high, self.unit, 3)}]"

@@ -36,11 +36,11 @@ def test_every_value_that_cannot_be_read_is_found_at_once_with_its_line(problems
         "s.toml:1: version is 2; this release reads version = 1",
         's.toml:2: unknown key "modle"; did you mean model?',
         's.toml:3: "llama-3.1-8" is not a model in the catalogue; did you mean: llama-3.1-8b',
-        's.toml:5: router.routing: "round" is not one of them; one of round-robin',
+        's.toml:5: router.routing: there is no "round"; one of round-robin',
         's.toml:7: "h100-sx" is not a chip in the catalogue; did you mean: h100-sxm',
         "s.toml:8: deployment.replicas: -2 is too small; it must be at least 1",
         's.toml:9: unknown key "enginee"; did you mean deployment.engine?',
-        's.toml:10: deployment.role: "prefil" is not one of them; one of both, prefill, decode; did you mean prefill?',
+        's.toml:10: deployment.role: there is no "prefil"; one of both, prefill, decode; did you mean prefill?',
         "s.toml:13: deployment.token_budget: '8k apples'",
         's.toml:14: unknown key "drft"; did you mean deployment.draft?',
         "s.toml:15: deployment.acceptance: 150 % is out of bounds; above 0 % and at most 100 %",
@@ -164,7 +164,7 @@ WRONG = [
     (
         "rate in words",
         POOL + TRAFFIC.replace("rate = 5", 'rate = "many"'),
-        "s.toml:8: traffic.rate: 'many' is not a quantity",
+        's.toml:8: traffic.rate: "many" is not a number',
     ),
     (
         "two movements",

@@ -105,7 +105,7 @@ REFUSED: list[tuple[dict[str, Raw], str]] = [
     ({"rate": 80, "users": 5}, "rate and users do not go together"),
     ({"rate": 0}, "rate: 0 is too small"),
     ({"rate": -4}, "rate: -4 is too small"),
-    ({"rate": "fast"}, "'fast' is not a quantity"),
+    ({"rate": "fast"}, '"fast" is not a number'),
     ({"rate": 1, "isl": 0}, "isl: 0 is too small"),
     ({"rate": 1, "isl": -5}, "isl: -5 is too small"),
     ({"rate": 1, "isl": 10.5}, "isl: 10.5 is not a whole number"),

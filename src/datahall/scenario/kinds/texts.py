@@ -34,9 +34,7 @@ class Choice(Kind, frozen=True):
                 return known
         close = nearest(str(raw), self.options, 1)
         guess = f"; did you mean {close[0]}?" if close else ""
-        raise ScenarioError(
-            f"{shown(raw)} is not one of them", hint=f"one of {', '.join(self.options)}{guess}"
-        )
+        raise ScenarioError(f"there is no {shown(raw)}", hint=f"one of {', '.join(self.options)}{guess}")
 
     def schema(self) -> dict[str, object]:
         return {"enum": list(self.options)}
