@@ -16,6 +16,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
 from datahall.cluster.network import Network, network_name, network_of_design, port_leaf, scale_up_leaf
+from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_of, is_built
@@ -117,7 +118,12 @@ def cluster_from(
         made = design_of(design, catalog, chip=chip, num_chips=num_chips)
         network = network_of_design(made, failures, catalog=catalog, version=version, level=level)
         return _on(made, network, design.chips or num_chips, catalog)
-    assert not failures, "what fails depends on how the chips are wired: a failure needs a topology"
+    if failures:
+        raise ScenarioError(
+            "what fails depends on how the chips are wired",
+            field="failure",
+            hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
+        )
     return cluster_of(
         catalog.chip(design.chip or chip or usual_chip(design, catalog).name),
         design.chips or num_chips,
