@@ -119,7 +119,16 @@ def _config(path: Path) -> str:
     from datahall.catalog.huggingface import from_config
 
     from_config(path)
-    return str(path)
+    return written(path)
+
+
+def written(path: Path) -> str:
+    """A path that no command takes for an option, whatever the file is called.
+
+    >>> written(Path("./-x.json")), written(Path("a/b.json"))
+    ('./-x.json', 'a/b.json')
+    """
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 class File(Kind, frozen=True):
@@ -135,7 +144,7 @@ class File(Kind, frozen=True):
             raise ScenarioError(
                 f"{found} {reason}", hint="a path, counted from the working folder or the scenario's"
             )
-        return str(found)
+        return written(found)
 
     def placeholder(self, attribute: str) -> str:
         del attribute
