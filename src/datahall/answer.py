@@ -160,6 +160,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     headline: str
     inputs: dict[str, Cell] = {}
+    defaults: tuple[str, ...] = ()  # those of the inputs that nobody said
     question: dict[str, object] = {}  # what was asked, so that it can be asked again
     binding: str = ""
     verdict: Verdict = "yes"

@@ -20,9 +20,9 @@ from typing import Literal
 import msgspec
 
 from datahall.errors import UnknownNameError
-from datahall.units import fmt
+from datahall.units import chained, fmt
 
-Kind = Literal["datasheet", "measured", "derived", "estimate"]
+Kind = Literal["datasheet", "measured", "derived", "estimate", "given"]
 Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
 Origin = Literal[
     "computed", "fact", "input", "derived", "decision", "fitted", "assumption", "model", "simulated"
@@ -76,6 +76,7 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: tuple[Source, ...] = ()
     basis: Basis = ""
     note: str = ""
+    fields: tuple[str, ...] = ()  # inputs that say it, if somebody does; none once the question is known
 
     def __str__(self) -> str:
         return f"{self.name} = {self.shown}"
@@ -83,7 +84,7 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def shown(self) -> str:
         """The value for a person, with its band where it has one."""
-        text = fmt(self.value, self.unit)
+        text = chained(self.value, self.unit)
         if self.band is None:
             return text
         return f"{text} [{fmt(self.band.low, self.unit, 3)} – {fmt(self.band.high, self.unit, 3)}]"
@@ -136,6 +137,10 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             sources=tuple(dict.fromkeys((*self.sources, *sources))),
         )
 
+    def unless_said(self, field: str) -> Breakdown:
+        """The same figure, unless somebody says it, be it the same value."""
+        return msgspec.structs.replace(self, fields=(field,))
+
     def named(self, name: str) -> Breakdown:
         """The same figure under another name."""
         return msgspec.structs.replace(self, name=name)
@@ -147,9 +152,10 @@ def fact(name: str, value: float, unit: str, *sources: Source, note: str = "") -
     return Breakdown(name=name, value=float(value), unit=unit, origin="fact", sources=sources, note=note)
 
 
-def given(name: str, value: float, unit: str, note: str = "") -> Breakdown:
-    """What the person who asks said, or left at its default."""
-    return Breakdown(name=name, value=float(value), unit=unit, origin="input", note=note)
+def given(name: str, value: float, unit: str, note: str = "", field: str = "") -> Breakdown:
+    """What the person who asks says with a field, or any of several; where nobody does, a border calls it a default."""
+    at = tuple(field.split())
+    return Breakdown(name=name, value=float(value), unit=unit, origin="input", note=note, fields=at)
 
 
 def fitted(name: str, value: float, unit: str, on: str, *sources: Source, basis: Basis = "") -> Breakdown:
@@ -258,10 +264,9 @@ def solved(
 
 
 def _computed(operation: Operation, name: str, parts: Sequence[Breakdown], unit: str, note: str) -> Breakdown:
-    values = [part.value for part in parts]
     return Breakdown(
         name=name,
-        value=_VALUES[operation](values),
+        value=_VALUES[operation]([part.value for part in parts]),
         unit=unit,
         operation=operation,
         parts=tuple(parts),

@@ -188,6 +188,25 @@ def _seconds(value: float, significant: int) -> str:
     return f"{_digits(value / DAY_S, significant)} days"
 
 
+def chained(value: float, unit: str) -> str:
+    """Write a figure of a chain, which a person adds up by hand: four digits, and no count that looks whole and is not.
+
+    >>> chained(0.70021, "ratio"), chained(27346.43, "count"), chained(8192, "tokens"), chained(0.98343, "fraction")
+    ('0.7002×', '27,346.4', '8,192 tokens', '98.34 %')
+    """
+    if not math.isfinite(value):
+        return fmt(value, unit)
+    if unit == "ratio":
+        return f"{_digits(value)}×"
+    if unit == "fraction":
+        return f"{_digits(value * 100)} %"
+    if unit == "tokens" and value == round(value) and abs(value) < 1e6:
+        return f"{value:,.0f} tokens"
+    if unit == "count" and value != round(value):
+        return _digits(value, max(4, 2 + math.floor(math.log10(abs(value)))))
+    return fmt(value, unit)
+
+
 def fmt(value: float, unit: str, significant: int = 4) -> str:
     """Write an SI float for a person.
 

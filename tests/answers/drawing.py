@@ -126,7 +126,10 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
     asked = Asked(form.verb, {}, {})
     for name in (*form.required, *ALWAYS.get(form.verb, ()), *names):
         say(form, asked, name, draw)
-    if any("cubes" in row for row in asked.tables.get("failure", ())) and asked.said.get("on") != "torus":
+    rows = asked.tables.get("failure", ())
+    if (any("cubes" in row for row in rows) and asked.said.get("on") != "torus") or (
+        any({*FABRIC_PARTS} & {*row} for row in rows) and "on" not in asked.said
+    ):
         asked.tables.pop("failure")
     while lost := [name for name in asked.said if not is_needed(form, asked, name)]:
         asked.said.pop(lost[0])  # what it says something about was taken away again
@@ -199,7 +202,8 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
     field = form.of(table)[key]
     for other in {*field.kind.against, *(one for one in row if key in form.of(table)[one].kind.against)}:
         row.pop(other, None)
-    needs = [need.partition("=") for need in field.kind.needs]
+    own = form.of(table)  # what stands elsewhere is in its company
+    needs = [need.partition("=") for need in field.kind.needs if need.partition("=")[0] in own]
     if needs and not any(other in row and not wanted for other, _, wanted in needs):
         other, _, wanted = needs[0]
         row[other] = wanted or value_of(form.of(table)[other], form.verb, draw)

@@ -163,6 +163,7 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("plan serve", "engine"): ("vllm", "sglang"),
     ("show techniques", "engine"): ("vllm", "sglang"),
     ("show collective", "algorithm"): ("ring", "tree"),
+    ("show collective", "level"): ("datasheet", "family"),
     ("show collective", "collective"): ("all-reduce",),
     ("show collective", "chips"): (64, "144"),
     ("show collective", "tokens"): (4096, "8k"),

@@ -81,7 +81,7 @@ def test_a_scenario_may_be_json(tmp_path: Path, shelf: Catalog) -> None:
         (ROOFLINE.replace("batch = 8", "batch = 0\ncontext = -1"), {7, 8}, "at least 1"),
         (ROOFLINE.replace("h200", "h20x"), {5}, "is not a chip"),
         (ROOFLINE.replace("llama-3.1-8b", "lama"), {3}, "is not a model"),
-        (ROOFLINE.replace("[sequences]", "[sequence]"), {6}, "unknown key"),
+        (ROOFLINE.replace("[sequences]", "[sequence]"), {6}, "unknown"),
         (ROOFLINE.replace("[sequences]", "[traffic]"), {6}, "takes no [traffic]"),
         (ROOFLINE.replace("version = 1", "version = 2"), {1}, "version is 2"),
         (ROOFLINE.replace("show roofline", "show rooflin"), {2}, "asks 'show rooflin'"),

@@ -117,7 +117,7 @@ def test_a_failure_narrows_what_is_left(shelf: Catalog) -> None:
     assert time_s("all-to-all", shelf, **asked, failure={"switches": "0"}) > whole
     with pytest.raises(InfeasibleError, match="cuts off 32 of 1,024 chips"):
         time_s("all-to-all", shelf, on="fat-tree", chips=1024, size="1GB", failure={"switches": "0"})
-    with pytest.raises(ScenarioError, match="how the chips are wired"):
+    with pytest.raises(ScenarioError, match="switches does nothing here: it needs on"):
         time_s("all-to-all", shelf, chips=1024, size="1GB", failure={"switches": "0"})
 
 
@@ -161,10 +161,14 @@ def test_every_collective_has_an_answer(kind: str, on: str | None, shelf: Catalo
         ({"chips": 16}, "size", "how large"),
         ({"size": "1GB"}, "chips", "how many chips"),
         ({"chips": 12, "size": "1GB", "on": "fat-tree"}, "chips", "whole number of scale-up domains"),
-        ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "algorithm", "not one of them"),
+        ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "algorithm", "there is no"),
         ({"chips": 16, "size": "1GB", "version": "new"}, "version", "cannot be read"),
         ({"chips": 16, "size": "1GB", "on": "knot"}, "on", "not a topology"),
-        ({"chips": 16, "size": "1GB", "oversubscription": "2:1"}, "oversubscription", "says nothing without"),
+        (
+            {"chips": 16, "size": "1GB", "oversubscription": "2:1"},
+            "oversubscription",
+            "does nothing here: it needs",
+        ),
         (
             {"chips": 16, "size": "1GB", "on": "dragonfly", "oversubscription": "2:1"},
             "oversubscription",
@@ -179,7 +183,7 @@ def test_every_collective_has_an_answer(kind: str, on: str | None, shelf: Catalo
         ({"chips": 90_000, "size": "1GB", "on": "meta-24k-roce"}, "chips", "has 24,576 chips"),
         ({"size": "1GB", "on": "meta-24k-roce", "chip": "b200"}, "chip", "was built of"),
         ({"experts": 64, "tokens": 8, "topk": 2, "hidden": 8}, "experts", "sizes an all-to-all"),
-        ({"chips": 16, "size": "1GB", "tokens": 8}, "tokens", "says nothing without"),
+        ({"chips": 16, "size": "1GB", "tokens": 8}, "tokens", "does nothing here: it needs"),
     ],
 )
 def test_bad_input_names_the_field_and_what_is_allowed(
@@ -247,3 +251,29 @@ def test_textbooks_send_over_all_ports_of_a_domain(shelf: Catalog) -> None:
     assert one["halving-doubling"] == pytest.approx(2 * 15 / 16 * 1e11 / rate, rel=1e-3)
     two = {found.name: found.time_s for found in textbook_times(fast, "all-reduce", 1e11, 16)}
     assert all(two[name] <= one[name] for name in one)
+
+
+STRENGTH = {"datasheet": "datasheet only", "family": "family-calibrated", "measured": "measured"}
+
+
+@pytest.mark.parametrize("level", STRENGTH)
+@pytest.mark.parametrize("chip", ["h100-sxm", "b200-sxm", "a100-sxm-80gb", "gb200", "mi300x", "l40s"])
+@pytest.mark.parametrize("chips", [2, 512])
+def test_constants_of_a_level_are_those_or_there_are_none(
+    level: str, chip: str, chips: int, shelf: Catalog
+) -> None:
+    """A family's constants do not stand in for measured ones, nor generic ones for a family's."""
+    blamed = ""
+    try:
+        found = show("all-reduce", shelf, size="1GB", chips=chips, chip=chip, level=level).results["level"]
+    except DatahallError as error:
+        found, blamed = "", error.field
+    assert (found, blamed) in {(STRENGTH[level], ""), ("", "level")}
+
+
+def test_measured_constants_of_a_domain_do_not_reach_over_the_network(shelf: Catalog) -> None:
+    asked = {"size": "1GB", "chip": "h100-sxm", "level": "measured"}
+    assert show("all-reduce", shelf, chips=8, **asked).results["level"] == "measured"
+    with pytest.raises(ScenarioError, match="the network of h100-sxm has no measured constants") as caught:
+        show("all-reduce", shelf, chips=64, **asked)
+    assert "at most chips=8" in caught.value.hint

@@ -156,7 +156,7 @@ def test_the_scan_is_the_figure(shelf: Catalog, size: str, prefetch: bool) -> No
 
 
 def test_prefetching_says_nothing_without_a_working_set(shelf: Catalog) -> None:
-    with pytest.raises(ScenarioError, match="says nothing without working_set"):
+    with pytest.raises(ScenarioError, match="does nothing here: it needs working_set"):
         show_hierarchy("h100-sxm", prefetch=True, catalog=shelf)
 
 

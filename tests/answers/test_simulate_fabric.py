@@ -63,7 +63,7 @@ def test_what_is_said_beside_a_file_stands_in_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "field", "words"),
     [
-        ({"level": "ful"}, "level", "not one of them"),
+        ({"level": "ful"}, "level", "there is no"),
         ({"check_with": "symmetric"}, "check_with", "the level that is simulated"),
         ({"job": {"ranks": "0-99"}}, "job", "endpoint 64 is not there"),
         ({"job": {"colour": "red"}}, "job", "unknown key"),
@@ -140,3 +140,41 @@ def test_flows_that_never_end_are_a_no(shelf: Catalog) -> None:
     assert lost.results["makespan_s"] is None
     with pytest.raises((ScenarioError, DatahallError)):
         dh.simulate_fabric(on="fat-tree", chips=64, job=job, failure="chips=5", catalog=shelf)
+
+
+ONE_SWITCH = {"on": "fat-tree", "chips": 64, "job": {"collective": "all-reduce", "size": "64MB"}}
+
+
+def test_a_lossy_transport_says_what_it_sent_again(shelf: Catalog) -> None:
+    whole, lost, alone = (
+        dh.simulate_fabric(**ONE_SWITCH, **more, catalog=shelf)
+        for more in (
+            {},
+            {"transport": "lossy", "loss": "1 %"},
+            {"transport": "lossy", "loss": "1 %", "selective_repeat": True},
+        )
+    )
+    for answer in (lost, alone):
+        (note,) = [note for note in answer.notes if "1 % of packets are lost" in note]
+        assert "of the bytes on the wire are new" in note
+        sent = [sum(row[1] for row in one.tables[1].rows) for one in (whole, answer)]
+        assert sent[0] / sent[1] == pytest.approx(1.0 - answer.results["resent_fraction"])
+    assert alone.results["resent_fraction"] == pytest.approx(0.01)
+    assert lost.results["resent_fraction"] > alone.results["resent_fraction"]
+    assert "resent_fraction" not in whole.results
+
+
+def test_a_lossy_transport_that_loses_nothing_is_said_to_do_nothing(shelf: Catalog) -> None:
+    plain, lossy = (
+        dh.simulate_fabric(**ONE_SWITCH, **more, catalog=shelf) for more in ({}, {"transport": "lossy"})
+    )
+    assert plain.results == lossy.results
+    assert any(note.startswith("transport does nothing here") for note in lossy.notes)
+
+
+def test_queue_pairs_on_one_path_are_counted_as_the_table_counts_them(shelf: Catalog) -> None:
+    plain, split = (dh.simulate_fabric(**ONE_SWITCH, **more, catalog=shelf) for more in ({}, {"paths": 4}))
+    assert split.results["num_flows"] == 4 * plain.results["num_flows"]
+    assert split.results["makespan_s"] == pytest.approx(plain.results["makespan_s"])
+    assert any("each flow in 4 queue pairs, which count as flows" in note for note in split.notes)
+    assert any(note.startswith("paths does nothing here") for note in split.notes)

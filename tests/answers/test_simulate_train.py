@@ -79,7 +79,7 @@ def test_a_timeline_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture
         ({"schedule": "interleaved"}, ScenarioError, "vpp", "at least two chunks"),
         ({"framework": "megatron"}, UnknownNameError, "framework", "did you mean: megatron"),
         ({"slow_hosts": "many"}, ScenarioError, "slow_hosts", "many"),
-        ({"slow_by": "10 %"}, ScenarioError, "slow_by", "says nothing without slow_hosts"),
+        ({"slow_by": "10 %"}, ScenarioError, "slow_by", "does nothing here: it needs slow_hosts"),
         ({"jitter": "80 %"}, ScenarioError, "jitter", "50 %"),
         ({"chip": "h1000-sxm"}, DatahallError, "chip", "h100-sxm"),
         ({"global_batch": 64 * 10**7, "seq": 1}, ScenarioError, "global_batch", "more than 100,000"),

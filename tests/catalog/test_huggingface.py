@@ -155,7 +155,7 @@ def test_every_size_of_a_config_is_a_fact_of_it(tmp_path: Path) -> None:
     assert model.facts["hidden"].value == model.hidden
     assert model.mla is not None
     assert model.facts["mla.kv_rank"].value == model.mla.kv_rank
-    assert {fact.source.title for fact in model.facts.values()} == {"the config.json that was given"}
+    assert {fact.source.title for fact in model.facts.values()} == {"config.json"}
 
 
 def test_every_problem_is_listed_with_its_line(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ BAD = [
     ("show roofline h200 --model llama-3.1-8b --batch 0", 2, "at least 1"),
     ("show roofline a100-sxm-80gb --model llama-3.1-8b --precision fp8", 2, "has no FP8"),
     ("show hierarchy h100-sxm --working-set 0", 2, "above 0"),
-    ("show hierarchy h100-sxm --prefetch", 2, "--prefetch says nothing without --working-set"),
+    ("show hierarchy h100-sxm --prefetch", 2, "--prefetch does nothing here: it needs --working-set"),
     ("show model llama-3.1-8b --context 2^9999", 2, "too large"),
     ("show model llama-3.1-8b --context nan", 2, "a whole number, e.g. 4096 or 4k"),
     ("show model llama-3.1-8b --context 1e30", 2, "it must be at most 1,073,741,824"),

@@ -15,6 +15,7 @@ KEYS = [
     "version",
     "kind",
     "inputs",
+    "defaults",
     "question",
     "verdict",
     "headline",

@@ -135,7 +135,7 @@ WRONG: list[tuple[Kind, object, str]] = [
     (Count(""), 1.5, "not a whole number"),
     (Count(""), True, "cannot be read"),
     (Count(""), [3], "cannot be read"),
-    (Count(""), "many", "is not a quantity"),
+    (Count(""), "many", '"many" is not a number'),
     (Count(""), "2^9999", "too large"),
     (Quantity("", unit="s"), 5, "5 has no unit"),
     (Quantity("", unit="s"), "5", "has no unit"),
@@ -145,7 +145,7 @@ WRONG: list[tuple[Kind, object, str]] = [
     (Quantity("", unit="s"), "-1 s", "must be at least 0"),
     (Quantity("", unit="s"), None, "cannot be read"),
     (Rate(""), 0, "must be above 0"),
-    (Rate(""), "fast", "is not a quantity"),
+    (Rate(""), "fast", '"fast" is not a number'),
     (Share(""), "150 %", "150 % is out of bounds"),
     (Share(""), 1.5, "out of bounds"),
     (Share(""), -0.1, "out of bounds"),
@@ -157,14 +157,15 @@ WRONG: list[tuple[Kind, object, str]] = [
     (Percentile(""), 1, "1 may be one in a hundred or all"),
     (Percentile(""), "1.0", "1.0 may be one in a hundred or all"),
     (Percentile(""), "P0.95", "P0.95 may be a percentile or a share"),
-    (Choice("", options=("ring", "tree")), "rign", "is not one of them"),
-    (Choice("", options=("ring", "tree")), "", "is not one of them"),
-    (Choice("", options=("ring", "tree")), 4, "is not one of them"),
+    (Choice("", options=("ring", "tree")), "rign", 'there is no "rign"'),
+    (Choice("", options=("ring", "tree")), "", "there is no"),
+    (Choice("", options=("ring", "tree")), 4, "there is no"),
     (Text(""), ["x"], "cannot be read"),
     (Flag(""), "yes", "cannot be read"),
     (Flag(""), 1, "cannot be read"),
     (Listed("", of=Count("")), "", "nothing is named"),
     (Listed("", of=Count("")), {"a": 1}, "is not a list"),
+    (Quantity("", unit="ratio"), "1 2", '"1 2" is not a number'),
     (Numbers(""), "3-1", "is not a rising range"),
     (Numbers(""), "1,1", "twice"),
     (Numbers(""), "a-b", "cannot be read"),
@@ -276,3 +277,24 @@ def test_errors_of_reading_are_those_a_user_can_put_right() -> None:
 )
 def test_yes_and_no_as_a_person_writes_them(raw: str | bool, value: bool) -> None:
     assert Flag("").read(raw, FILE) is value
+
+
+HINTS: list[tuple[Kind, object, str]] = [
+    (Listed("", of=Quantity("", unit="ratio")), ["1 2"], "with commas between several: 1,2"),
+    (Listed("", of=Count("")), "1 2 3", "with commas between several: 1,2,3"),
+    (Share("", most=10.0), 40, 'did you mean "40 %"?'),
+    (Quantity("", unit="ratio"), "much", "e.g. 1.5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "raw", "said"), HINTS, ids=str)
+def test_what_was_perhaps_meant_is_said(kind: Kind, raw: object, said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        kind.read(raw, FILE)  # type: ignore[arg-type]
+    assert said in caught.value.hint
+
+
+def test_nobody_is_asked_whether_they_meant_more_than_all_of_it() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Share("", most=10.0).read(150, FILE)
+    assert "did you mean" not in caught.value.hint

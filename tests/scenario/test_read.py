@@ -86,10 +86,10 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"cold_start": "5 s"}, "cold_start says nothing without autoscale"),
-        ({"num_draft": 3}, "num_draft says nothing without draft"),
-        ({"adapter_rank": 3}, "adapter_rank says nothing without adapters"),
-        ({"sort": True}, "sort says nothing without trace"),
+        ({"cold_start": "5 s"}, "cold_start does nothing here: it needs autoscale"),
+        ({"num_draft": 3}, "num_draft does nothing here: it needs draft"),
+        ({"adapter_rank": 3}, "adapter_rank does nothing here: it needs adapters"),
+        ({"sort": True}, "sort does nothing here: it needs trace"),
         ({"rate": 5, "users": 5}, "rate and users do not go together"),
         (
             {"replicas": 2, "disaggregated": "prefill=1,decode=1"},
@@ -99,8 +99,8 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
             {"role": "decode", "disaggregated": "prefill=1,decode=1"},
             "role and disaggregated do not go together",
         ),
-        ({"cache": {"process_ttl": "5 s"}}, "process_ttl says nothing without process"),
-        ({"cache": "semantic_lookup=5ms,process=5"}, "semantic_lookup says nothing without semantic"),
+        ({"cache": {"process_ttl": "5 s"}}, "process_ttl does nothing here: it needs process"),
+        ({"cache": "semantic_lookup=5ms,process=5"}, "semantic_lookup does nothing here: it needs semantic"),
     ],
 )
 def test_one_rule_refuses_what_says_nothing_and_pairs_of_which_one_would_win(
@@ -313,3 +313,26 @@ def test_an_error_says_to_python_what_it_prints() -> None:
     assert "tp=3" in error.message
     assert "⟦" not in error.message
     assert str(error).splitlines()[1:] == ["  --> tp", "  nearest legal: tp=2 or tp=4"]
+
+
+MISSPELT = (
+    ("[trafic]\nrate = 1\n", 's.toml:3: unknown section "trafic"; did you mean [traffic]?'),
+    ("[[trafic]]\nrate = 1\n", 's.toml:3: unknown section "trafic"; did you mean [traffic]?'),
+    ("[deploymnt]\ntp = 1\n", 's.toml:3: unknown section "deploymnt"; did you mean [deployment]?'),
+    ("[regoin]\nname = 'eu'\n", 's.toml:3: unknown section "regoin"; did you mean [region]?'),
+    ("[traffic]\npresett = 'rag'\n", 's.toml:4: unknown key "presett"; did you mean traffic.preset?'),
+    ("[traffic]\nraet = 1\n", 's.toml:4: unknown key "raet"; did you mean traffic.rate?'),
+    ("[cache]\nproces = 1\n", 's.toml:4: unknown key "proces"; did you mean process?'),
+    ("sed = 1\n", 's.toml:3: unknown key "sed"; did you mean seed?'),
+    ("tp = 1\n", 's.toml:3: unknown key "tp"; it stands in [deployment]'),
+    ("[traffic]\ntp = 1\n", 's.toml:4: unknown key "tp"; it stands in [deployment]'),
+)
+
+
+@pytest.mark.parametrize(("text", "said"), MISSPELT, ids=[text.replace("\n", " ") for text, _ in MISSPELT])
+def test_what_is_misspelt_in_a_file_is_told_what_was_meant(text: str, said: str, shelf: Catalog) -> None:
+    form = form_of("simulate serve")
+    with pytest.raises(DocumentError) as caught:
+        read_document(form, parse(f'version = 1\nmodel = "llama-3.1-8b"\n{text}', "s.toml"), shelf)
+    caught.value.spell = form.key
+    assert said in [line.strip() for line in caught.value.lines()]

@@ -105,7 +105,7 @@ REFUSED: list[tuple[dict[str, Raw], str]] = [
     ({"rate": 80, "users": 5}, "rate and users do not go together"),
     ({"rate": 0}, "rate: 0 is too small"),
     ({"rate": -4}, "rate: -4 is too small"),
-    ({"rate": "fast"}, "'fast' is not a quantity"),
+    ({"rate": "fast"}, '"fast" is not a number'),
     ({"rate": 1, "isl": 0}, "isl: 0 is too small"),
     ({"rate": 1, "isl": -5}, "isl: -5 is too small"),
     ({"rate": 1, "isl": 10.5}, "isl: 10.5 is not a whole number"),
@@ -118,7 +118,7 @@ REFUSED: list[tuple[dict[str, Raw], str]] = [
     ({"rate": 1, "turns": 0.5}, "turns: 0.5 is too small; it must be at least 1"),
     ({"rate": 1, "requests": 0}, "requests: 0 is too small"),
     ({"rate": 1, "duration": "0s"}, "duration: 0s is too small"),
-    ({"rate": 1, "speed": 2}, "speed says nothing without trace"),
+    ({"rate": 1, "speed": 2}, "speed does nothing here: it needs trace"),
     ({"rate": 1, "spread": 50}, "spread: 50 is too large; it must be at most 20"),
     (
         {"rate": 1, "spread": 1, "isl": {"shape": "uniform", "low": 1, "high": 2}},
@@ -126,8 +126,8 @@ REFUSED: list[tuple[dict[str, Raw], str]] = [
     ),
     ({"rate": "inf", "duration": "1s"}, "all at once, for a duration"),
     ({"users": 5, "duration": "1s"}, "users who never pause, for a duration"),
-    ({"rate": 1, "peak": "3 h"}, "peak says nothing without swing"),
-    ({"rate": 1, "think_variation": 2}, "think_variation says nothing without think"),
+    ({"rate": 1, "peak": "3 h"}, "peak does nothing here: it needs swing"),
+    ({"rate": 1, "think_variation": 2}, "think_variation does nothing here: it needs think"),
 ]
 
 

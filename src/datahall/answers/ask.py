@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from datahall.answer import Answer, Cell
+from datahall.answers.origin import attributed
 from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verbs import BY_NAME, Verb
 from datahall.catalog import Catalog, document, load
@@ -73,7 +75,10 @@ def ask(
 
 
 def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) -> Answer:
-    """The answer to a question in plain types, as a JSON body or `Answer.question` has it: its `ask` says the verb."""
+    """The answer to a question in plain types, as a JSON body or `Answer.question` has it: its `ask` says the verb.
+
+    Numbers without a unit are in SI, as in a keyword of the function of the verb.
+    """
     if not isinstance(content, Mapping):
         raise ScenarioError(
             f"a question is a table of inputs, not {type(content).__name__}",
@@ -84,23 +89,36 @@ def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) 
             "the question does not say what it asks", field="ask", hint='e.g. "ask": "show fit"'
         )
     try:
-        plain = msgspec.to_builtins({"version": VERSION, **content})
+        plain = msgspec.to_builtins({"version": VERSION, **content}, enc_hook=builtin)
     except TypeError as error:
         raise ScenarioError(
             f"the question is not in plain types: {error}", hint="text, numbers, lists, tables"
         ) from error
     found = Document("", plain, {})
-    return answer_of(ask(str(plain["ask"]), document=found, catalog=catalog))
+    return answer_of(ask(str(plain["ask"]), document=found, catalog=catalog, bare=True))
+
+
+def builtin(value: Any) -> Any:
+    """A path, or a value of an array library such as `np.int64(4)` or a column, as plain Python has it."""
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not plain")
 
 
 def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     """Call the function that answers; add what was asked, and what stood in place of what."""
     reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
+    inputs = {**inputs_of(scenario), **answer.inputs}
+    said = {"scenario"} | {one.attribute for one in scenario.form.fields.values() if scenario.given(one.name)}
     whole = msgspec.structs.replace(
         answer,
-        inputs={**inputs_of(scenario), **answer.inputs},
+        inputs=inputs,
+        defaults=tuple(key for key in inputs if key not in said),
         question=question_of(scenario),
+        figure=attributed(answer.figure, scenario) if answer.figure is not None else None,
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):

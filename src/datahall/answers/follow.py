@@ -17,6 +17,7 @@ def follow(
     """A command that asks `verb` with what was given and some changes, by the names of its inputs; None leaves one out.
 
     What was given and the verb does not take falls away.  A file that flags cannot express is asked again as a file.
+    Paths are as they were given, counted from the folder that the question was asked in.
     """
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
@@ -34,6 +35,7 @@ def follow(
         for name, field in form.fields.items()
         if values.get(name) is not None and name not in form.arguments
     ]
+    words += [f"--catalog {quoted(folder)}" for folder in scenario.catalog.extra]
     return " ".join(word for word in ("datahall", form.verb, *words, tail) if word)
 
 

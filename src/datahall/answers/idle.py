@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from datahall.cluster.idle_wiring import Joined, idle_wiring
 from datahall.cluster.wiring import wiring_of
+from datahall.scenario.field import grouped
 from datahall.scenario.idle import idle_notes, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
-
-WIRING = ("on", "domain", "nic", "oversubscription", "failure")
+from datahall.scenario.sections.fabric import WIRING
 
 
 def idle_network(
@@ -26,10 +26,9 @@ def idle_network(
     """
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
-    names = [name for name in WIRING if all(name in one for one in idle)]
-    if not wiring.failures and "failure" in names:
-        names.remove("failure")
-    others = [name for name in WIRING if name not in names and is_changed(scenario, name)]
+    said = (*(field.name for field in grouped("fabric", WIRING)), *(("failure",) if wiring.failures else ()))
+    names = [name for name in said if all(name in one for one in idle)]
+    others = [name for name in said if name not in names and is_changed(scenario, name)]
     found = unfelt() if others else {}
     return (
         *idle_together(scenario, names, why or _why(chips)),

@@ -206,7 +206,7 @@ VERBS = (
     Verb(
         name="show fabric",
         about="switches, cables, bisection, diameter, paths, power and price; several side by side",
-        answer="fabric.fabric:show_fabric",
+        answer="fabric.front:show_fabric",
         takes=(
             Takes(
                 "fabric",
@@ -259,7 +259,7 @@ VERBS = (
     Verb(
         name="show collective",
         about="time, algbw, busbw, the algorithm chosen and why, crossover sizes",
-        answer="fabric.collective:show_collective",
+        answer="fabric.front:show_collective",
         takes=(
             Takes("collective"),
             Takes("fabric", only=("on", "chips", "chip", "domain", "nic", "oversubscription", "sides")),

@@ -63,7 +63,8 @@ class Catalog:
         self, extra: Iterable[Path | str] = (), *, shipped: Path = SHIPPED, user: bool = True
     ) -> None:
         self._shipped = shipped
-        self.layers = (*((user_folder(),) if user else ()), *named_folders(extra, user))
+        self.extra = tuple(map(str, extra))  # folders that whoever asks has named
+        self.layers = (*((user_folder(),) if user else ()), *named_folders(self.extra, user))
 
     def chip(self, name: str) -> Chip:
         """Return a chip by name or alias."""
@@ -176,7 +177,7 @@ class Catalog:
         file = Path(path)
         names = self.check(file)
         install(file, user_folder(), replace=replace)
-        for key in [key for key in vars(self) if key not in {"layers", "_shipped"}]:
+        for key in [key for key in vars(self) if key not in {"layers", "extra", "_shipped"}]:
             del self.__dict__[key]
         load.cache_clear()
         return names

@@ -24,6 +24,7 @@ from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
+from datahall.scenario.chips import num_chips as chips_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -63,9 +64,8 @@ def cluster_of(
 
     Host memory and drives are those of the first of `servers` that holds the chip.
     """
-    if num_chips < 1:
-        raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     known = catalog or load()
+    num_chips = chips_of(FabricDesign(), known, num_chips)
     home = usual_server(known, chip)
     system = system_of(
         chip,
@@ -79,7 +79,7 @@ def cluster_of(
     if torus:
         system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
     rate = system.nic_bytes_per_s
-    nic = port_leaf(chip, home, rate) if rate else None
+    nic = port_leaf(chip, home, rate).unless_said("nic") if rate else None
     return Cluster(
         chip=chip,
         num_chips=num_chips,

@@ -32,11 +32,13 @@ from datahall.fabric.collectives.choice import (
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
+from datahall.fabric.collectives.system import STRENGTH
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.idle import does_nothing
+from datahall.scenario.words import LEVELS
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time
@@ -117,6 +119,21 @@ def refuse_on_torus(cluster: Cluster, names: Iterable[str]) -> None:
                 field=name,
                 hint=f"leave {option(name)} out",
             )
+
+
+def check_level(cluster: Cluster, asked: str | None) -> None:
+    """Refuse a level of constants that the network between domains has none of: weaker ones do not stand in."""
+    system, ranks = cluster.system, cluster.num_chips
+    if asked is None or system.torus or system.across is None:
+        return
+    found = system.level(ranks)
+    if STRENGTH.index(found) < LEVELS.index(asked):
+        raise ScenarioError(
+            f"the network of {cluster.chip.name} has no {asked} constants: those of {system.fabric} are {found}, of "
+            f"{system.across.fitted_on}",
+            field="level",
+            hint=f"leave {option('level')} out, or at most {option('chips', system.num_domain)}",
+        )
 
 
 def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> CollectiveTime:

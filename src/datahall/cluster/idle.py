@@ -14,8 +14,8 @@ from datahall.errors import DatahallError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import Choice, collective_times
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System
-from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.field import grouped
+from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
 
 def idle_inputs(
@@ -64,13 +64,15 @@ def _of_version(system: System, choice: Choice) -> dict[str, str]:
 def _less(wiring: Wiring, *, alone: bool) -> dict[str, Wiring]:
     """The wiring without each input that may turn out to say nothing, where it was given."""
     plain = FabricDesign()
-    names = ("domain", "nic_bytes_per_s", "oversubscription", *(("topology",) if alone else ()))
     found = {
-        ("on" if name == "topology" else key_of(name)): wiring._replace(
-            design=msgspec.structs.replace(wiring.design, **{name: getattr(plain, name)})
+        field.name: wiring._replace(
+            design=msgspec.structs.replace(
+                wiring.design, **{field.attribute: getattr(plain, field.attribute)}
+            )
         )
-        for name in names
-        if getattr(wiring.design, name) != getattr(plain, name)
+        for field in grouped("fabric", WIRING)
+        if (alone or field.attribute != "topology")
+        and getattr(wiring.design, field.attribute) != getattr(plain, field.attribute)
     }
     return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 

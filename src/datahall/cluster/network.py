@@ -69,7 +69,9 @@ def network_of_design(
         catalog=catalog,
     )
     system = msgspec.structs.replace(system, cuts=_cuts_left(made, fabric, share) if failures else made.cuts)
-    nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s) if rate else None
+    nic = None
+    if rate:
+        nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s).unless_said("nic")
     if nic is not None and share < 1.0:
         nic = _left(nic, share, "of the ports of the worst-off scale-up domain")
     link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)

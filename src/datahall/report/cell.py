@@ -41,10 +41,13 @@ def shown(cell: Cell, unit: str = "") -> str:
             return fmt(float(cell), unit)
 
 
-def asked(answer: Answer) -> list[tuple[str, str]]:
-    """The inputs of an answer, each with its name and its value for a person; those that say nothing are left out."""
-    said = ((key, value) for key, value in answer.inputs.items() if value not in (None, "", False))
-    return [_asked(key, value) for key, value in said]
+def asked(answer: Answer, *, by_default: bool = False) -> list[tuple[str, str]]:
+    """The inputs that were said, or those that nobody said, each with its name and its value for a person.
+
+    Those that say nothing are left out.
+    """
+    some = ((key, value) for key, value in answer.inputs.items() if value not in (None, "", False))
+    return [_asked(key, value) for key, value in some if (key in answer.defaults) == by_default]
 
 
 def _asked(key: str, value: Cell) -> tuple[str, str]:

@@ -58,6 +58,9 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
     said = ", ".join(f"{name} = {value}" for name, value in asked(answer))
     if said:
         console.print(Text(f"Asked: {answer.kind}, {said}", style="dim"))
+    usual = ", ".join(f"{name} = {value}" for name, value in asked(answer, by_default=True))
+    if usual:
+        console.print(Text(f"By default: {usual}", style="dim"))
     if answer.figure is not None:
         _heading(console, "the chain behind it")
         console.print(tree.draw(answer.figure, answer.citations()))

@@ -60,6 +60,7 @@ class _Wire(msgspec.Struct, kw_only=True):
     version: int
     kind: str
     inputs: dict[str, Cell]
+    defaults: list[str] = []
     question: dict[str, Any] = {}
     verdict: Verdict
     headline: str
@@ -80,6 +81,7 @@ def encode(answer: Answer) -> str:
         version=VERSION,
         kind=answer.kind,
         inputs=answer.inputs,
+        defaults=list(answer.defaults),
         question=answer.question,
         verdict=answer.verdict,
         headline=answer.headline,
@@ -109,6 +111,7 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
     return Answer(
         kind=wire.kind,
         inputs=wire.inputs,
+        defaults=tuple(wire.defaults),
         question=wire.question,
         headline=wire.headline,
         binding=wire.binding,
@@ -129,7 +132,9 @@ def json_schema() -> dict[str, object]:
 
 
 def _node(figure: Breakdown) -> _Node:
-    own = {name: getattr(figure, name) for name in figure.__struct_fields__ if name != "parts"}
+    own = {
+        name: getattr(figure, name) for name in _Node.__struct_fields__ if name not in ("formula", "parts")
+    }
     return _Node(**own, formula=figure.formula, parts=tuple(_node(part) for part in figure.parts))
 
 

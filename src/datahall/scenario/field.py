@@ -122,6 +122,11 @@ def fields(section: str) -> tuple[Field, ...]:
     )
 
 
+def grouped(section: str, *groups: str) -> tuple[Field, ...]:
+    """The inputs of a section that are declared as of some groups."""
+    return tuple(field for field in fields(section) if field.kind.group in groups)
+
+
 def _field(section: str, attribute: str, hint: object, default: object) -> Field:
     assert get_origin(hint) is Annotated, f"{section}.{attribute} is not declared"
     kind = next(one for one in get_args(hint) if isinstance(one, Kind))

@@ -5,7 +5,7 @@ What the declaration knows (`needs`, `against`) is refused by `rules`; this is f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from datahall.errors import option
 from datahall.scenario.scenario import Scenario
@@ -19,7 +19,17 @@ def does_nothing(name: str, why: str) -> str:
     >>> spelled(does_nothing("nic", "all 8 chips are in one scale-up domain"))
     'nic does nothing here: all 8 chips are in one scale-up domain'
     """
-    return _do_nothing([option(name)], why)
+    return do_nothing([option(name)], why)
+
+
+def do_nothing(words: Sequence[str], why: str) -> str:
+    """The same of several at once, each as it is spelled."""
+    *others, last = words
+    return (
+        f"{', '.join(others)} and {last} do nothing here: {why}"
+        if others
+        else f"{last} does nothing here: {why}"
+    )
 
 
 def idle_notes(scenario: Scenario, why: Mapping[str, str]) -> tuple[str, ...]:
@@ -28,7 +38,7 @@ def idle_notes(scenario: Scenario, why: Mapping[str, str]) -> tuple[str, ...]:
     for name, reason in why.items():
         if is_changed(scenario, name):
             named.setdefault(reason, []).append(_word(scenario, name))
-    return tuple(_do_nothing(words, reason) for reason, words in named.items())
+    return tuple(do_nothing(words, reason) for reason, words in named.items())
 
 
 def idle_together(scenario: Scenario, names: Iterable[str], why: str) -> tuple[str, ...]:
@@ -45,15 +55,6 @@ def is_changed(scenario: Scenario, name: str) -> bool:
     return any(
         field.key in table and getattr(section, field.attribute) != field.default
         for table, section in zip(said, sections, strict=False)
-    )
-
-
-def _do_nothing(words: list[str], why: str) -> str:
-    *others, last = words
-    return (
-        f"{', '.join(others)} and {last} do nothing here: {why}"
-        if others
-        else f"{last} does nothing here: {why}"
     )
 
 

@@ -45,10 +45,11 @@ def read_document(
 ) -> Scenario:
     """A question from a file; what is `given` beside it stands in its place, and that is said.
 
-    What stands beside is read and spelled as the border does that it came through.
+    What stands beside is read and spelled as the border does that it came through, and so is a question that no file
+    holds; in a file a number has a unit.
     """
     folder = Path(document.path).parent if document.path else None
-    reader = _Reader(form, Reading(catalog=catalog, folder=folder), document)
+    reader = _Reader(form, Reading(catalog=catalog, folder=folder, bare=bare and folder is None), document)
     reader.beside_at, reader.spell = Reading(catalog=catalog, bare=bare), spell
     tables = reader.sections(document.content)
     return reader.scenario(tables, beside=given or {})
@@ -104,9 +105,13 @@ class _Reader:
                 found[key] = self._rows(known[key], raw)
             elif key in CONCEPTS and key:
                 self._problem((key,), f"{self.form.verb} takes no [{key}]", "leave it out")
+            elif isinstance(raw, dict | list):
+                tables = [f"[{name}]" for name in known if name]
+                self._problem((key,), f'unknown section "{key}"', _meant(key, tables) or _known(tables))
             else:
-                words = [*root, *(name for name in known if name), *OF_EVERY_FILE]
-                self._problem((key,), f'unknown key "{key}"', _meant(key, words))
+                words = [*root, *OF_EVERY_FILE]
+                hint = self._home(key) or _meant(key, words) or _known(words)
+                self._problem((key,), f'unknown key "{key}"', hint)
         self._version(content)
         return found
 
@@ -285,13 +290,22 @@ class _Reader:
         if any(field.key == key for field in fields(concept.name)):
             message, hint = f"{self.form.verb} takes no {key}", "leave it out"
         else:
-            message, hint = f'unknown key "{key}"', _meant(key, known)
+            message = f'unknown key "{key}"'
+            path = f"{concept.name}." if concept.name and not concept.inline else ""
+            hint = self._home(key) or _meant(key, known, path) or _known(known)
         error = ScenarioError(message, hint=hint)
         self._keep(error, concept.name or key, (concept, index, key))
 
     def _unknown(self, name: str, known: Iterable[str]) -> None:
-        error = ScenarioError(f"{self.form.verb} takes no {name}", hint=_meant(name, known), field=name)
-        self.errors.append(error)
+        names = list(known)
+        close = nearest(name, names, 1)
+        hint = f"did you mean {option(close[0])}?" if close else _known(names)
+        self.errors.append(ScenarioError(f"{self.form.verb} takes no {name}", hint=hint, field=name))
+
+    def _home(self, key: str) -> str:
+        """Where a key stands that was written in another place."""
+        homes = [f"[{section}]" for section in self.form.sections if section and key in self.form.of(section)]
+        return f"it stands in {' or '.join(homes)}" if homes else ""
 
 
 def _dense(degrees: Mapping[str, int], model: Model) -> dict[str, int]:
@@ -299,7 +313,11 @@ def _dense(degrees: Mapping[str, int], model: Model) -> dict[str, int]:
     return {**degrees, "ep": gcd(degrees["tp"], model.moe.num_experts) if model.moe else 1}
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
-    names = list(known)
-    close = nearest(word, names, 1)
-    return f"did you mean {option(close[0])}?" if close else f"known: {', '.join(names)}"
+def _meant(word: str, known: Iterable[str], path: str = "") -> str:
+    """Which of some names was perhaps meant, after what a file has before it."""
+    close = nearest(word, known, 1)
+    return f"did you mean {path}{close[0]}?" if close else ""
+
+
+def _known(names: Iterable[str]) -> str:
+    return f"known: {', '.join(names)}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Concept, Field
 from datahall.scenario.form import Form
+from datahall.scenario.idle import do_nothing
 from datahall.scenario.kinds import Raw
 
 NOTHING: tuple[object, ...] = (None, "", (), {}, False)
@@ -51,11 +52,11 @@ def broken_rules(
             continue
         needs = [need for need in field.kind.needs if _name(need) in by_name or _is_taken(form, need)]
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
-            words = " or ".join(_word(concept, *need.split("=", 1)) for need in needs)
+            words = " or ".join(_need(concept, need, by_name) for need in needs)
             yield (
                 key,
                 _error(
-                    concept, field, f"{own} says nothing without {words}", f"add {words}, or leave it out"
+                    concept, field, do_nothing([own], f"it needs {words}"), f"add {words}, or leave it out"
                 ),
             )
 
@@ -91,6 +92,12 @@ def _word(concept: Concept, name: str, value: str | None = None) -> str:
     if not concept.inline:
         return option(name, value)
     return name if value is None else f"{name} = {value}"
+
+
+def _need(concept: Concept, need: str, by_name: Mapping[str, Field]) -> str:
+    """What an input needs, which may stand in another section than its own."""
+    name, *value = need.split("=", 1)
+    return _word(concept, name, *value) if name in by_name else option(name, *value)
 
 
 def _error(concept: Concept, field: Field, message: str, hint: str) -> ScenarioError:

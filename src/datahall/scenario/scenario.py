@@ -87,7 +87,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         if self.document is not None:
             return
         attempts, name = Attempts(self), self.root.model
-        model = self.catalog.model(name) if name and not name.endswith(".json") else None
+        model = model_of(name, self.catalog) if name else None
         for made in self.sections.values():
             attempts.errors += [problem for section in made for problem in section.problems(model)]
         attempts.finish()

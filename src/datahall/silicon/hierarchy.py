@@ -203,7 +203,7 @@ def _scan_figure(
     chip: Chip, ladder: tuple[Step, ...], level: str, size_bytes: float, policy: str
 ) -> Breakdown:
     place = next(index for index, step in enumerate(ladder) if step.name == level)
-    whole, name = given("working set", size_bytes, "bytes"), "one scan"
+    whole, name = given("working set", size_bytes, "bytes", field="working_set"), "one scan"
     here = _rate_figure(chip, ladder[place])
     if place == 0 or policy == "unmanaged":
         return quotient(name, whole, here, "s").with_note(basis="datasheet only")

@@ -52,7 +52,7 @@ class Degrees:
         value = getattr(self.layout, DEGREES[name])
         if self.planned:
             return chosen(name, value, "count", "of the fastest layout that fits")
-        return given(name, value, "count", "of the layout")
+        return given(name, value, "count", "of the layout", field=DEGREES[name])
 
     def group(self, name: str, *parts: Breakdown) -> Breakdown:
         """Chips that several degrees make together; those of 1 are left out beside others."""
@@ -62,7 +62,7 @@ class Degrees:
         """All chips of the layout."""
         num = self.layout.num_chips
         if "chips" in self.said:
-            return given("chips", num, "count")
+            return given("chips", num, "count", field="chips")
         if self.planned:
             return chosen("chips", num, "count", "the fewest that are done in time")
         return product("chips", [*self._of_a_replica(), self.replicas()], "count")
@@ -131,7 +131,7 @@ class Degrees:
         """Sequences of a step: as said or as is usual, else what the layout makes of either."""
         name = "global batch"
         if "global_batch" in self.said or global_batch == USUAL_BATCH:
-            return given(name, global_batch, "count")
+            return given(name, global_batch, "count", field="global_batch")
         usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
         how = "by the accumulation of the layout file" if "accumulation" in self.said else usual
         inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))

@@ -14,6 +14,7 @@ import msgspec
 from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import InfeasibleError, ScenarioError, option
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import (
@@ -100,9 +101,10 @@ def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | 
     model = scenario.model()
     if asked.imbalance_ratio is not None and model.moe is None:
         raise ScenarioError(
-            f"{option('imbalance')} says nothing of {model.name}, which has no experts", field="imbalance",
-            hint="leave it out",
-        )  # fmt: skip
+            does_nothing("imbalance", f"{model.name} has no experts"),
+            field="imbalance",
+            hint=f"leave {option('imbalance')} out",
+        )
     return Job(
         model=model,
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,

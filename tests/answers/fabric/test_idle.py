@@ -11,7 +11,7 @@ from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError
+from datahall.errors import DatahallError, DocumentError
 
 Said = dict[str, Any]
 ALL_REDUCE = {"collective": "all-reduce", "size": "1GB"}
@@ -95,6 +95,19 @@ def asked(verb: str, said: Said, shelf: Catalog) -> Answer:
     return answer_of(ask(verb, said, catalog=shelf))
 
 
+def answer_or_error(verb: str, said: Said, shelf: Catalog) -> Answer | DatahallError:
+    try:
+        return asked(verb, said, shelf)
+    except DatahallError as error:
+        return error
+
+
+def blamed(error: DatahallError) -> str:
+    """What an error says is at fault: the input that it names, or the places of its problems."""
+    problems = error.problems if isinstance(error, DocumentError) else ()
+    return " ".join((error.field, error.message, *(f"{one.where} {one.message}" for one in problems)))
+
+
 def with_more(said: Said, name: str, value: Any) -> tuple[Said, Said]:
     """The question without and with an input; a key of a table stands beside what the table cannot do without."""
     table, _, key = name.partition(".")
@@ -117,11 +130,13 @@ def test_the_walk_meets_every_input(verb: str) -> None:
 @pytest.mark.parametrize(("verb", "case", "name"), CASES)
 def test_an_input_acts_or_is_said_not_to(verb: str, case: str, name: str, shelf: Catalog) -> None:
     without, beside = with_more(ASKED[verb][case], name, VALUES[verb][name])
-    try:
-        found, before = (asked(verb, said, shelf) for said in (beside, without))
-    except DatahallError:
-        return  # refused, or not to be had without: where and why is for other tests
     word = name.partition(".")[0]
+    found, before = answer_or_error(verb, beside, shelf), answer_or_error(verb, without, shelf)
+    if isinstance(found, DatahallError):
+        assert word in blamed(found), f"something else is refused than {name}: {found}"
+        return
+    if isinstance(before, DatahallError):
+        return  # not to be had without it, so that it acts
     said = [note for note in found.notes if re.search(rf"\b{word}\b.* do(es)? nothing here", note)]
     if shown(found) == shown(before):
         assert said, f"{name} of {verb} changes nothing and nobody says so"

@@ -106,7 +106,7 @@ def test_a_failed_link_of_a_torus_acts_or_is_said_not_to() -> None:
 
 def test_a_seed_of_nothing_random_is_refused() -> None:
     given = {"model": "llama-3.1-8b", "chips": 16, "global_batch": 64, "seq": 2048, "seed": 1}
-    with pytest.raises(DatahallError, match="says nothing") as caught:
+    with pytest.raises(DatahallError, match="does nothing here") as caught:
         ask("simulate train", given, catalog=SHELF)  # type: ignore[arg-type]
     assert caught.value.field == "seed"
 

@@ -15,6 +15,7 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     NCCL_NAMES,
     CollectiveTime,
+    check_level,
     refuse_on_torus,
     time_collective,
 )
@@ -48,6 +49,7 @@ def show_collective(scenario: Scenario) -> Answer:
     refuse_on_torus(
         cluster, [name for name in ("algorithm", "version", "level", "all") if scenario.given(name)]
     )
+    check_level(cluster, call.level)
     only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
     idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)

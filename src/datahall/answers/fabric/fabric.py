@@ -9,7 +9,7 @@ from datahall.answers.counted import counted
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
-from datahall.errors import DatahallError, ScenarioError, option
+from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, idle_inputs_of, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
@@ -31,12 +31,6 @@ def show_fabric(scenario: Scenario) -> Answer:
     names = list(asked.topologies)
     if len(names) == 1:
         made = _made(scenario, names[0], alone=True)
-        if asked.chips not in (None, made.counts.num_hosts):
-            raise ScenarioError(
-                f"{names[0]} has {made.counts.num_hosts:,} chips, not {asked.chips:,}",
-                field="chips",
-                hint=f"leave {option('chips')} out",
-            )
         return _one(scenario, names[0], made, bill(made, catalog))
     idle = [
         f"{name}: {does_nothing(word, why)}"

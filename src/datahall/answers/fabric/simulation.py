@@ -109,6 +109,8 @@ def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str
         "num_events": run.num_events,
         "num_solves": run.num_solves,
     }
+    if outcome.scenario.net.transport.loss_fraction:
+        found["resent_fraction"] = outcome.traffic.resent_fraction
     if other:
         found["worst_difference_fraction"] = other.worst_fraction
     return found
@@ -116,10 +118,11 @@ def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     net = outcome.scenario.net
+    parts, transport = net.routing.num_parts, net.transport.kind
+    split = f", each flow in {parts} queue pairs, which count as flows" if parts > 1 else ""
     lines = [
-        f"{net.routing.policy} routing, {net.routing.num_parts} "
-        f"path{'s' if net.routing.num_parts > 1 else ''} per flow; "
-        f"{net.transport.kind}; rates are max-min fair; bytes are those on the wire",
+        f"{net.routing.policy} routing{split}; {transport}; rates are max-min fair; bytes are those on the wire",
+        *_transport(outcome),
     ]
     if outcome.run.num_stuck:
         lines.append(
@@ -137,6 +140,21 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
             "a phase starts when the one before has ended everywhere; the full level simulates each message"
         )
     return tuple(lines)
+
+
+def _transport(outcome: Outcome) -> tuple[str, ...]:
+    """What the transport did to flows that no link is to blame for."""
+    transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.new_fraction, "fraction")
+    if transport.kind == "roce":
+        return (f"RoCE marks and slows down: flows keep {new} of their rate, and wait while it settles",)
+    if transport.kind != "lossy" or not transport.loss_fraction:
+        return ()
+    again = "alone" if transport.selective_repeat else "with all that is under way behind it"
+    lost, wait = fmt(transport.loss_fraction, "fraction"), fmt(transport.wait_s, "s", 3)
+    return (
+        f"{lost} of packets are lost, and each is sent again {again}: {new} of the bytes on the wire are new; a "
+        f"message waits {wait} on average for the timeout that tells of its last packet",
+    )
 
 
 def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from datahall.answers.reply import Traced
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingLayout
 from datahall.training.layout.asked import laid_out
+from datahall.training.layout.file import read_layout
 
 
 def show_memory(scenario: Scenario) -> Answer:
@@ -26,6 +27,9 @@ def simulate_train(scenario: Scenario) -> Traced:
 
 
 def _check(scenario: Scenario) -> None:
-    """A layout file is read with the rooms: its cut of the layers needs them."""
-    if not scenario.one(TrainingLayout).file:
+    """A layout file can be read; how it cuts the layers only the rooms say."""
+    file = scenario.one(TrainingLayout).file
+    if file:
+        read_layout(file)
+    else:
         laid_out(scenario)

@@ -23,9 +23,6 @@ from datahall.catalog.huggingface.sparse import SPARSE
 from datahall.errors import DocumentError, Problem, UnknownNameError
 
 FAMILIES = {**DENSE, **SPARSE}
-GIVEN = Source("the config.json that was given", "as read")
-
-
 MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 
 
@@ -55,7 +52,7 @@ def from_config(path: Path | str) -> Model:
         raise DocumentError(str(path), problems)
     name = _name(config) or model_type
     identity = {"name": name, "title": name, "family": model_type, "year": 0}
-    return Model(**identity, **values, facts=_facts(values))  # type: ignore[arg-type]
+    return Model(**identity, **values, facts=_facts(values, path))  # type: ignore[arg-type]
 
 
 def _mtp(config: Config) -> int:
@@ -73,15 +70,19 @@ def _name(config: Config) -> str:
     return "" if last in {".", ".."} else last
 
 
-def _facts(values: Values) -> dict[str, Fact]:
-    """The sizes as facts, under the keys that an entry of the catalogue has them by."""
+def _facts(values: Values, path: Path) -> dict[str, Fact]:
+    """The sizes as facts of the file, under the keys that an entry of the catalogue has them by.
+
+    The file by its own name: one file is one model, wherever it lies.
+    """
+    file = Source(path.name, "as read", "given")
     parts = {"": values} | {
         f"{key}.": msgspec.structs.asdict(part)
         for key, part in values.items()
         if isinstance(part, Moe | Mla | Recurrent)
     }
     return {
-        f"{prefix}{key}": Fact(LABELS.get(f"{prefix}{key}", key), float(value), "count", GIVEN)
+        f"{prefix}{key}": Fact(LABELS.get(f"{prefix}{key}", key), float(value), "count", file)
         for prefix, part in parts.items()
         for key, value in part.items()
         if type(value) is int

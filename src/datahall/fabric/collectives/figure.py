@@ -64,7 +64,7 @@ class Ask(NamedTuple):
     def ranks(self) -> Breakdown:
         if self.grouped:
             return derived("ranks", self.num_ranks, "count", "of a group of the layout")
-        return given("ranks", self.num_ranks, "count")
+        return given("ranks", self.num_ranks, "count", field="chips experts sides on")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,11 +11,15 @@ from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.design import Design, design
-from datahall.fabric.design.topologies import ALIKE, BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
+from datahall.fabric.design.topologies import BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.scenario.chips import is_built as is_built
+from datahall.scenario.chips import num_chips as num_chips_of
+from datahall.scenario.chips import own_parts
+from datahall.scenario.field import grouped
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import PARTS, WIRING, FabricDesign
 
 
 def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0) -> Design:
@@ -23,14 +27,7 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     if is_built(asked.topology, catalog):
         return _built(asked, catalog, asked.chip or chip, asked.chips or num_chips)
     idle_inputs_of(asked, (asked.topology,), catalog)
-    count = asked.chips or num_chips or (prod(asked.sides) if asked.sides else 0)
-    if not count:
-        known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
-        raise ScenarioError(
-            f"how many chips shall {asked.topology} join?",
-            field="chips",
-            hint=f"{option('chips', 16384)}; published fabrics have their own: {known}",
-        )
+    count = num_chips_of(asked, catalog, num_chips)
     return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
 
 
@@ -70,14 +67,14 @@ def _uses(topology: str, catalog: Catalog) -> tuple[str, ...]:
 def _why(topology: str, attribute: str) -> str:
     if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
         return f"a {topology} has no {key_of(attribute)} to choose"
-    return f"{topology} was built, and has its own"
+    return own_parts(topology)
 
 
 def _idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
     """What a section gives beside the inputs that a topology has a use for."""
     plain = FabricDesign()
-    names = sorted({name for one in TABLE for name in one.uses} - set(uses))
-    return tuple(name for name in names if getattr(asked, name) != getattr(plain, name))
+    chosen = (one.attribute for one in grouped("fabric", WIRING, PARTS) if one.attribute != "topology")
+    return tuple(name for name in chosen if name not in uses and getattr(asked, name) != getattr(plain, name))
 
 
 def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
@@ -101,11 +98,6 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
             continue
         found.append(name)
     return found
-
-
-def is_built(topology: str, catalog: Catalog) -> bool:
-    """Whether a name is that of a fabric that was built."""
-    return topology not in BY_NAME and any(topology == one.name for one in catalog.known_fabrics())
 
 
 def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
@@ -137,18 +129,16 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
             field="bandwidth",
             hint=f"leave {option('bandwidth')} out and name a chip, or take one of {', '.join(PLAIN)}",
         )
-    for name in _idle(asked, set(kind.uses) & set(ALIKE)):
+    for name in _idle(asked, kind.uses):
         why = f"a {kind.name} of links that are all alike has no {key_of(name)} to choose"
         raise ScenarioError(
             does_nothing(key_of(name), why), field=key_of(name),
             hint=f"leave {option(key_of(name))} or {option('bandwidth')} out",
         )  # fmt: skip
-    if asked.chips is None:
-        raise ScenarioError("how many chips are there?", field="chips", hint=option("chips", 1024))
     return kind.lay(
         Spec(
             asked,
-            asked.chips,
+            num_chips_of(asked, catalog),
             Wire(asked.bandwidth_bytes_per_s, asked.latency_s),
             scale_up=Wire(asked.scale_up_bytes_per_s, asked.scale_up_latency_s),
             domain=asked.domain or 0,

@@ -82,10 +82,11 @@ def _switched(
 ) -> tuple[Fabric, tuple[str, ...]]:
     size, num_chips = kind.domain or parts.num_domain, asked.chips or 0
     if parts.num_domain != size:
+        said = "server" if asked.server else "chip"
         raise ScenarioError(
             f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
-            field="chip",
-            hint=f"leave {option('chip')} out, or a chip of such a machine: {option('chip', kind.chip)}",
+            field=said,
+            hint=f"leave {option(said)} out, or a chip of such a machine: {option('chip', kind.chip)}",
         )
     _check_domains(asked, num_chips, size)
     spec = Spec(

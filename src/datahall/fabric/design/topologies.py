@@ -136,7 +136,6 @@ def _tpu_pod(spec: Spec) -> Fabric:
     return tpu_slice(slice_for(spec.num_chips, spec.pod), spec.wire, spec.pod)
 
 
-ALIKE = ("oversubscription", "tiers", "sides", "radix", "domain")  # inputs of links that are all alike
 PORTS = ("switch", "radix", "nic_bytes_per_s", "server")
 NETWORK = (*PORTS, "domain")
 TAPERED = (*NETWORK, "oversubscription", "tiers")

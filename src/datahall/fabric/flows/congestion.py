@@ -106,6 +106,11 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a blocked flow holds back what is behind it."""
         return self.kind != "lossy" and self.virtual_lanes == 1
 
+    @property
+    def wait_s(self) -> float:
+        """What a message waits on average for the timeout that tells of its last packet."""
+        return timeout_s(self.loss_fraction, self.retransmit_s)
+
     def effect(self, num_bytes: Floats, bytes_per_s: float, latency_s: Floats) -> Effect:
         """What it does to flows of some size on paths of some one-way latency."""
         none = np.zeros(np.broadcast(num_bytes, latency_s).shape)
@@ -119,7 +124,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
             if self.selective_repeat
             else go_back_n_fraction(self.loss_fraction, window)
         )
-        return Effect(none, timeout_s(self.loss_fraction, self.retransmit_s), repeat)
+        return Effect(none, self.wait_s, repeat)
 
 
 def paused_links(paths: Paths, link: int, num_links: int) -> Ints:

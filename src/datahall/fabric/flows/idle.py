@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import msgspec
 import numpy as np
@@ -12,15 +12,11 @@ from datahall.errors import DatahallError
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome
+from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
-from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import FabricDesign
-
-WIRED = (
-    "domain", "nic_bytes_per_s", "oversubscription", "switch", "server", "radix", "tiers", "sides", "latency_s",
-    "scale_up_bytes_per_s", "scale_up_latency_s",
-)  # fmt: skip
+from datahall.scenario.field import grouped
+from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
 
 
 def idle_inputs(
@@ -32,7 +28,8 @@ def idle_inputs(
     used = np.flatnonzero(outcome.run.link_bytes > 0).astype(np.int32)
     found = {
         **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
-        **_of_stalls(outcome, used),
+        **_of_stalls(outcome),
+        **_of_transport(outcome),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
         **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
     }
@@ -41,15 +38,16 @@ def idle_inputs(
 
 def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> list[str]:
     plain, found = FabricDesign(), []
-    for name in WIRED:
-        if getattr(asked, name) == getattr(plain, name):
+    for field in grouped("fabric", WIRING, PARTS, LINKS):
+        usual = getattr(plain, field.attribute)
+        if field.attribute == "topology" or getattr(asked, field.attribute) == usual:
             continue
         try:
-            other = fabric_of(msgspec.structs.replace(asked, **{name: getattr(plain, name)}), catalog)
+            other = fabric_of(msgspec.structs.replace(asked, **{field.attribute: usual}), catalog)
         except DatahallError:
             continue  # it could not be built without
         if _alike(outcome.scenario.wired, other, used):
-            found.append(key_of(name))
+            found.append(field.name)
     return found
 
 
@@ -74,24 +72,41 @@ def _of_routing(outcome: Outcome) -> dict[str, str]:
     ends = np.divmod(pairs, net.fabric.num_hosts)
     if net.routing.policy != "spray" and bool((num_paths(net.fabric, *ends) <= 1).all()):
         names = ("routing", "paths", *(() if outcome.scenario.bursts else ("seed",)))
-        reasons |= dict.fromkeys(names, "there is one shortest path between any two of them")
+        reasons |= dict.fromkeys(
+            names, "there is one shortest path between any two of them, and flows share it"
+        )
     return reasons
 
 
-def _of_stalls(outcome: Outcome, used: Ints) -> dict[str, str]:
+def _of_transport(outcome: Outcome) -> dict[str, str]:
+    transport = outcome.scenario.net.transport
+    if transport.kind == "lossy" and not transport.loss_fraction:
+        return {"transport": "nothing is lost, and what drops nothing is as fast as credits"}
+    return {}
+
+
+def _of_stalls(outcome: Outcome) -> dict[str, str]:
     stalls, reasons = outcome.scenario.stalls, {}
-    late = outcome.run.makespan_s
-    if all(one.link not in used or one.start_s >= late for one in stalls):
+    met = [one for one in stalls if _meets(outcome, one.link, one.start_s, one.end_s)]
+    if not met:
         reasons["stall"] = "nothing is sent there then"
-    watchdog_s = outcome.scenario.net.transport.watchdog_s
-    if all(one.end_s - one.start_s <= watchdog_s or one.start_s + watchdog_s >= late for one in stalls):
+    watchdog_s, late = outcome.scenario.net.transport.watchdog_s, outcome.run.makespan_s
+    if all(one.end_s - one.start_s <= watchdog_s or one.start_s + watchdog_s >= late for one in met):
         reasons["watchdog"] = "it would come after the end of the stall, or of all"
     return reasons
 
 
+def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
+    """Whether a flow moves bytes over a link in some time."""
+    flows, run = outcome.traffic.flows, outcome.run
+    over = flows.paths.owners()[flows.paths.links == link]
+    begin_s = run.ready_s[over] + flows.delay_s[over]
+    return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
+
+
 def _failures_act(outcome: Outcome, used: Ints) -> bool:
-    scenario, changes = outcome.scenario, outcome.scenario.changes
-    if bool((np.isin(changes.link, used) & (changes.at_s < outcome.run.makespan_s)).any()):
+    scenario = outcome.scenario
+    if any(_meets(outcome, *lost) for lost in _lost(scenario.changes, scenario.net.fabric, used)):
         return True
     whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired)
     if whole.fabric is scenario.net.fabric:
@@ -103,3 +118,14 @@ def _failures_act(outcome: Outcome, used: Ints) -> bool:
         and np.array_equal(before.offsets, now.offsets)
         and _alike(scenario.net.fabric, scenario.wired, used)
     )
+
+
+def _lost(changes: Changes, fabric: Fabric, used: Ints) -> Iterator[tuple[int, float, float]]:
+    """Links that flows use and failures narrow, each from when until when."""
+    for link in np.intersect1d(changes.link, used).tolist():
+        mine = changes.link == link
+        order = np.argsort(changes.at_s[mine], kind="stable")
+        times, rates = changes.at_s[mine][order], changes.bytes_per_s[mine][order]
+        for start_s, rate, end_s in zip(times, rates, [*times[1:], np.inf], strict=True):
+            if rate < fabric.link_bytes_per_s[link]:
+                yield link, start_s, end_s

@@ -21,7 +21,7 @@ def rank_figure(most: Held, *beside: Breakdown) -> Breakdown:
         broken, why = _latency(f"{at}, a step of the search beyond", most.beyond, first), ""
     elif most.ends == latency:
         why = "beyond it requests come faster than they are answered"
-    limit = given(f"{latency} limit", limit_s, "s")
+    limit = given(f"{latency} limit", limit_s, "s", field=latency.lower())
     return solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)
 
 

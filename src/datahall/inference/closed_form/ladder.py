@@ -82,7 +82,7 @@ def _chip_figure(name: str, effect: Effect, promise: Promise) -> Breakdown:
     answers = product("held by a replica", (rank_figure(most, step), ranks), "requests/s")
     if prompts is None:
         return quotient(name, answers, chips, "requests/s")
-    limit = given("TTFT limit", promise.ttft_s, "s")
+    limit = given("TTFT limit", promise.ttft_s, "s", field="ttft")
     computed, handed = (
         modelled(part, time_s, "s", "step times of the replica", derived("prompt", most.load.prompt, "count"))
         for part, time_s in (("a prompt alone", prompts.prompt_s), ("its handover", prompts.handed_s))

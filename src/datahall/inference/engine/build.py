@@ -16,6 +16,7 @@ from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.field import fields
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE, Deployment
 from datahall.scenario.sections.fabric import FabricDesign
@@ -86,9 +87,10 @@ def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     made = msgspec.structs.replace(known, **changes)
     if deployment.wait_s is not None and made.batching != "dynamic":
         raise ScenarioError(
-            f"{option('wait')} says nothing to {made.batching} batching", field="wait",
+            does_nothing("wait", f"{made.batching} batching waits for nobody"),
+            field="wait",
             hint=f"leave it out, or {option('batching', 'dynamic')}",
-        )  # fmt: skip
+        )
     return made
 
 

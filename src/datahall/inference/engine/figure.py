@@ -11,6 +11,10 @@ def option_leaf(
     engine: Engine, chip: Chip, option: str, name: str, unit: str, *, fitted_on: str = ""
 ) -> Breakdown:
     """One option of an engine: documented, or fitted, unless it is not what the engine picks on the chip."""
+    return _own_leaf(engine, chip, option, name, unit, fitted_on).unless_said(option)
+
+
+def _own_leaf(engine: Engine, chip: Chip, option: str, name: str, unit: str, fitted_on: str) -> Breakdown:
     value = getattr(engine, option)
     if engine.name in engines() and value != getattr(engine_on(engine.name, chip), option):
         return given(name, value, unit)

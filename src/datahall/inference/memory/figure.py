@@ -44,7 +44,9 @@ def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
     """What each chip lacks for some sequences; below zero it is what is left [B]."""
     found = _Figures(fit, "")
     each = product("cache of a sequence", (found.sequence(), found.block()), "bytes")
-    asked = product("cache of the sequences", (given("sequences", num_sequences, "count"), each), "bytes")
+    asked = product(
+        "cache of the sequences", (given("sequences", num_sequences, "count", field="batch"), each), "bytes"
+    )
     return difference("missing on each chip", asked, found.pool())
 
 
@@ -56,7 +58,7 @@ class _Figures:
         self.chips = (
             chosen("chips that share it", fit.tp, "count", why)
             if why
-            else given("chips that share it", fit.tp, "count")
+            else given("chips that share it", fit.tp, "count", field="tp")
         )
         self.block_tokens = option_leaf(self.engine, fit.chip, "block_tokens", "tokens of a block", "tokens")
 
@@ -81,7 +83,7 @@ class _Figures:
 
     def sequence(self) -> Breakdown:
         """Whole blocks of one sequence."""
-        tokens = given("tokens of a sequence", self.fit.context, "tokens")
+        tokens = given("tokens of a sequence", self.fit.context, "tokens", field="context")
         if self.paged is None:
             how = "whole blocks of what grows, windows and states beside them"
             return modelled(
@@ -104,7 +106,10 @@ class _Figures:
         """Adapters that stay on the chip."""
         adapters = self.fit.replica.adapters
         assert adapters is not None
-        resident, by = given("resident adapters", adapters.resident, "count"), "low-rank matrices on one chip"
+        resident, by = (
+            given("resident adapters", adapters.resident, "count", field="resident_adapters adapters"),
+            "low-rank matrices on one chip",
+        )
         return modelled("adapters", self.capacity.adapter_bytes, "bytes", by, resident)
 
     def pool(self) -> Breakdown:

@@ -34,7 +34,7 @@ def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
     room = difference(
         "share that is used",
         derived("all", 1.0, "fraction"),
-        given("headroom", best.headroom_fraction, "fraction"),
+        given("headroom", best.headroom_fraction, "fraction", field="headroom"),
     )
     load = quotient(
         "offered over held",
@@ -48,7 +48,7 @@ def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
         added = simulated("replicas that simulation added", best.num_added, "count", how)
         replicas = total("replicas", (replicas.named("replicas in closed form"), added))
     degrees = [
-        given(name, getattr(best.replica, name), "count")
+        given(name, getattr(best.replica, name), "count", field=name)
         if name in stated
         else chosen(name, getattr(best.replica, name), "count", SEARCHED)
         for name in ("tp", "pp", "dp")
@@ -80,20 +80,23 @@ def latency_figures(best: Candidate) -> dict[str, Breakdown]:
 def _offered(demand: Demand) -> Breakdown:
     """Requests per second: as given, or of users who read at the pace of the limit."""
     if not demand.users:
-        return given("offered", demand.rate_per_s, "requests/s")
+        return given("offered", demand.rate_per_s, "requests/s", field="rate")
     source = demand.traffic.source
     output = (
         fact("tokens of an answer", demand.load.output, "tokens", source, note=demand.traffic.name)
         if source is not None
-        else given("tokens of an answer", demand.load.output, "tokens")
+        else given("tokens of an answer", demand.load.output, "tokens", field="osl traffic")
     )
     reading = product(
-        "time to read an answer", (output, given("TPOT limit", demand.promise.tpot_s, "s")), "s"
+        "time to read an answer", (output, given("TPOT limit", demand.promise.tpot_s, "s", field="tpot")), "s"
     )
     turn = reading
     if demand.think_s:
-        turn = total("time between requests of a user", (reading, given("think time", demand.think_s, "s")))
-    return quotient("offered", given("users", demand.users, "count"), turn, "requests/s")
+        turn = total(
+            "time between requests of a user",
+            (reading, given("think time", demand.think_s, "s", field="think traffic")),
+        )
+    return quotient("offered", given("users", demand.users, "count", field="users"), turn, "requests/s")
 
 
 def _held(best: Proposal) -> Breakdown:

@@ -16,10 +16,11 @@ def run_figure(plan: TrainingPlan) -> Breakdown:
     degrees = Degrees(plan.layout, planned=True, said=said)
     once = product(
         "tokens of a step",
-        [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count")],
+        [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count", field="seq")],
         "tokens",
     )
     steps = ceiling(
-        "steps", quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens"), once, "count")
+        "steps",
+        quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens", field="tokens"), once, "count"),
     )
     return product("time of the run", [steps, step_figure(plan.chosen.execution, degrees)], "s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from datahall.errors import ScenarioError
+from datahall.errors import DatahallError, ScenarioError
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
 from datahall.scenario.kinds.texts import Text
 
@@ -23,7 +23,13 @@ class Listed(Kind, frozen=True):
         return self.example or self.of.sample
 
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
-        read = tuple(self.of.read(one, at) for one in listed(raw))
+        try:
+            read = tuple(self.of.read(one, at) for one in listed(raw))
+        except DatahallError as error:
+            blanks = [one for one in listed(raw) if isinstance(one, str) and " " in one]
+            if blanks:
+                error.hint = f"with commas between several: {','.join(blanks[0].split())}"
+            raise
         found = read if self.repeats else tuple(dict.fromkeys(read))
         if not found and not self.empty:
             raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")

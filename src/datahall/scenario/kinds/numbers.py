@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, isinf
 
 from datahall.errors import DatahallError, ScenarioError, UnitError
-from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading
+from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
 from datahall.units import SPELLINGS, example, fmt, parse, unit_of
 
 LARGEST = 2**40  # beyond it a count is a slip of the hand
@@ -111,7 +111,7 @@ class Share(Kind, frozen=True):
 
     def _guess(self, number: float, raw: Raw) -> str:
         """What was perhaps meant."""
-        meant = "%" not in str(raw) and self._within(number / 100.0)
+        meant = "%" not in str(raw) and number <= 100.0 and self._within(number / 100.0)
         return f'; did you mean "{raw} %"?' if meant else ""
 
     def _within(self, number: float) -> bool:
@@ -182,7 +182,9 @@ def parsed(raw: str | float, unit: str, hint: str = "") -> float:
     try:
         number = parse(raw, unit)
     except UnitError as error:
-        raise ScenarioError(error.message, hint=hint or error.hint) from error
+        plain = unit in ("count", "ratio")  # of which a unit is none that a person would know
+        message = f"{shown(raw)} is not a number" if plain else error.message
+        raise ScenarioError(message, hint=hint or ("e.g. 1.5" if plain else error.hint)) from error
     except OverflowError:
         raise ScenarioError(f"{raw} is too large", hint="a smaller number") from None
     return number

@@ -34,9 +34,7 @@ class Choice(Kind, frozen=True):
                 return known
         close = nearest(str(raw), self.options, 1)
         guess = f"; did you mean {close[0]}?" if close else ""
-        raise ScenarioError(
-            f"{shown(raw)} is not one of them", hint=f"one of {', '.join(self.options)}{guess}"
-        )
+        raise ScenarioError(f"there is no {shown(raw)}", hint=f"one of {', '.join(self.options)}{guess}")
 
     def schema(self) -> dict[str, object]:
         return {"enum": list(self.options)}
@@ -96,10 +94,41 @@ def model_name(name: str, at: Reading) -> str:
     """A model of the catalogue, or the path of a `config.json`, counted from the folder of the scenario."""
     path = Path(name).expanduser() if at.folder is None else at.folder / Path(name).expanduser()
     if path.suffix == ".json":
-        return str(path)
+        return _config(path)
     if (path / "config.json").is_file():
-        return str(path / "config.json")
-    return at.catalog.name_of("model", name)
+        return _config(path / "config.json")
+    try:
+        return at.catalog.name_of("model", name)
+    except UnknownNameError:
+        if not _is_path(name, path):
+            raise
+    there = "is a folder without a config.json" if path.is_dir() else "is not a config.json"
+    raise ScenarioError(
+        f"{path} {there if path.exists() else 'is not there'}",
+        hint="a config.json in the Hugging Face format, the folder it is in, or a name of the catalogue",
+    )
+
+
+def _is_path(name: str, path: Path) -> bool:
+    """Whether a file is meant: what only a path begins with, or what lies there and is called no less."""
+    return name.startswith(("/", ".", "~")) or path.is_file() or ("/" in name and path.exists())
+
+
+def _config(path: Path) -> str:
+    """The path of a model's file that describes one."""
+    from datahall.catalog.huggingface import from_config
+
+    from_config(path)
+    return written(path)
+
+
+def written(path: Path) -> str:
+    """A path that no command takes for an option, whatever the file is called.
+
+    >>> written(Path("./-x.json")), written(Path("a/b.json"))
+    ('./-x.json', 'a/b.json')
+    """
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 class File(Kind, frozen=True):
@@ -115,7 +144,7 @@ class File(Kind, frozen=True):
             raise ScenarioError(
                 f"{found} {reason}", hint="a path, counted from the working folder or the scenario's"
             )
-        return str(found)
+        return written(found)
 
     def placeholder(self, attribute: str) -> str:
         del attribute

@@ -7,6 +7,7 @@ from typing import Annotated
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
 from datahall.scenario.words import (
     BATCHING,
@@ -358,9 +359,9 @@ class Deployment(Section, frozen=True, kw_only=True):
         said = {"routing_skew": self.routing_skew, "expert_exchange": self.expert_exchange}
         for field in (name for name, value in said.items() if value):
             yield ScenarioError(
-                f"{option(field)} says nothing of {model.name}, which has no experts",
+                does_nothing(field, f"{model.name} has no experts"),
                 field=field,
-                hint="leave it out",
+                hint=f"leave {option(field)} out",
             )
         if self.ep > 1:
             yield ScenarioError(

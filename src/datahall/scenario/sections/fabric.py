@@ -24,6 +24,8 @@ from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, P
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 3  # of switches; no Clos network of more was ever needed
 NCCL = ".".join(map(str, USUAL_NCCL))
+# groups of what is said of a fabric: what every answer about many chips takes, its parts, and links that are all alike
+WIRING, PARTS, LINKS = "wiring", "parts", "links"
 
 
 class FabricDesign(Section, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         Topology(
             "Topology, or a fabric that was built (default: as the chip is sold, full bisection).",
             flat="on",
-            group="wiring",
+            group=WIRING,
         ),
     ] = ""
     topologies: Annotated[
@@ -50,18 +52,18 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     chip: Annotated[str, Name(f"Chip (default: {USUAL_CHIP}, or the topology's usual one).", of="chip")] = ""
     domain: Annotated[
         int | None,
-        Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS, group="wiring"),
+        Count("Chips that need no network (default: as the chip is sold).", most=MOST_CHIPS, group=WIRING),
     ] = None
     nic_bytes_per_s: Annotated[
         float | None,
-        Quantity("Network of a chip, one way (default: its usual one).", above=True, group="wiring"),
+        Quantity("Network of a chip, one way (default: its usual one).", above=True, group=WIRING),
     ] = None
     oversubscription: Annotated[
         tuple[float, ...],
         Ratios(
             'Down:up of each tier from the leaves, e.g. "1:1,7:1".',
             needs=("on", "topologies"),
-            group="wiring",
+            group=WIRING,
         ),
     ] = (1.0,)
     switch: Annotated[
@@ -71,6 +73,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             of="switch",
             rare=True,
             needs=("on", "topologies"),
+            group=PARTS,
         ),
     ] = ""
     server: Annotated[
@@ -80,6 +83,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             of="server",
             rare=True,
             needs=("on", "topologies"),
+            group=PARTS,
         ),
     ] = ""
     radix: Annotated[
@@ -90,12 +94,17 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             most=4096,
             rare=True,
             needs=("on", "topologies"),
+            group=PARTS,
         ),
     ] = None
     tiers: Annotated[
         int | None,
         Count(
-            "Tiers of switches (default: the fewest).", most=MOST_TIERS, rare=True, needs=("on", "topologies")
+            "Tiers of switches (default: the fewest).",
+            most=MOST_TIERS,
+            rare=True,
+            needs=("on", "topologies"),
+            group=PARTS,
         ),
     ] = None
     sides: Annotated[
@@ -105,6 +114,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             most=MOST_CHIPS,
             rare=True,
             needs=("on", "topologies"),
+            group=PARTS,
         ),
     ] = ()
     bandwidth_bytes_per_s: Annotated[
@@ -116,17 +126,21 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             against=("chip", "server", "switch", "nic"),
         ),
     ] = None
-    latency_s: Annotated[float, Quantity("Latency of every such link.", needs=("bandwidth",), rare=True)] = (
-        500e-9
-    )
+    latency_s: Annotated[
+        float, Quantity("Latency of every such link.", needs=("bandwidth",), group=LINKS, rare=True)
+    ] = 500e-9
     scale_up_bytes_per_s: Annotated[
         float,
         Quantity(
-            "A chip's scale-up links beside them, one way.", above=True, needs=("bandwidth",), rare=True
+            "A chip's scale-up links beside them, one way.",
+            above=True,
+            needs=("bandwidth",),
+            group=LINKS,
+            rare=True,
         ),
     ] = 450e9
     scale_up_latency_s: Annotated[
-        float, Quantity("Latency of a scale-up link.", needs=("bandwidth",), rare=True)
+        float, Quantity("Latency of a scale-up link.", needs=("bandwidth",), group=LINKS, rare=True)
     ] = 500e-9
 
 

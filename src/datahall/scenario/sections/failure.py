@@ -7,7 +7,7 @@ from datahall.scenario.kinds import Flag, Numbers, Quantity, Share, Text
 
 
 def _part(words: str) -> Numbers:
-    return Numbers(words, group=OF_FABRIC)
+    return Numbers(words, group=OF_FABRIC, needs=("on",))
 
 
 OF_FABRIC = "fabric"  # the group of what verbs without a service take

@@ -52,6 +52,17 @@ class Regions(Kind, frozen=True):
         return {name: Share("").write(share) for name, share in value.items()}
 
 
+class TraceFile(File, frozen=True):
+    """Recorded requests: a file whose first lines are those of a known trace."""
+
+    def read(self, raw: Raw, at: Reading) -> str:
+        from datahall.workload.traffic.trace_format import check_head
+
+        path = super().read(raw, at)
+        check_head(path)
+        return path
+
+
 class PresetName(Name, frozen=True):
     """A published traffic by name."""
 
@@ -79,7 +90,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         int | None,
         Count("People who wait for their answers, instead of a rate.", against=("trace",), most=10**9),
     ] = None
-    trace: Annotated[str, File("Recorded requests, CSV or JSONL, instead of a rate.")] = ""
+    trace: Annotated[str, TraceFile("Recorded requests, CSV or JSONL, instead of a rate.")] = ""
     preset: Annotated[
         str,
         PresetName(

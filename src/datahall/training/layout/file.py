@@ -17,8 +17,7 @@ from datahall.catalog.entries.model import Model
 from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.words import Words, megatron_words
-from datahall.training.step.stage import cut_by_ends
-from datahall.workload.memory.activation import Recompute
+from datahall.workload.memory.recompute import Recompute
 
 Kind = Literal["megatron", "torchtitan", "deepspeed"]
 
@@ -56,6 +55,8 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
             self.first_layers or self.last_layers or self.counts_embedding or self.counts_loss
         ):
             return layout
+        from datahall.training.step.stage import cut_by_ends  # with NumPy, which reading a file needs not
+
         ends = (self.first_layers, self.last_layers)
         split = cut_by_ends(
             model.num_layers, layout.pp, ends, (int(self.counts_embedding), int(self.counts_loss)), self.path

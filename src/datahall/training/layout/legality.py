@@ -13,6 +13,7 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, nearest, option
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.modules import lacking_module
@@ -141,7 +142,9 @@ def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
         if layout.ep > 1:
             yield Broken("", f"ep is {layout.ep}, but {named} has no experts", option("ep", 1), "ep")
         if layout.etp > 1:
-            yield Broken("", f"etp is {layout.etp}, but {named} has no experts", option("etp", 0), "etp")
+            yield Broken(
+                "", does_nothing("etp", f"{named} has no experts"), f"leave {option('etp')} out", "etp"
+            )
         return
     chips = layout.tp * layout.cp * layout.dp
     if model.moe.num_experts % layout.ep:

@@ -129,7 +129,7 @@ class _Stage:
 
     def _sizes(self) -> list[Breakdown]:
         return [
-            given("tokens of a sequence", self.job.seq, "count"),
+            given("tokens of a sequence", self.job.seq, "count", field="seq"),
             self.degrees.number("micro-batch"),
             self.degrees.number("tp"),
         ]
@@ -243,7 +243,7 @@ class _Stage:
         whole = product(
             "tokens of a micro-batch",
             [
-                given("tokens of a sequence", job.seq, "count"),
+                given("tokens of a sequence", job.seq, "count", field="seq"),
                 self.degrees.number("micro-batch"),
             ],
             "count",

@@ -142,7 +142,7 @@ class _Outside:
             weights = quotient("weights", size, self._rate("parameters"), "s")
         if self.place("activations"):
             kept_bytes = float(self.traffic.kept_bytes[0])
-            tokens = given("tokens of a sequence", self.job.seq, "count")
+            tokens = given("tokens of a sequence", self.job.seq, "count", field="seq")
             size = self._counted(
                 "activations of a micro-batch",
                 kept_bytes,

@@ -65,7 +65,7 @@ class ExchangeFigures:
         name, value = "load of the busiest rank over the mean", layout_load(self.job, self.layout)
         ranks = self.degrees.number("expert ranks")
         if self.job.imbalance is not None:
-            asked = given("imbalance", self.job.imbalance, "ratio")
+            asked = given("imbalance", self.job.imbalance, "ratio", field="imbalance")
             return (
                 minimum(name, [asked, ranks])
                 if self.layout.ep > 1
@@ -81,7 +81,7 @@ class ExchangeFigures:
 
     def _sequences(self) -> list[Breakdown]:
         return [
-            given("tokens of a sequence", self.job.seq, "count"),
+            given("tokens of a sequence", self.job.seq, "count", field="seq"),
             self.degrees.number("micro-batch"),
         ]
 

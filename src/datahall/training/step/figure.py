@@ -122,7 +122,11 @@ class _Context:
     def _sizes(self, kind: str, *, inside: bool) -> list[Breakdown]:
         """What decides the sizes of kernels of a kind."""
         model, number = self.job.model, self.degrees.number
-        found = [given("tokens of a sequence", self.job.seq, "count"), number("micro-batch"), number("tp")]
+        found = [
+            given("tokens of a sequence", self.job.seq, "count", field="seq"),
+            number("micro-batch"),
+            number("tp"),
+        ]
         if self.layout.cp > 1:
             found.append(number("cp"))
         found.append(dimension(model, "hidden", "hidden width"))
@@ -190,7 +194,10 @@ class _Context:
 
     def _shared(self, name: str, parts: list[Breakdown]) -> Breakdown:
         """Values of a micro-batch on one chip."""
-        sequences = [self.degrees.number("micro-batch"), given("tokens of a sequence", self.job.seq, "count")]
+        sequences = [
+            self.degrees.number("micro-batch"),
+            given("tokens of a sequence", self.job.seq, "count", field="seq"),
+        ]
         chips = [self.degrees.number(one) for one in ("tp", "cp")]
         whole = product(f"{name} of a micro-batch", [*sequences, *parts], "count")
         return quotient(
@@ -199,7 +206,7 @@ class _Context:
 
     def _scores(self, recompute: str) -> Breakdown:
         """Scores that attention writes to memory and reads back."""
-        before = given("tokens of a sequence", self.job.seq, "count", "that a token looks at")
+        before = given("tokens of a sequence", self.job.seq, "count", "that a token looks at", field="seq")
         scores = self._shared("scores", [dimension(self.job.model, "num_heads", "query heads"), before])
         why = "written, softmax, dropout with its mask, read again"
         passes = [

@@ -71,7 +71,7 @@ def weights_figure(
 
 def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int = 1) -> Breakdown:
     """What some sequences of one length leave on each of `tp` chips [B]."""
-    sequences = given("sequences", batch, "count")
+    sequences = given("sequences", batch, "count", field="batch")
     return product(
         "KV cache", (sequence_figure(model, precision, context=context, tp=tp), sequences), "bytes"
     )
@@ -228,11 +228,11 @@ def _layers_cache(
     model: Model, layer: Layer, count: int, precision: Precision, context: int, tp: int
 ) -> Breakdown:
     """Keys and values, or latents, of one kind of layer."""
-    tokens = given("tokens", context, "tokens")
+    tokens = given("tokens", context, "tokens", field="context")
     if layer.mixer == "window":
         window = fact("attention window", layer.window, "tokens", derived_from(model))
         tokens = minimum("tokens kept", (tokens, window))
-    chips = given("chips that share it", tp, "count")
+    chips = given("chips that share it", tp, "count", field="tp")
     values, layers, each = _token_factors(model, layer, count, precision, chips)
     return product(_KIND[layer.mixer], (values, layers, tokens, each), "bytes")
 

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from datahall.errors import DocumentError, Problem, ScenarioError, option
 from datahall.workload.traffic.requests import Floats, Ints, Requests
-from datahall.workload.traffic.trace_format import TraceFormat, known_columns, recognise
+from datahall.workload.traffic.trace_format import (
+    TraceFormat,
+    decoded,
+    recognise,
+    unknown_columns,
+    unreadable,
+)
 
 MOST_PROBLEMS = 20  # listed; the rest are counted
 LINKS = ("after", "group", "shared", "session", "priority")
@@ -56,10 +62,7 @@ def read_trace(path: str | Path, *, sort: bool = False, first: int = 0, block_to
     table = _json_table(name, text) if text.lstrip()[:1] == "{" else _csv_table(name, text)
     known = recognise(list(table.columns))
     if known is None:
-        problem = Problem(
-            f"{name}:1", f"columns {', '.join(table.columns)} are of no known trace", known_columns()
-        )
-        raise DocumentError(name, [problem])
+        raise unknown_columns(name, list(table.columns))
     if first:
         table = _Table({key: values[:first] for key, values in table.columns.items()}, table.lines[:first])
     return _Reader(name, table, known, sort, block_tokens or known.block_tokens).trace()
@@ -67,17 +70,9 @@ def read_trace(path: str | Path, *, sort: bool = False, first: int = 0, block_to
 
 def _text(name: str) -> str:
     try:
-        text = Path(name).read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = (
-            (error.strerror or str(error))
-            if isinstance(error, OSError)
-            else f"not UTF-8 text: {error.reason}"
-        )
-        raise DocumentError(name, [Problem(name, f"cannot be read: {why}")]) from error
-    if not text.strip():
-        raise DocumentError(name, [Problem(f"{name}:1", "the file is empty", known_columns())])
-    return text
+        return decoded(name, Path(name).read_bytes())
+    except OSError as error:
+        raise unreadable(name, error.strerror or str(error)) from error
 
 
 def _csv_table(name: str, text: str) -> _Table:

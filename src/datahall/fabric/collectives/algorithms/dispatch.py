@@ -37,14 +37,14 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
     def array(self) -> Breakdown:
         """What one device holds for all others and itself, the size that nccl-tests means [B]."""
         tokens, experts = (
-            given(name, num, "count")
+            given(name, num, "count", field=name)
             for name, num in (("tokens", self.num_tokens), ("experts", self.num_experts))
         )
         width = f"{self.precision}, by definition of the format"
         copies = (
             quotient("tokens of a device", tokens, experts, "count"),
-            given("experts of a token", self.top_k, "count"),
-            given("values of a token", self.hidden, "count"),
+            given("experts of a token", self.top_k, "count", field="topk"),
+            given("values of a token", self.hidden, "count", field="hidden"),
             assumed("bytes of a value", bytes_per_value(self.precision), "bytes", width),
         )
         return product("array", copies, "bytes")
@@ -95,4 +95,4 @@ def array_of(call: CollectiveCall, collective: Collective, moe: Dispatch | None)
         return moe.array
     if call.size_bytes is None:
         raise ScenarioError("how large is the array?", field="size", hint=f"e.g. {option('size', '1GB')}")
-    return given("array", call.size_bytes, "bytes")
+    return given("array", call.size_bytes, "bytes", field="size")

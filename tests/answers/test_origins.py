@@ -1,0 +1,99 @@
+"""An input is what somebody said: a leaf that nobody said is an assumption, and says that it is the default."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datahall.answer import Answer
+from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
+from datahall.breakdown import Breakdown, false_nodes
+from datahall.catalog import Catalog
+
+# questions of which each says a number or two that no default is
+ASKED: dict[str, dict[str, Any]] = {
+    "show fit": {"model": "llama-3.1-8b", "tp": 2},
+    "show model": {"model": "llama-3.1-8b", "batch": 7},
+    "show collective": {"collective": "all-reduce", "chips": 48, "size": "3 MB"},
+    "show memory": {"model": "llama-3.1-8b", "chips": 24},
+    "simulate train": {"model": "llama-3.1-8b", "chips": 24, "global_batch": 96},
+    "plan train": {"model": "llama-3.1-8b", "tokens": "300G", "chips": 24, "global_batch": 96},
+    "plan serve": {"model": "llama-3.1-8b", "users": 300, "isl": 700, "osl": 90, "chips": "h200-sxm"},
+    "show techniques": {"model": "llama-3.1-8b", "rate": 3, "isl": 700, "osl": 90},
+    "show hierarchy": {"chip": "h100-sxm", "working_set": "3 GB"},
+}
+NUMBERS = {2.0, 7.0, 48.0, 24.0, 96.0, 3e6, 3e11, 300.0, 700.0, 90.0, 3.0, 3e9}  # all that is said above
+# what is said and is what it is without: the leaf it becomes
+DEFAULTS = (
+    ("show fit", {"context": 8192}, "tokens of a sequence"),
+    ("show fit", {"memory_fraction": "90 %"}, "the engine's share"),
+    ("show model", {"context": 8192}, "tokens"),
+    ("show collective", {"nic": "400 Gb/s"}, "network of a chip, one way"),
+    ("show collective", {"nic": "400 Gb/s", "on": "fat-tree"}, "network of a chip, one way"),
+    ("show memory", {"seq": 8192}, "tokens of a sequence"),
+    ("simulate train", {"micro_batch": 1}, "micro-batch"),
+    ("plan serve", {"headroom": "10 %"}, "headroom"),
+    ("plan serve", {"tpot": "50 ms"}, "TPOT limit"),
+)
+
+
+def asked(verb: str, said: dict[str, Any], shelf: Catalog) -> Answer:
+    answer = answer_of(ask(verb, said, catalog=shelf))
+    assert answer.figure is None or not false_nodes(answer.figure)
+    return answer
+
+
+def leaves(answer: Answer) -> list[Breakdown]:
+    assert answer.figure is not None
+    return [one for _, one in answer.figure.walk() if not one.parts]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in ASKED if verb != "show hierarchy"])
+def test_a_leaf_that_is_an_input_was_said(verb: str, shelf: Catalog) -> None:
+    found = [one for one in leaves(asked(verb, ASKED[verb], shelf)) if one.origin == "input"]
+    assert {one.value for one in found} <= NUMBERS, found
+
+
+@pytest.mark.parametrize(("verb", "more", "leaf"), DEFAULTS, ids=str)
+def test_a_default_is_an_assumption_until_it_is_said(
+    verb: str, more: dict[str, Any], leaf: str, shelf: Catalog
+) -> None:
+    plain, beside = (asked(verb, said, shelf) for said in (ASKED[verb], {**ASKED[verb], **more}))
+    assert plain.results == beside.results
+    before, after = (
+        [one for _, one in answer.figure.walk() if one.name == leaf] for answer in (plain, beside)
+    )  # type: ignore[union-attr]
+    assert before
+    assert all(one.origin != "input" for one in before)
+    assert {one.origin for one in after} == {"input"}
+    assert not any(one.sources for one in after), "what a person says is no fact of a datasheet"
+
+
+@pytest.mark.parametrize("verb", ASKED)
+def test_what_nobody_said_is_listed_apart(verb: str, shelf: Catalog) -> None:
+    answer = asked(verb, ASKED[verb], shelf)
+    assert set(answer.defaults) <= set(answer.inputs)
+    said = {key for key in answer.inputs if key not in answer.defaults}
+    assert len(said) == len(ASKED[verb])
+
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "max_position_embeddings": 131072, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", ["show model", "show fit", "show memory"])
+def test_what_a_file_says_of_a_model_is_cited_as_that_file(verb: str, tmp_path: Path, shelf: Catalog) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(LLAMA))
+    width = [one for one in leaves(asked(verb, {"model": str(file)}, shelf)) if one.name == "hidden width"]
+    assert width
+    assert {(source.title, source.kind) for one in width for source in one.sources} == {
+        ("mine.json", "given")
+    }

@@ -1,0 +1,65 @@
+"""What a file or the declaration alone decides is refused before NumPy, kernels or compiled loops are loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numpy", "numba", "rich", "scipy")
+FILES = {
+    "empty.csv": b"",
+    "blank.csv": b"\n \n",
+    "binary.csv": bytes(range(128, 256)) * 8,
+    "other.csv": b"name,age\nx,3\n",
+    "wrong.json": b'{"hidden_size": 1}',
+    "list.json": b"[1, 2]",
+    "words.sh": b"python train.py\n",
+    "binary.sh": bytes(range(128, 256)),
+}
+# the command, and what its error must speak of
+WRONG = (
+    ("simulate serve llama-3.1-8b --trace empty.csv", "the file is empty"),
+    ("simulate serve llama-3.1-8b --trace blank.csv", "the file is empty"),
+    ("simulate serve llama-3.1-8b --trace binary.csv", "not UTF-8 text"),
+    ("simulate serve llama-3.1-8b --trace other.csv", "columns name, age are of no known trace"),
+    (
+        "show collective all-reduce --chips 8 --failure switches=1",
+        "switches does nothing here: it needs --on",
+    ),
+    ("simulate train llama-3.1-8b --chips 8 --failure nics=1", "nics does nothing here: it needs --on"),
+    ("plan serve llama-3.1-8b --rate 1 --failure nics=1", "nics does nothing here: it needs --on"),
+    ("show memory llama-3.1-8b --layout words.sh", "holds nothing that lays out a training run"),
+    ("simulate train llama-3.1-8b --chips 8 --layout binary.sh", "is not UTF-8 text"),
+    ("show collective all-reduce", "how many chips are there?"),
+    ("show collective all-reduce --on fat-tree", "how many chips shall fat-tree join?"),
+    ("show fabric fat-tree", "how many chips shall fat-tree join?"),
+    ("show fabric meta-24k-roce --chips 512", "meta-24k-roce has 24,576 chips, not 512"),
+    ("show fabric meta-24k-roce --radix 64", "--radix does nothing here"),
+    ("show model wrong.json", '"model_type" is missing'),
+    ("plan serve list.json --rate 1", "list.json"),
+    ("simulate train wrong.json --chips 8", '"model_type" is missing'),
+    ("show model ./nope.json", "cannot be read: No such file"),
+    ("show model /dev/null", "/dev/null is not a config.json"),
+    ("show model /etc", "/etc is a folder without a config.json"),
+    ("show model ./nope", "nope is not there"),
+    ("show model empty.csv", "empty.csv is not a config.json"),
+    ("show fit ~/no/such/model", "no/such/model is not there"),
+)
+CODE = (
+    "import sys; from datahall.cli.main import run; code = run(sys.argv[1:]);"
+    f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
+def test_it_is_refused_before_anything_heavy_is_loaded(line: str, words: str, tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *line.split()], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert words in done.stderr
+    assert done.stdout.endswith("2 []\n"), done.stdout
