@@ -12,7 +12,7 @@ from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.torus import torus_times
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.step.step import (
+from datahall.training.step.exchange import (
     CONTEXT_EXPOSED,
     chip_share,
     data_exchange,

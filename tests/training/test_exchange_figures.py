@@ -19,10 +19,11 @@ from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import OTHERS
 from datahall.training.setup import machine_of
+from datahall.training.step.exchange import chip_share, data_exchange, messages_alone, tensor_exchange
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework, framework
-from datahall.training.step.step import Job, chip_share, data_exchange, messages_alone, tensor_exchange
+from datahall.training.step.step import Job
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}

@@ -18,9 +18,10 @@ from datahall.training.memory.peak import fullest, stage_memories
 from datahall.training.memory.tensors import stage_tensors
 from datahall.training.pipeline.execution import PART_NAMES, simulate_step
 from datahall.training.pipeline.figure import step_figure
+from datahall.training.step.exchange import tensor_exchange
 from datahall.training.step.figure import layer_figures
 from datahall.training.step.framework import framework, frameworks
-from datahall.training.step.step import Job, kernel_times, tensor_exchange
+from datahall.training.step.step import Job, kernel_times
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gpt-3-175b")}

@@ -266,7 +266,7 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
             "global_batch",
         )
         return
-    num_micro = global_batch // ranks
+    num_micro = layout.num_micro(global_batch)
     if layout.vpp > 1 and num_micro % layout.pp:
         yield Broken(
             "",

@@ -12,7 +12,7 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import offload_code
-from datahall.training.layout.columns import Column, Space
+from datahall.training.layout.columns import Column, Space, micro_batches
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
 from datahall.workload.sharding import Sharding
@@ -95,7 +95,7 @@ def _with_chunks(rows: dict[str, Column], job: Job, options: Options) -> None:
     every = sorted({chunks for depth in deepest for chunks in divisors(depth)})
     _cross(rows, "vpp", _values(options.vpp, every))
     per_stage = np.ceil(layers / rows["pp"])
-    num_micro = job.global_batch / (rows["dp"] * rows["micro_batch"])
+    num_micro = micro_batches(job.global_batch, rows["dp"], rows["micro_batch"])
     interleaved = (rows["pp"] > 1) & (per_stage % rows["vpp"] == 0) & (num_micro % rows["pp"] == 0)
     fits = rows["pp"] * rows["vpp"] <= layers + 2
     _keep(rows, (rows["vpp"] == 1) | (interleaved & fits))
