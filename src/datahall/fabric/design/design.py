@@ -59,13 +59,10 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = None) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
     kind = topology_of_parts(asked.topology)
-    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
+    parts = parts_of(msgspec.structs.replace(asked, chips=asked.chips or 0), catalog)
     if kind.kind == "direct":
-        link = catalog.link(home.scale_up_link) if home.scale_up_link else None
-        parts = Parts(chip=chip, server=home, scale_up=link)
         fabric, notes = _direct(kind, asked, parts)
     else:
-        parts = network_parts(asked, catalog, chip, home)
         fabric, notes = _switched(kind, asked, parts, pod_chips)
         notes = (*notes, *(() if asked.server or asked.nic_bytes_per_s else port_note(parts)))
     return Design(
@@ -78,17 +75,30 @@ def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = Non
     )
 
 
-def _switched(
-    kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
-) -> tuple[Fabric, tuple[str, ...]]:
-    size, num_chips = kind.domain or parts.num_domain, asked.chips or 0
+def parts_of(asked: FabricDesign, catalog: Catalog) -> Parts:
+    """The parts of a topology, refused where they cannot make it, before anything is laid."""
+    kind = topology_of_parts(asked.topology)
+    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
+    if kind.kind == "direct":
+        link = catalog.link(home.scale_up_link) if home.scale_up_link else None
+        return Parts(chip=chip, server=home, scale_up=link)
+    parts = network_parts(asked, catalog, chip, home)
+    size = kind.domain or parts.num_domain
     if parts.num_domain != size:
         raise ScenarioError(
             f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
             field="chip",
             hint=f"leave {option('chip')} out, or a chip of such a machine: {option('chip', kind.chip)}",
         )
-    _check_domains(asked, num_chips, size)
+    if asked.chips is not None:
+        _check_domains(asked, asked.chips, size)
+    return parts
+
+
+def _switched(
+    kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
+) -> tuple[Fabric, tuple[str, ...]]:
+    size, num_chips = parts.num_domain, asked.chips or 0
     spec = Spec(
         asked, num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size,
         radix=parts.radix, pod_chips=pod_chips,
