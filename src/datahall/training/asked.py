@@ -1,6 +1,6 @@
 """What is asked of a training run, looked at before anything heavy is loaded: what cannot be is refused at once.
 
-What only the machine knows is found when that is built.
+What only the wires know is found when the machine is built.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ from datahall.workload.precision import Precision
 
 
 def check_layout(scenario: Scenario) -> None:
-    """Refuse a layout that cannot run, and a job that cannot be trained."""
+    """Refuse a layout that cannot run, a job that cannot be trained, and a machine that cannot be wired."""
     laid_out(scenario)
     check_job(scenario)
+    check_machine(scenario)
+
+
+def check_machine(scenario: Scenario) -> None:
+    """Refuse parts that cannot make the topology that is asked for, before the rooms that compute are loaded."""
+    design = scenario.one(FabricDesign)
+    if design.topology:
+        from datahall.fabric.design.asked import check_design
+
+        check_design(design, scenario.catalog)
 
 
 def check_job(scenario: Scenario) -> None:

@@ -153,3 +153,16 @@ def test_a_layout_file_is_refused_before_anything_heavy_is_loaded(tmp_path: Path
 def test_a_plan_is_refused_before_anything_heavy_is_loaded(said: dict[str, object]) -> None:
     given = {"model": "llama-3.1-8b", "tokens": "1T", "chips": 16, **said}
     assert loaded("plan train", {name: value for name, value in given.items() if value is not None}) == "[]"
+
+
+@pytest.mark.parametrize("verb", [*TAKE_A_LAYOUT, "plan train"])
+@pytest.mark.parametrize(
+    "said",
+    [{"on": "nvl72", "chip": "h200"}, {"on": "nvl72", "chips": 64}, {"on": "torus", "nic": "400 Gb/s"}],
+    ids=str,
+)
+def test_a_machine_is_refused_before_the_rooms_that_compute_are_loaded(
+    verb: str, said: dict[str, object]
+) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 144, **({"tokens": "1T"} if verb == "plan train" else {})}
+    assert loaded(verb, given | said) in ("['numpy']", "[]")

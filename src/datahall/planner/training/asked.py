@@ -6,11 +6,11 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.training.asked import check_job
+from datahall.training.asked import check_job, check_machine
 
 
 def check_plan(scenario: Scenario) -> None:
-    """Refuse a plan that leaves nothing to choose, or everything, and a job that cannot be trained."""
+    """Refuse a plan that leaves nothing to choose, or everything; and a job or a machine that cannot be."""
     asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
     if (num_chips is None) == (asked.deadline_s is None):
         raise ScenarioError(
@@ -19,3 +19,4 @@ def check_plan(scenario: Scenario) -> None:
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
     check_job(scenario)
+    check_machine(scenario)
