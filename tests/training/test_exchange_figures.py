@@ -36,7 +36,7 @@ MACHINES: dict[str, dict[str, object]] = {
     "ports out": {"on": "fat-tree", "failure": "nics=0,left=50%"},
 }
 # that sends a copy to each expert, and one that sends a token once to each place
-KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "nemo"))
+KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "megatron-core", "nemo"))
 
 
 def machine(name: str, num_chips: int) -> Cluster:

@@ -181,13 +181,17 @@ def data_exchange(
 ) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
 
+    Plain data parallelism (ZeRO 0) all-reduces gradients, which is timed as the two halves of a ring: reduced and
+    scattered, then gathered in the same format; the one collective that NCCL would choose for the whole brings public
+    runs no nearer.
     Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
     All that is longer than what a step has to run beside it (`beside_s`) shows.
     """
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.gradient_bytes)
     reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    gather_s = _over_sharers(cluster, space, "all-gather", share, PARAMETER_BYTES)
+    back = np.where(space.zero == 0, wire, PARAMETER_BYTES)
+    gather_s = _over_sharers(cluster, space, "all-gather", share, back)
     inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
     between_s = _between_copies(cluster, space, share, wire)

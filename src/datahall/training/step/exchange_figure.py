@@ -355,9 +355,9 @@ class ExchangeFigures:
         found = []
         for name, held, sharers, _, stride in self._shares():
             if sharers.value > 1:
-                each = assumed("bytes of a parameter", PARAMETER_BYTES, "bytes", "gathered in 16 bits")
                 sent = product("gradients", [held, self._wire()], "bytes")
-                back = product("parameters", [held, each], "bytes")
+                each = assumed("bytes of a parameter", PARAMETER_BYTES, "bytes", "gathered in 16 bits")
+                back = product("parameters", [held, each], "bytes") if self.layout.zero else sent
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
                 gathered = group_figure(self.cluster, "all-gather", back, num, stride)
