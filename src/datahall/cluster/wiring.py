@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from datahall.errors import ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -15,6 +17,27 @@ class Wiring(NamedTuple):
 
     design: FabricDesign = FabricDesign()
     failures: tuple[Failure, ...] = ()
+
+
+LESS = {
+    "topology": "on",
+    "domain": "domain",
+    "nic_bytes_per_s": "nic",
+    "oversubscription": "oversubscription",
+}
+
+
+def each_left_out(wiring: Wiring) -> dict[str, Wiring]:
+    """By name, the wiring without each input that was given, to see what it changes."""
+    design, plain = wiring.design, FabricDesign()
+    found = {
+        name: wiring._replace(
+            design=msgspec.structs.replace(design, **{attribute: getattr(plain, attribute)})
+        )
+        for attribute, name in LESS.items()
+        if getattr(design, attribute) != getattr(plain, attribute)
+    }
+    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 
 
 def wiring_of(scenario: Scenario) -> Wiring:
