@@ -16,7 +16,9 @@ from datahall.answers.training.plan_table import (
 )
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.wiring import wiring_of
 from datahall.planner.training.figure import run_figure
+from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
@@ -54,6 +56,7 @@ def plan_train(scenario: Scenario) -> Answer:
                 scenario,
                 [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
                 searched=True,
+                unfelt=unfelt(plan, wiring_of(scenario), scenario.catalog),
             ),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
@@ -97,7 +100,7 @@ def _binding(plan: TrainingPlan) -> str:
 def _narrow(plan: TrainingPlan) -> str:
     """What the narrow places of the network cost, where it has some."""
     wide = plan.full_bisection
-    if wide is None:
+    if wide is None or not plan.narrow_fraction:
         return ""
     return (
         f" The network is narrower than its ports: with full bisection the run takes "
