@@ -71,7 +71,8 @@ def prepare(scenario: Scenario) -> None:
 
 def _headline(plan: TrainingPlan) -> str:
     model, cluster = plan.job.model, plan.cluster
-    what = f"{fmt(plan.num_tokens, 'tokens')} through {model.title or model.name}"
+    tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
+    what = f"{tokens} through {model.title or model.name}"
     took = (
         f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, "
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"

@@ -30,7 +30,7 @@ from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload
-from datahall.training.pipeline.account import largest_loss, parts_account
+from datahall.training.pipeline.account import kernels_part, largest_loss
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.pipeline.idle import unfelt
@@ -119,7 +119,7 @@ def _memory(memory: StepMemory) -> str:
 
 
 def _binding(run: Execution) -> str:
-    kernels, lost = parts_account(run)[0], largest_loss(run)
+    kernels, lost = kernels_part(run), largest_loss(run)
     return (
         f"Kernels take {fmt(kernels.share_fraction, 'fraction')} of the step; most of the rest goes to {lost.label} "
         f"({fmt(lost.share_fraction, 'fraction')}). The closed form says {fmt(run.closed_parts.step_s, 's', 3)}, "

@@ -15,6 +15,7 @@ from datahall.planner.training.nearest import nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
 from datahall.planner.training.trade import chips_against_time
+from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.layout.search import Loss, Search, loss, machine_sensitivity, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.leaf import narrowest
@@ -140,6 +141,14 @@ def _with_full_bisection(found: Search) -> Candidate | None:
 
 def _no_layout(job: Job, num_chips: int) -> ScenarioError:
     """Nothing divides: say what would."""
+    most = MOST_MICRO * num_chips * max(WIDE.micro_batch)
+    if job.global_batch > most:
+        return ScenarioError(
+            f"a global batch of {job.global_batch:,} is more than {MOST_MICRO:,} micro-batches on each of "
+            f"{num_chips:,} chip{'s' if num_chips != 1 else ''}",
+            field="global_batch",
+            hint=f"at most {option('global_batch', most)}",
+        )
     near = [option("chips", count) for count in nearest_chips(job, num_chips) if count]
     said = f"nearest that divide: {' or '.join(near)}; or another" if near else "another"
     return ScenarioError(

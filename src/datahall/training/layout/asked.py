@@ -69,9 +69,6 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     return msgspec.structs.replace(layout, **given)
 
 
-MOST_MICRO = 100_000  # micro-batches of a step
-
-
 class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
     """A layout that can run, on so many chips, with its global batch and the order of its pipeline's work."""
 
@@ -109,19 +106,8 @@ def laid_out(scenario: Scenario) -> LaidOut:
         schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
     )
-    _check_order(found)
+    check_order(found.schedule, num_stages=layout.pp, num_micro=found.num_micro, num_chunks=layout.vpp)
     return found
-
-
-def _check_order(found: LaidOut) -> None:
-    layout, num_micro = found.layout, found.num_micro
-    if num_micro > MOST_MICRO:
-        raise ScenarioError(
-            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
-            field="global_batch",
-            hint=f"a larger {option('micro_batch')} or {option('dp')}",
-        )
-    check_order(found.schedule, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
 
 
 def _batch_of_file(file: LayoutFile, layout: Layout) -> int:

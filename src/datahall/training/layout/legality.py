@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datahall.training.layout.layout import Layout
 
 DEGREES = ("tp", "pp", "vpp", "cp", "ep", "dp", "micro_batch")
+MOST_MICRO = 100_000  # of a replica in a step
 MOST_TRIED = 4096  # values of a degree that are tried for a suggestion
 
 
@@ -267,6 +268,13 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
         )
         return
     num_micro = layout.num_micro(global_batch)
+    if num_micro > MOST_MICRO:
+        yield Broken(
+            "micro_batch",
+            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
+            f"a larger {option('micro_batch')} or {option('dp')}",
+            "global_batch",
+        )
     if layout.vpp > 1 and num_micro % layout.pp:
         yield Broken(
             "",

@@ -13,6 +13,7 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
 from datahall.training.layout.codes import offload_code
 from datahall.training.layout.columns import Column, Space, micro_batches
+from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
 from datahall.workload.sharding import Sharding
@@ -55,8 +56,9 @@ def layout_space(job: Job, num_chips: int, options: Options = USUAL) -> Space:
     tp divides heads, widths and chips; no stage of a pipeline is empty; vpp divides the layers of a stage and
     then the micro-batches come in multiples of pp; a context is cut into 2·cp equal parts; ep divides the experts and
     the chips of a stage, and so does ep · etp; dp takes the chips left over and dp · micro-batch divides the global
-    batch; a group that shares a state divides dp.  Where one chip holds each weight alone, ZeRO changes nothing and
-    only the lowest stage is listed; nor is a choice listed twice, once by its default and once by the same number.
+    batch, into no more micro-batches than a schedule is made of; a group that shares a state divides dp.  Where one
+    chip holds each weight alone, ZeRO changes nothing and only the lowest stage is listed; nor is a choice listed
+    twice, once by its default and once by the same number.
     """
     if num_chips < 1:
         raise ScenarioError(
@@ -70,6 +72,7 @@ def layout_space(job: Job, num_chips: int, options: Options = USUAL) -> Space:
     rows["dp"] = num_chips / (rows["tp"] * rows["pp"] * rows["cp"])
     _cross(rows, "micro_batch", np.array(options.micro_batch, dtype=np.float64))
     _keep(rows, job.global_batch % (rows["dp"] * rows["micro_batch"]) == 0)
+    _keep(rows, micro_batches(job.global_batch, rows["dp"], rows["micro_batch"]) <= MOST_MICRO)
     _with_chunks(rows, job, options)
     _with_experts(rows, job.model, options)
     _cross(rows, "zero", np.array(options.zero, dtype=np.float64))
