@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from datahall.errors import ScenarioError, option
-from datahall.planner.plan import Objective, Refusal
+from datahall.fabric.collectives.crossing import narrowest
+from datahall.planner.plan import Objective
 from datahall.planner.training.candidate import Candidate, closed_form, front_of
 from datahall.planner.training.nearest import nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
@@ -18,7 +19,6 @@ from datahall.planner.training.trade import chips_against_time
 from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.layout.search import Loss, Search, loss, machine_sensitivity, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
-from datahall.training.leaf import narrowest
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
@@ -75,7 +75,6 @@ def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULAT
             Lost(closed_form(found, place, runs.get(place)), loss=_loss(found, place, runs, first))
             for place in others[: NUM_SHOWN - 1]
         ),
-        refusals=_refusals(found),
         search=found,
         num_tokens=num_tokens,
         num_simulated=len(runs),
@@ -106,14 +105,6 @@ def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> 
     more = {name: getattr(mine.parts, name) - getattr(best.parts, name) for name in own}
     most = max(more, key=lambda name: more[name])
     return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s - 1.0, most.removesuffix("_s"), more[most])
-
-
-def _refusals(found: Search) -> tuple[Refusal, ...]:
-    lost = len(found.space) - found.num_fitting
-    if not lost:
-        return ()
-    what = f"{lost:,} of {len(found.space):,} legal layouts"
-    return (Refusal(what=what, why="take more memory than a chip, or its host, has"),)
 
 
 def with_reasons(plan: TrainingPlan) -> TrainingPlan:
