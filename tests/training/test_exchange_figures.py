@@ -65,7 +65,7 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         sequence_parallel=draw(st.booleans()),
     )
     imbalance = draw(st.sampled_from([None, 1.3, 50.0])) if model.moe is not None else None
-    job = Job(model=model, seq=4096, global_batch=128, imbalance=imbalance)
+    job = Job(model=model, seq=4096, global_batch=128, imbalance=imbalance, adapters_only=draw(st.booleans()))
     assume(layout.is_legal(model, 64, 128))
     return job, layout
 
