@@ -120,9 +120,13 @@ def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
     """
     wiring, catalog = wiring_of(scenario), scenario.catalog
     failures = () if whole else wiring.failures
-    return lambda num_chips: cluster_from(
-        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=failures
-    )
+
+    def machine(num_chips: int) -> Cluster:
+        with scenario.at(field="chip"):
+            design = msgspec.structs.replace(wiring.design, chips=num_chips)
+            return cluster_from(design, catalog, failures=failures)
+
+    return machine
 
 
 def torus_failure_fraction(

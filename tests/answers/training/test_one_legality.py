@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.answers.claims import garbled
 
 from datahall.answers.ask import ask
 from datahall.answers.verbs import VERBS
@@ -166,3 +167,14 @@ def test_a_machine_is_refused_before_the_rooms_that_compute_are_loaded(
 ) -> None:
     given = {"model": "llama-3.1-8b", "chips": 144, **({"tokens": "1T"} if verb == "plan train" else {})}
     assert loaded(verb, given | said) in ("['numpy']", "[]")
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+def test_a_chip_that_nobody_published_the_links_of_is_blamed(verb: str) -> None:
+    given = {"model": "opt-125m", "chip": "maia-100", "chips": 16, "global_batch": 64}
+    assert verdict(verb, given).startswith("chip: ")
+
+
+def test_one_chip_is_one_chip_in_a_refusal() -> None:
+    given = {"model": "llama-3.1-8b", "chips": 1, "global_batch": 64, "tp": 8, "cp": 2, "seq": 2048}
+    assert not garbled(verdict("show memory", given))

@@ -315,7 +315,8 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
     said = [" or ".join(option(name, value) for value in near) for name, near in found.items() if near]
     if said:
         return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
-    return f"no change of one degree makes this {num_chips:,} chips; plan train lists what does"
+    chips = f"{num_chips:,} chip{'s' if num_chips != 1 else ''}"
+    return f"no change of one degree makes this {chips}; plan train lists what does"
 
 
 def nearest_legal(
