@@ -89,12 +89,30 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
 
 def unfounded(answer: Answer) -> list[str]:
     """Everything in an answer that does not follow from what is under it."""
-    return [*_of_the_figure(answer), *_of_the_results(answer), *_of_the_headline(answer)]
+    return [
+        *_of_the_inputs(answer),
+        *_of_the_figure(answer),
+        *_of_the_results(answer),
+        *_of_the_headline(answer),
+    ]
 
 
 def garbled(text: str) -> list[str]:
     """What no sentence, table or chain says: numbers as a computer writes them, one of several, not a number."""
     return GARBLED.findall(text)
+
+
+def _of_the_inputs(answer: Answer) -> Iterator[str]:
+    """Each number and name that the question says stands among the inputs, as it was said."""
+    question = answer.question
+    for field in form_of(str(question["ask"])).fields.values():
+        table = question.get(field.section, {}) if field.section else question
+        said = table.get(field.key) if isinstance(table, dict) else None
+        if isinstance(said, bool) or not isinstance(said, int | float):
+            continue
+        seen = answer.inputs.get(field.attribute)
+        if not _is(seen, float(said)):
+            yield f"{field.name} was said to be {said}, and the inputs have {seen}"
 
 
 def _of_the_figure(answer: Answer) -> Iterator[str]:

@@ -123,10 +123,13 @@ IDLE = [
     (f"{RUN} --rate 5 --speed 2", "--speed does nothing here: it needs --trace"),
     (f"{RUN} --rate 5 --sort", "--sort does nothing here: it needs --trace"),
     (f"{RUN} --users 5 --burstiness 2", "--burstiness does nothing here: it needs --rate"),
-    (f"{RUN} --rate 5 --wait 5ms", "--wait does nothing here: continuous batching waits for nobody"),
+    (
+        f"{RUN} --rate 5 --wait 5ms",
+        "--wait does nothing here: it needs --batching dynamic or --engine dynamic",
+    ),
     (
         f"{RUN} --rate 5 --engine static --wait 5ms",
-        "--wait does nothing here: static batching waits for nobody",
+        "--wait does nothing here: it needs --batching dynamic or --engine dynamic",
     ),
     (f"{RUN} --rate 5 --engine dynamic --batching static --wait 5ms", "static batching waits for nobody"),
     (f"{RUN} --rate 5 --replicas 2 --disaggregated prefill=1xh200,decode=1xh200", "do not go together"),

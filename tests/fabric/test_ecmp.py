@@ -16,7 +16,6 @@ from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import carrying, pools
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Wire
 from datahall.scenario.sections.failure import Failure
 
@@ -86,8 +85,7 @@ def test_spraying_on_a_network_without_a_narrow_place_gets_line_rate_however_man
 @given(st.integers(2, 12), st.integers(2, 4), st.integers(0, 10_000))
 def test_a_pool_is_all_links_between_a_subtree_and_the_next_level(half: int, pods: int, seed: int) -> None:
     fabric = clos(half * half * pods, Wire(1.0, 0.0), radix=2 * half, tiers=3)
-    assert isinstance(fabric.shape, FoldedClos)
-    pool = pools(fabric.shape, fabric.num_links)
+    pool = pools(fabric, "spray")
     rng = np.random.default_rng(seed)
     source, target = rng.integers(0, fabric.num_hosts, (2, 40)).astype(np.int32)
     apart = source != target

@@ -81,9 +81,7 @@ def test_a_plan_names_its_objective_and_why_the_others_lost() -> None:
             lost.step_s / (chosen.step_s if both else chosen.closed_step_s)
         )
     assert all(one.candidate.step_s >= plan.step_s for one in plan.alternatives if one.candidate.execution)
-    (refused,) = plan.refusals
-    assert "legal layouts" in refused.what
-    assert "memory" in refused.why
+    assert 0 < plan.search.num_fitting < len(plan.search.space)
     cuts = [(one.layout.tp, one.layout.pp, one.layout.cp, one.layout.ep) for one in
             (plan.chosen, *(one.candidate for one in plan.alternatives))]  # fmt: skip
     assert len(set(cuts)) == len(cuts)

@@ -12,7 +12,7 @@ from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.torus import torus_times
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.step.step import (
+from datahall.training.step.exchange import (
     CONTEXT_EXPOSED,
     chip_share,
     data_exchange,
@@ -120,6 +120,19 @@ def test_gradients_are_scattered_and_weights_gathered_over_all_who_share() -> No
         0.001 * 0.75 * (scattered + gathered)
     )
     assert one(parameter_exchange(JOB, CLUSTER, space, KIT)) == 0
+
+
+@pytest.mark.parametrize(("compression", "wire"), [("none", 4.0), ("fp8", 1 + 4 / 128)])
+def test_replicas_that_share_nothing_all_reduce_their_gradients(compression: str, wire: float) -> None:
+    """Both halves of an all-reduce move gradients as they are on the wire; nobody gathers weights."""
+    layout = Layout(tp=2, dp=8, cp=2, zero=0, compression=compression)
+    whole = msgspec.structs.replace(KIT, data_exposed=1.0)
+    halves = took("reduce-scatter", wire * DENSE, 16, 4) + took("all-gather", wire * DENSE, 16, 4)
+    packed = 14 * DENSE / (0.8 * RATE) if compression == "fp8" else 0.0
+    found = one(data_exchange(JOB, CLUSTER, Space.of(layout), whole))
+    assert found == pytest.approx(halves + packed)
+    # a ring's two halves are the all-reduce, which NCCL may do somewhat faster another way
+    assert found - packed == pytest.approx(took("all-reduce", wire * DENSE, 16, 4), rel=0.1)
 
 
 def test_fully_sharded_weights_are_gathered_twice_for_each_micro_batch() -> None:

@@ -19,10 +19,11 @@ from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import OTHERS
 from datahall.training.setup import machine_of
+from datahall.training.step.exchange import chip_share, data_exchange, messages_alone, tensor_exchange
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework, framework
-from datahall.training.step.step import Job, chip_share, data_exchange, messages_alone, tensor_exchange
+from datahall.training.step.step import Job
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}
@@ -35,7 +36,7 @@ MACHINES: dict[str, dict[str, object]] = {
     "ports out": {"on": "fat-tree", "failure": "nics=0,left=50%"},
 }
 # that sends a copy to each expert, and one that sends a token once to each place
-KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "nemo"))
+KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "megatron-core", "nemo"))
 
 
 def machine(name: str, num_chips: int) -> Cluster:
@@ -64,7 +65,7 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         sequence_parallel=draw(st.booleans()),
     )
     imbalance = draw(st.sampled_from([None, 1.3, 50.0])) if model.moe is not None else None
-    job = Job(model=model, seq=4096, global_batch=128, imbalance=imbalance)
+    job = Job(model=model, seq=4096, global_batch=128, imbalance=imbalance, adapters_only=draw(st.booleans()))
     assume(layout.is_legal(model, 64, 128))
     return job, layout
 

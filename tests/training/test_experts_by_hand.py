@@ -10,6 +10,7 @@ from tests.training.hand import CLUSTER, H100, KIT, LLAMA, QWEN, RATE, ROUTED, S
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
+from datahall.training.step.exchange import chip_share, data_exchange, tensor_exchange
 from datahall.training.step.experts import (
     bias_traffic,
     busiest_load,
@@ -18,14 +19,7 @@ from datahall.training.step.experts import (
     permuted_time,
 )
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators, sharding_of
-from datahall.training.step.step import (
-    Job,
-    chip_share,
-    data_exchange,
-    kernel_times,
-    operator_times,
-    tensor_exchange,
-)
+from datahall.training.step.step import Job, kernel_times, operator_times
 from datahall.workload.operator import Operator, Stream
 from datahall.workload.parameters import count_parameters
 

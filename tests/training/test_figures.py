@@ -18,9 +18,10 @@ from datahall.training.memory.peak import fullest, stage_memories
 from datahall.training.memory.tensors import stage_tensors
 from datahall.training.pipeline.execution import PART_NAMES, simulate_step
 from datahall.training.pipeline.figure import step_figure
+from datahall.training.step.exchange import tensor_exchange
 from datahall.training.step.figure import layer_figures
 from datahall.training.step.framework import framework, frameworks
-from datahall.training.step.step import Job, kernel_times, tensor_exchange
+from datahall.training.step.step import Job, kernel_times
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gpt-3-175b")}
@@ -30,13 +31,13 @@ OFFLOADS = ((), ("optimizer",), ("optimizer:nvme", "activations"), ("parameters"
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
     model = MODELS[draw(st.sampled_from(sorted(MODELS)))]
-    pp = draw(st.sampled_from([1, 2, 4]))
+    pp = draw(st.sampled_from([1, 2, 4, model.num_layers - 1, model.num_layers]))
     layout = Layout(
         tp=draw(st.sampled_from([1, 2, 4])),
         pp=pp,
         cp=draw(st.sampled_from([1, 2])),
         ep=draw(st.sampled_from([1, 4])) if model.moe is not None else 1,
-        dp=4,
+        dp=draw(st.sampled_from([1, 2, 4])),
         zero=draw(st.integers(0, 3)),
         micro_batch=draw(st.sampled_from([1, 2])),
         recompute=draw(st.sampled_from(RECOMPUTES)),
@@ -45,12 +46,12 @@ def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
         compression=draw(st.sampled_from(COMPRESSIONS)),
         shard=draw(st.sampled_from([0, 2])),
     )
-    job = Job(model=model, seq=4096, global_batch=32)
+    job = Job(model=model, seq=4096, global_batch=32, adapters_only=draw(st.booleans()))
     assume(layout.is_legal(model, layout.num_chips, job.global_batch))
     return job, layout
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(runs(), st.sampled_from(sorted(BOOKS)), st.sampled_from(["1f1b", "gpipe", "dualpipe"]))
 def test_the_memory_of_every_stage_opens_to_what_it_is(
     asked: tuple[Job, Layout], books_name: str, schedule: str

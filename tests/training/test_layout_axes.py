@@ -9,22 +9,17 @@ from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.columns import Space
+from datahall.training.layout.file import cut_by_ends
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.modules import PARTS
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory, stage_memories
 from datahall.training.pipeline.execution import simulate_step
+from datahall.training.step.exchange import chip_share, data_exchange, head_exchange, parameter_exchange
 from datahall.training.step.framework import framework
 from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
-from datahall.training.step.stage import cut_by_ends, stage_depths, stage_layers
-from datahall.training.step.step import (
-    Job,
-    chip_share,
-    data_exchange,
-    head_exchange,
-    parameter_exchange,
-    step_times,
-)
+from datahall.training.step.stage import stage_depths, stage_layers
+from datahall.training.step.step import Job, step_times
 from datahall.workload.operator import total_flop
 
 SHELF = Catalog(user=False)

@@ -26,8 +26,9 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
+from datahall.training.step.exchange import chip_share, data_exchange
 from datahall.training.step.framework import framework
-from datahall.training.step.step import Job, chip_share, data_exchange, step_times
+from datahall.training.step.step import Job, step_times
 
 SHELF = Catalog(user=False)
 NUM_CHIPS = 256

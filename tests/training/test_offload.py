@@ -15,8 +15,9 @@ from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.memory.remedy import host_holds, layout_offload, why_not
+from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import framework
-from datahall.training.step.step import Job, chip_share, step_times
+from datahall.training.step.step import Job, step_times
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

@@ -31,8 +31,9 @@ from datahall.training.memory.offload import (
 )
 from datahall.training.memory.peak import peak_memory
 from datahall.training.memory.remedy import Remedy, Shortage, host_holds, least_bytes, remedies
+from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import framework
-from datahall.training.step.step import Job, chip_share
+from datahall.training.step.step import Job
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

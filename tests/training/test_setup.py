@@ -12,10 +12,10 @@ from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError, spelled
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.training import TrainingLayout
-from datahall.training.layout.asked import layout_of, named_layout
+from datahall.training.layout.asked import layout_of, named_layout, usual_batch
 from datahall.training.layout.file import read_layout
 from datahall.training.layout.layout import Layout
-from datahall.training.setup import Setup, built, job_of, machine_of, of_any_size, setup_of, usual_batch
+from datahall.training.setup import Setup, built, job_of, machine_of, of_any_size, setup_of
 
 SHELF = Catalog(user=False)
 LLAMA = SHELF.model("llama-3.1-8b")

@@ -11,15 +11,10 @@ from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
+from datahall.training.step.exchange import messages_alone, tensor_exchange
 from datahall.training.step.framework import band_of
 from datahall.training.step.stage import stage_depths
-from datahall.training.step.step import (
-    kernel_times,
-    messages_alone,
-    step_band,
-    step_times,
-    tensor_exchange,
-)
+from datahall.training.step.step import kernel_times, step_band, step_times
 
 BARE = msgspec.structs.replace(
     KIT, tensor_exposed=0.0, pipeline_exposed=0.0, data_exposed=0.0, optimizer_bytes=0.0

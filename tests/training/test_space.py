@@ -1,5 +1,6 @@
 """The space of layouts: exactly what loops over every degree would find."""
 
+from collections import Counter
 from itertools import product
 from math import ceil
 
@@ -231,3 +232,19 @@ def test_distinct_rows_are_those_of_numpy(rows: list[tuple[float, float, float]]
 @given(st.integers(1, 5000))
 def test_divisors(number: int) -> None:
     assert divisors(number) == [value for value in range(1, number + 1) if number % value == 0]
+
+
+class MoreOptions(Options, frozen=True, kw_only=True):
+    """What a search might try besides."""
+
+    compression: tuple[str, ...] = ("none", "fp8")
+
+
+def test_an_option_that_is_declared_is_crossed_with_all_others() -> None:
+    """One more choice is one more field: each layout stands once with each of its values."""
+    job = Job(model=LLAMA, seq=4096, global_batch=64)
+    plain, more = (layout_space(job, 16, options) for options in (Options(), MoreOptions()))
+    without = msgspec.structs.replace
+    found = Counter(without(more.row(at), compression="none") for at in range(len(more)))
+    assert found == dict.fromkeys((plain.row(at) for at in range(len(plain))), 2)
+    assert {more.row(at).compression for at in range(len(more))} == {"none", "fp8"}

@@ -26,6 +26,7 @@ from datahall.training.layout.codes import (
     offload_names,
 )
 from datahall.training.layout.columns import Space, unique_rows
+from datahall.training.layout.file import cut_by_ends
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.legality import nearest_legal
 from datahall.training.layout.search import loss, pareto, search, step_parts
@@ -35,7 +36,6 @@ from datahall.training.pipeline.straggler import Stragglers, slow_class_loss, st
 from datahall.training.step.compression import METHODS, kept_column, kernel_column, wire_bytes, wire_column
 from datahall.training.step.framework import framework
 from datahall.training.step.stage import (
-    cut_by_ends,
     cut_layers,
     in_flight,
     part_layers,

@@ -18,10 +18,11 @@ from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.simulate import simulate
 from datahall.training.pipeline.straggler import Stragglers
+from datahall.training.step.exchange import data_exchange, tensor_exchange
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import framework
 from datahall.training.step.micro_batch import layout_operators
-from datahall.training.step.step import Job, accumulation_time, data_exchange, kernel_times, tensor_exchange
+from datahall.training.step.step import Job, accumulation_time, kernel_times
 from datahall.workload.operator import Gemm
 from datahall.workload.parameters import count_parameters
 

@@ -21,7 +21,6 @@ from datahall.training.memory.peak import (
     PARTS,
     chip_memory_bytes,
     least_state_bytes,
-    micro_batches,
     peak_memory,
     stage_memories,
 )
@@ -350,7 +349,7 @@ def test_the_least_state_is_all_of_it_spread_evenly() -> None:
 
 def test_micro_batches_are_at_least_one() -> None:
     space = Space.of([Layout(dp=2, micro_batch=3), Layout(dp=8, micro_batch=4)])
-    assert micro_batches(Job(model=tiny(FULL), seq=5, global_batch=12), space).tolist() == [2, 1]
+    assert space.num_micro(12).tolist() == [2, 1]
 
 
 def test_a_framework_nobody_looked_into_keeps_the_books_of_its_attention() -> None:

@@ -155,9 +155,12 @@ def prepare(scenario: Scenario) -> None:
 
 def _called(place: str, scenario: Scenario) -> Reply:
     """What a function of the table says; an error about an input of a file has its place there."""
+    check = verb_named(scenario.verb).check
     try:
         scenario.check()
-        return _function(place)(scenario)
+        if check:
+            _function(check)(scenario)
+        return _function(f"answers.{place}")(scenario)
     except DatahallError as error:
         if scenario.document is not None and error.field and not error.where:
             error.where = scenario.where(error.field)
@@ -167,7 +170,7 @@ def _called(place: str, scenario: Scenario) -> Reply:
 @cache
 def _function(place: str) -> Answering:
     module, _, name = place.partition(":")
-    found: Answering = getattr(import_module(f"datahall.answers.{module}"), name)
+    found: Answering = getattr(import_module(f"datahall.{module}"), name)
     return found
 
 

@@ -11,6 +11,9 @@ from datahall.scenario.idle import idle_notes, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import WIRING
 
+SAME = "the machine has the same without it"
+AS_LONG = "the step takes as long otherwise"
+
 
 def idle_network(
     scenario: Scenario,
@@ -34,6 +37,11 @@ def idle_network(
         *idle_together(scenario, names, why or _why(chips)),
         *idle_notes(scenario, {name: found[name] for name in others if name in found}),
     )
+
+
+def felt_by_none(found: Mapping[str, bool]) -> dict[str, str]:
+    """Why a step does not feel inputs, from whether the machine is the same without each."""
+    return {name: SAME if same else AS_LONG for name, same in found.items()}
 
 
 def _why(chips: Sequence[Joined]) -> str:

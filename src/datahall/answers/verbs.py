@@ -23,6 +23,7 @@ class Verb(NamedTuple):
     arguments: tuple[str, ...] = ()  # inputs without a flag, in order
     required: tuple[str, ...] = ()
     details: str = ""
+    check: str = ""  # of a room under `datahall`: refuses what it can before anything heavy is loaded
     prepare: str = ""  # makes what is asked without answering it, for `check`; nothing: answering is quick
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
     by_file: bool = True  # a scenario file may ask it
@@ -98,6 +99,7 @@ VERBS = (
         name="plan train",
         about="the fastest layout on so many chips, or the fewest chips for a deadline",
         answer="training.plan:plan_train",
+        check="planner.training.asked:check_plan",
         prepare="training.plan:prepare",
         takes=(
             MODEL,
@@ -241,7 +243,8 @@ VERBS = (
     Verb(
         name="show memory",
         about="what takes the memory of a chip in training: state, activations by tensor, buffers",
-        answer="training.front:show_memory",
+        answer="training.memory:show_memory",
+        check="training.asked:check_layout",
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
@@ -340,7 +343,8 @@ VERBS = (
     Verb(
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
-        answer="training.front:simulate_train",
+        answer="training.simulation:simulate_train",
+        check="training.asked:check_layout",
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),

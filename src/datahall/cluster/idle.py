@@ -9,13 +9,11 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import CollectiveTime
 from datahall.cluster.groups import machine_times
-from datahall.cluster.wiring import Wiring
+from datahall.cluster.wiring import Wiring, each_left_out
 from datahall.errors import DatahallError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import Choice, collective_times
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System
-from datahall.scenario.field import grouped
-from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
 
 def idle_inputs(
@@ -33,7 +31,9 @@ def idle_inputs(
         reasons |= _of_version(cluster.system, found.choice)
     alone = found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus
     domain = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
-    for name, less in _less(wiring, alone=alone).items():
+    for name, less in each_left_out(wiring).items():
+        if name == "on" and not alone:
+            continue
         try:
             other = cluster_from(
                 less.design, catalog, num_chips=cluster.num_chips, failures=less.failures,
@@ -59,22 +59,6 @@ def _of_version(system: System, choice: Choice) -> dict[str, str]:
     if system.version > DEFAULT_VERSION:
         return {"version": f"{name} is the newest whose choices are known, and stands for it"}
     return {"version": f"{name} has the same algorithms for it"}
-
-
-def _less(wiring: Wiring, *, alone: bool) -> dict[str, Wiring]:
-    """The wiring without each input that may turn out to say nothing, where it was given."""
-    plain = FabricDesign()
-    found = {
-        field.name: wiring._replace(
-            design=msgspec.structs.replace(
-                wiring.design, **{field.attribute: getattr(plain, field.attribute)}
-            )
-        )
-        for field in grouped("fabric", WIRING)
-        if (alone or field.attribute != "topology")
-        and getattr(wiring.design, field.attribute) != getattr(plain, field.attribute)
-    }
-    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 
 
 def _pairs(system: System, choice: Choice) -> set[tuple[str, str]]:

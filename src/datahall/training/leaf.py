@@ -19,14 +19,8 @@ from datahall.breakdown import (
 )
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.catalog.entries.model import Model
-from datahall.fabric.collectives.crossing import crossed
-from datahall.fabric.collectives.system import System
-from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.layout.layout import Layout
-
-FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
-
 
 # what an input is called in a figure of training, where it has another name there
 DEGREES = {
@@ -212,13 +206,3 @@ def part_of_bandwidth(chip: Chip, share: float, why: str) -> Breakdown:
     """The bandwidth that streaming work reaches."""
     reached = assumed("share of it that streams reach", share, "fraction", why)
     return product("bandwidth reached", [bandwidth(chip), reached], "bytes_per_s")
-
-
-def narrowest(system: System, num_ranks: int) -> Cut | None:
-    """The narrowest place that a group crosses, if it is narrower than the ports below it."""
-    places = [
-        cut
-        for cut in crossed(system, num_ranks)
-        if cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s
-    ]
-    return min(places, key=lambda cut: cut.bytes_per_s / cut.num_below, default=None)

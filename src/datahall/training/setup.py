@@ -13,19 +13,19 @@ import msgspec
 
 from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
 from datahall.cluster.wiring import wiring_of
-from datahall.errors import InfeasibleError, ScenarioError, option
-from datahall.scenario.idle import does_nothing
+from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import (
+    USUAL_BATCH,
     USUAL_PRECISION,
     USUAL_SEQ,
     TrainingJob,
-    TrainingLayout,
 )
-from datahall.training.layout.asked import laid_out, stated_batch, usual_batch
+from datahall.training.asked import check_job
+from datahall.training.layout.asked import LaidOut, laid_out
 from datahall.training.layout.columns import Space
-from datahall.training.layout.file import LayoutFile, read_layout
+from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
@@ -59,24 +59,22 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_micro(self) -> int:
         """Micro-batches of a replica in a step."""
-        return self.job.global_batch // (self.layout.dp * self.layout.micro_batch)
+        return self.layout.num_micro(self.job.global_batch)
 
 
 def setup_of(scenario: Scenario) -> Setup:
     """The run that a scenario lays out; what cannot run is refused with the rule that it breaks."""
-    asked = scenario.one(TrainingLayout)
-    file = read_layout(asked.file) if asked.file else None
-    laid = laid_out(scenario, file)
+    laid = laid_out(scenario)
     framework, books = framework_of(scenario)
     return Setup(
-        job=job_of(scenario, laid.layout, file),
+        job=job_of(scenario, laid),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
         framework=framework,
         books=books,
         schedule=laid.schedule,
-        file=file,
-        said=_said(scenario, file),
+        file=laid.file,
+        said=_said(scenario, laid.file),
     )
 
 
@@ -89,26 +87,19 @@ def _said(scenario: Scenario, file: LayoutFile | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def job_of(scenario: Scenario, layout: Layout | None = None, file: LayoutFile | None = None) -> Job:
+def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
-    asked = scenario.one(TrainingJob)
-    stated = stated_batch(file, layout) if layout is not None else 0
+    check_job(scenario)
+    asked, file = scenario.one(TrainingJob), laid.file if laid is not None else None
     precision = Precision.named(
         asked.precision or (file.precision if file is not None else "") or USUAL_PRECISION
     )
     with scenario.at(field="precision"):
         usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(precision.compute)
-    model = scenario.model()
-    if asked.imbalance_ratio is not None and model.moe is None:
-        raise ScenarioError(
-            does_nothing("imbalance", f"{model.name} has no experts"),
-            field="imbalance",
-            hint=f"leave {option('imbalance')} out",
-        )
     return Job(
-        model=model,
+        model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
-        global_batch=asked.global_batch or stated or usual_batch(layout),
+        global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
         precision=precision,
         imbalance=asked.imbalance_ratio,
     )
@@ -129,9 +120,13 @@ def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
     """
     wiring, catalog = wiring_of(scenario), scenario.catalog
     failures = () if whole else wiring.failures
-    return lambda num_chips: cluster_from(
-        msgspec.structs.replace(wiring.design, chips=num_chips), catalog, failures=failures
-    )
+
+    def machine(num_chips: int) -> Cluster:
+        with scenario.at(field="chip"):
+            design = msgspec.structs.replace(wiring.design, chips=num_chips)
+            return cluster_from(design, catalog, failures=failures)
+
+    return machine
 
 
 def torus_failure_fraction(

@@ -4,8 +4,10 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from tests.answers.claims import garbled
 
 from datahall.answers.ask import ask
 from datahall.answers.verbs import VERBS
@@ -99,16 +101,80 @@ def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
     assert verdict(verb, given) == ""
 
 
-@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
-@pytest.mark.parametrize(
-    "said", [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}], ids=str
+HEAVY = (
+    "numpy",
+    "numba",
+    "datahall.cluster",
+    "datahall.training.step.step",
+    "datahall.planner.training.plan",
 )
-def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, object]) -> None:
-    given = {"model": "llama-3.1-8b", "chips": 16, **said}
+
+
+def loaded(verb: str, given: dict[str, object]) -> str:
+    """The heavy rooms that a refusal has loaded."""
     code = (
-        "import sys\nfrom datahall.answers.ask import ask\nfrom datahall.errors import ScenarioError\n"
-        f"try:\n    ask({verb!r}, {given!r})\nexcept ScenarioError:\n"
-        "    print([name for name in ('numpy', 'numba', 'datahall.cluster') if name in sys.modules])"
+        "import sys\nfrom datahall.answers.ask import ask\nfrom datahall.errors import DatahallError\n"
+        f"try:\n    ask({verb!r}, {given!r})\nexcept DatahallError:\n"
+        f"    print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    return found.stdout.strip()
+
+
+WRONG: tuple[dict[str, object], ...] = (
+    {"imbalance": 2},
+    {"framework": "nobody's"},
+    {"precision": "nvfp4", "chip": "h100-sxm"},
+)
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize(
+    "said",
+    [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}, *WRONG[1:]],
+    ids=str,
+)
+def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, object]) -> None:
+    assert loaded(verb, {"model": "llama-3.1-8b", "chips": 16, **said}) == "[]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["--tensor-model-parallel-size x", "--nothing-of-a-layout 3", "--tensor-model-parallel-size 3"],
+    ids=["no number", "no layout", "no divisor"],
+)
+def test_a_layout_file_is_refused_before_anything_heavy_is_loaded(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(text)
+    for verb in TAKE_A_LAYOUT:
+        assert loaded(verb, {"model": "llama-3.1-8b", "chips": 16, "layout": str(path)}) == "[]"
+
+
+@pytest.mark.parametrize("said", [*WRONG, {"chips": None}, {"deadline": "30d"}], ids=str)
+def test_a_plan_is_refused_before_anything_heavy_is_loaded(said: dict[str, object]) -> None:
+    given = {"model": "llama-3.1-8b", "tokens": "1T", "chips": 16, **said}
+    assert loaded("plan train", {name: value for name, value in given.items() if value is not None}) == "[]"
+
+
+@pytest.mark.parametrize("verb", [*TAKE_A_LAYOUT, "plan train"])
+@pytest.mark.parametrize(
+    "said",
+    [{"on": "nvl72", "chip": "h200"}, {"on": "nvl72", "chips": 64}, {"on": "torus", "nic": "400 Gb/s"}],
+    ids=str,
+)
+def test_a_machine_is_refused_before_the_rooms_that_compute_are_loaded(
+    verb: str, said: dict[str, object]
+) -> None:
+    given = {"model": "llama-3.1-8b", "chips": 144, **({"tokens": "1T"} if verb == "plan train" else {})}
+    assert loaded(verb, given | said) in ("['numpy']", "[]")
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+def test_a_chip_that_nobody_published_the_links_of_is_blamed(verb: str) -> None:
+    given = {"model": "opt-125m", "chip": "maia-100", "chips": 16, "global_batch": 64}
+    assert verdict(verb, given).startswith("chip: ")
+
+
+def test_one_chip_is_one_chip_in_a_refusal() -> None:
+    given = {"model": "llama-3.1-8b", "chips": 1, "global_batch": 64, "tp": 8, "cp": 2, "seq": 2048}
+    assert not garbled(verdict("show memory", given))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.idle import idle_network
+from datahall.answers.idle import felt_by_none, idle_network
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -16,7 +16,9 @@ from datahall.answers.training.plan_table import (
 )
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.wiring import wiring_of
 from datahall.planner.training.figure import run_figure
+from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
@@ -54,6 +56,7 @@ def plan_train(scenario: Scenario) -> Answer:
                 scenario,
                 [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
                 searched=True,
+                unfelt=lambda: felt_by_none(unfelt(plan, wiring_of(scenario), scenario.catalog)),
             ),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
@@ -68,7 +71,8 @@ def prepare(scenario: Scenario) -> None:
 
 def _headline(plan: TrainingPlan) -> str:
     model, cluster = plan.job.model, plan.cluster
-    what = f"{fmt(plan.num_tokens, 'tokens')} through {model.title or model.name}"
+    tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
+    what = f"{tokens} through {model.title or model.name}"
     took = (
         f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, "
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
@@ -97,7 +101,7 @@ def _binding(plan: TrainingPlan) -> str:
 def _narrow(plan: TrainingPlan) -> str:
     """What the narrow places of the network cost, where it has some."""
     wide = plan.full_bisection
-    if wide is None:
+    if wide is None or not plan.narrow_fraction:
         return ""
     return (
         f" The network is narrower than its ports: with full bisection the run takes "

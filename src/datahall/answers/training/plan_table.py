@@ -157,4 +157,5 @@ def sizes_table(plan: TrainingPlan) -> Table:
         ),
         rows=tuple(row(candidate) for candidate in plan.weighed),
         marked=len(plan.weighed) - 1,
+        note="; ".join(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),
     )

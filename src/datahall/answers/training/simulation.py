@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.idle import idle_network
+from datahall.answers.idle import felt_by_none, idle_network
 from datahall.answers.reply import Traced
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.simulation_tables import (
@@ -24,13 +24,16 @@ from datahall.answers.training.words import (
     torus_failure_notes,
 )
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.wiring import wiring_of
 from datahall.events import perfetto
+from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload
-from datahall.training.pipeline.account import largest_loss, parts_account
+from datahall.training.pipeline.account import kernels_part, largest_loss
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
+from datahall.training.pipeline.idle import unfelt
 from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
 from datahall.training.setup import Setup, setup_of, torus_failure_fraction
@@ -83,12 +86,17 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         notes=(
             *_notes(run, asked, fits=memory.fits),
             *idle_layout(scenario, run.layout),
+            *_idle_stragglers(scenario, run),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, run.job, run.cluster, run.layout, run.framework)
             ),
             *(line.sentence for line in outside),
             *idle_network(
-                scenario, [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)]
+                scenario,
+                [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)],
+                unfelt=lambda: felt_by_none(
+                    unfelt(run, wiring_of(scenario), scenario.catalog, seed=scenario.root.seed)
+                ),
             ),
         ),
         sources=(run.framework.source,),
@@ -113,7 +121,7 @@ def _memory(memory: StepMemory) -> str:
 
 
 def _binding(run: Execution) -> str:
-    kernels, lost = parts_account(run)[0], largest_loss(run)
+    kernels, lost = kernels_part(run), largest_loss(run)
     return (
         f"Kernels take {fmt(kernels.share_fraction, 'fraction')} of the step; most of the rest goes to {lost.label} "
         f"({fmt(lost.share_fraction, 'fraction')}). The closed form says {fmt(run.closed_parts.step_s, 's', 3)}, "
@@ -157,7 +165,7 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         f"{run.job.precision.compute} peak",
         f"the range holds eight of ten measured runs ({run.framework.title}; {run.framework.fitted_on})",
     ]
-    if run.stragglers.slow_hosts_fraction:
+    if run.num_slow_hosts:
         lines.append(
             f"{run.num_slow_hosts:,} of {run.num_hosts:,} host{'s' if run.num_hosts != 1 else ''} slow"
         )
@@ -181,6 +189,14 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
     if not fits:
         lines.append("simulated as if it fitted; recomputation, more pp or tp, or ZeRO 2 take less memory")
     return tuple(lines)
+
+
+def _idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:
+    """That a share of the hosts is slow which makes none of them so."""
+    if run.num_slow_hosts:
+        return ()
+    hosts = f"{run.num_hosts:,} host{'s' if run.num_hosts != 1 else ''}"
+    return idle_together(scenario, ("slow_hosts", "slow_by"), f"that share of {hosts} is none")
 
 
 def _next(scenario: Scenario, run: Execution) -> tuple[str, ...]:

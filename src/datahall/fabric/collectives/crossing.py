@@ -23,6 +23,7 @@ from datahall.scenario.words import Collective
 
 # what a part lets out of its own comes in from the others, where the result is the other of the two
 OTHER_WAY = {"whole": "share", "share": "whole"}
+FULL = 0.99  # of the ports below it: a way out as wide as this is not narrow
 
 
 def crossing_share(collective: Collective, num_ranks: int, cut: Cut) -> float:
@@ -182,3 +183,13 @@ def leaving_bytes_per_s(system: System, num_ranks: int) -> float:
         share, bytes_per_s = crossing("all-to-all", num_ranks, cut)
         rates += [bytes_per_s * network / (share * num_ranks)] if share > 0 else []
     return min(rates)
+
+
+def narrowest(system: System, num_ranks: int) -> Cut | None:
+    """The narrowest place that a group crosses, if it is narrower than the ports below it."""
+    places = [
+        cut
+        for cut in crossed(system, num_ranks)
+        if cut.bytes_per_s < FULL * cut.num_below * system.nic_bytes_per_s
+    ]
+    return min(places, key=lambda cut: cut.bytes_per_s / cut.num_below, default=None)

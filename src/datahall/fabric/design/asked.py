@@ -10,7 +10,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.design import Design, design
+from datahall.fabric.design.design import Design, design, parts_of
 from datahall.fabric.design.topologies import BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.scenario.chips import is_built as is_built
@@ -29,6 +29,13 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     idle_inputs_of(asked, (asked.topology,), catalog)
     count = num_chips_of(asked, catalog, num_chips)
     return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
+
+
+def check_design(asked: FabricDesign, catalog: Catalog) -> None:
+    """Refuse what can be refused of a design before anything is laid; without a number of chips, what holds for any."""
+    idle_inputs_of(asked, (asked.topology,), catalog)
+    if not is_built(asked.topology, catalog):
+        parts_of(asked, catalog)
 
 
 def idle_inputs_of(

@@ -59,12 +59,10 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = None) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
     kind = topology_of_parts(asked.topology)
-    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
+    parts = parts_of(msgspec.structs.replace(asked, chips=asked.chips or 0), catalog)
     if kind.kind == "direct":
-        parts = Parts(chip=chip, server=home, scale_up=catalog.scale_up_of(home))
         fabric, notes = _direct(kind, asked, parts)
     else:
-        parts = network_parts(asked, catalog, chip, home)
         fabric, notes = _switched(kind, asked, parts, pod_chips)
         notes = (*notes, *(() if asked.server or asked.nic_bytes_per_s else port_note(parts)))
     return Design(
@@ -77,10 +75,14 @@ def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = Non
     )
 
 
-def _switched(
-    kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
-) -> tuple[Fabric, tuple[str, ...]]:
-    size, num_chips = kind.domain or parts.num_domain, asked.chips or 0
+def parts_of(asked: FabricDesign, catalog: Catalog) -> Parts:
+    """The parts of a topology, refused where they cannot make it, before anything is laid."""
+    kind = topology_of_parts(asked.topology)
+    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
+    if kind.kind == "direct":
+        return Parts(chip=chip, server=home, scale_up=catalog.scale_up_of(home))
+    parts = network_parts(asked, catalog, chip, home)
+    size = kind.domain or parts.num_domain
     if parts.num_domain != size:
         said = "server" if asked.server else "chip"
         raise ScenarioError(
@@ -88,7 +90,15 @@ def _switched(
             field=said,
             hint=f"leave {option(said)} out, or a chip of such a machine: {option('chip', kind.chip)}",
         )
-    _check_domains(asked, num_chips, size)
+    if asked.chips is not None:
+        _check_domains(asked, asked.chips, size)
+    return parts
+
+
+def _switched(
+    kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
+) -> tuple[Fabric, tuple[str, ...]]:
+    size, num_chips = parts.num_domain, asked.chips or 0
     spec = Spec(
         asked, num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size,
         radix=parts.radix, pod_chips=pod_chips,

@@ -14,6 +14,7 @@ from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.routing.paths import num_paths
+from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.field import grouped
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
@@ -99,7 +100,9 @@ def _of_stalls(outcome: Outcome) -> dict[str, str]:
 def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
     """Whether a flow moves bytes over a link in some time."""
     flows, run = outcome.traffic.flows, outcome.run
-    over = flows.paths.owners()[flows.paths.links == link]
+    pool = pools(outcome.scenario.net.fabric, outcome.scenario.net.routing.policy)
+    over = flows.paths.owners()[flows.paths.links == pool[link]]
+    assert flows.delay_s is not None
     begin_s = run.ready_s[over] + flows.delay_s[over]
     return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
 

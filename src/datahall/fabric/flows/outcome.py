@@ -16,9 +16,8 @@ from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Tra
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
-from datahall.fabric.routing.pooling import carrying, pooled, pools, shared_out
-from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.routing.pooling import pooled, pools, shared_out
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
@@ -127,8 +126,9 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
     """Run a scenario, folding alike flows at the symmetric level where nothing forbids it."""
     flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level)
     wires = scenario.net.fabric
-    capacity = carrying(wires, scenario.net.routing.policy).link_bytes_per_s
-    changes = _carried(scenario)
+    pool = pools(wires, scenario.net.routing.policy)
+    capacity = pooled(pool, wires.link_bytes_per_s)
+    changes = _of_pools(scenario.changes, pool, wires.link_bytes_per_s)
     for stall in scenario.stalls:
         storm = pause_storm(
             flows.flows.paths, stall.link, capacity, at_s=stall.start_s, until_s=stall.end_s,
@@ -142,19 +142,14 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
         run = simulate(
             flows.flows, capacity, changes=changes, grain_fraction=grain, head_of_line=flows.head_of_line
         )
-    if isinstance(wires.shape, FoldedClos) and scenario.net.routing.policy == "spray":
-        carried = shared_out(pools(wires.shape, wires.num_links), run.link_bytes, wires.link_bytes_per_s)
-        run = msgspec.structs.replace(run, link_bytes=carried)
+    carried = shared_out(pool, run.link_bytes, wires.link_bytes_per_s)
+    run = msgspec.structs.replace(run, link_bytes=carried)
     return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)
 
 
-def _carried(scenario: FlowScenario) -> Changes:
-    """What happens to links while flows are under way; where packets are spread over pools, what it does to those."""
-    fabric, changes = scenario.net.fabric, scenario.changes
-    if not isinstance(fabric.shape, FoldedClos) or scenario.net.routing.policy != "spray":
-        return changes
-    pool, speed = pools(fabric.shape, fabric.num_links), fabric.link_bytes_per_s.copy()
-    found = [NO_CHANGES]
+def _of_pools(changes: Changes, pool: Ints, link_bytes_per_s: Floats) -> Changes:
+    """What changes of links while flows are under way do to the pools that packets are spread over."""
+    speed, found = link_bytes_per_s.copy(), [NO_CHANGES]
     for at in np.unique(changes.at_s):
         now = changes.at_s == at
         speed[changes.link[now]] = changes.bytes_per_s[now]

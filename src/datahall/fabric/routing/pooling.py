@@ -18,16 +18,18 @@ from datahall.scenario.words import Policy
 
 def carrying(fabric: Fabric, policy: Policy) -> Fabric:
     """The fabric as flows of a policy see it: with pools where packets are spread over them, else as it is."""
-    if policy != "spray" or not isinstance(fabric.shape, FoldedClos):
-        return fabric
-    return msgspec.structs.replace(
-        fabric, link_bytes_per_s=pooled(pools(fabric.shape, fabric.num_links), fabric.link_bytes_per_s)
-    )
+    speed = pooled(pools(fabric, policy), fabric.link_bytes_per_s)
+    return msgspec.structs.replace(fabric, link_bytes_per_s=speed)
 
 
-def pools(shape: FoldedClos, num_links: int) -> Ints:
-    """The link that stands for each link: the first of those from the same subtree to the next level, or back."""
-    first = np.arange(num_links, dtype=np.int32)
+def pools(fabric: Fabric, policy: Policy) -> Ints:
+    """The link that stands for each link: the first of those from the same subtree to the next level, or back.
+
+    Where nothing is pooled every link stands for itself.
+    """
+    first, shape = np.arange(fabric.num_links, dtype=np.int32), fabric.shape
+    if policy != "spray" or not isinstance(shape, FoldedClos):
+        return first
     for level in range(1, shape.num_levels + 1):
         size = shape.width(level - 1) * shape.parents[level - 1] * shape.cables[level - 1]
         count = shape.num_cables(level)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.cluster.wiring import Wiring
+from datahall.cluster.wiring import Wiring, each_left_out
 from datahall.errors import DatahallError
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.exchange import Column, exchange, gather_logits
-from datahall.scenario.sections.fabric import FabricDesign
 
 NUM_SIZES = 24  # numbers of tokens at which two machines are compared, from 1 to the most of a step
 AS_SOLD = "chips as they are sold exchange as fast"
@@ -23,7 +21,7 @@ def unfelt(
 ) -> dict[str, str]:
     """Inputs of the wiring without which so many replicas exchange as fast, each with why."""
     found = {}
-    for name, less in _less(wiring).items():
+    for name, less in each_left_out(wiring).items():
         try:
             other = placed(replica, count, less, catalog, hands_over=hands_over)
         except DatahallError:
@@ -32,23 +30,6 @@ def unfelt(
         if (same_port or not hands_over) and np.array_equal(_times_s(replica), _times_s(other)):
             same = SAME if other.system == replica.system else BINDS
             found[name] = AS_SOLD if name == "on" else same
-    return found
-
-
-def _less(wiring: Wiring) -> dict[str, Wiring]:
-    """The wiring without each input that was given; a topology goes with what is said of it."""
-    design, plain = wiring.design, FabricDesign()
-    found = {}
-    if design.topology:
-        bare = FabricDesign(domain=design.domain, nic_bytes_per_s=design.nic_bytes_per_s)
-        found["on"] = wiring._replace(design=bare)
-    if design.oversubscription != plain.oversubscription:
-        even = msgspec.structs.replace(design, oversubscription=plain.oversubscription)
-        found["oversubscription"] = wiring._replace(design=even)
-    if design.nic_bytes_per_s is not None:
-        found["nic"] = wiring._replace(design=msgspec.structs.replace(design, nic_bytes_per_s=None))
-    if wiring.failures:
-        found["failure"] = wiring._replace(failures=())
     return found
 
 

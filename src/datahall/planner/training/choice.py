@@ -9,15 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from datahall.errors import ScenarioError, option
-from datahall.planner.plan import Objective, Refusal
+from datahall.fabric.collectives.crossing import narrowest
+from datahall.planner.plan import Objective
 from datahall.planner.training.candidate import Candidate, closed_form, front_of
 from datahall.planner.training.nearest import nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
 from datahall.planner.training.trade import chips_against_time
+from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.layout.search import Loss, Search, loss, machine_sensitivity, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
-from datahall.training.leaf import narrowest
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
@@ -74,7 +75,6 @@ def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULAT
             Lost(closed_form(found, place, runs.get(place)), loss=_loss(found, place, runs, first))
             for place in others[: NUM_SHOWN - 1]
         ),
-        refusals=_refusals(found),
         search=found,
         num_tokens=num_tokens,
         num_simulated=len(runs),
@@ -107,14 +107,6 @@ def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> 
     return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s - 1.0, most.removesuffix("_s"), more[most])
 
 
-def _refusals(found: Search) -> tuple[Refusal, ...]:
-    lost = len(found.space) - found.num_fitting
-    if not lost:
-        return ()
-    what = f"{lost:,} of {len(found.space):,} legal layouts"
-    return (Refusal(what=what, why="take more memory than a chip, or its host, has"),)
-
-
 def with_reasons(plan: TrainingPlan) -> TrainingPlan:
     """A plan with what its choice hangs on."""
     found, place = plan.search, plan.chosen.place
@@ -140,6 +132,14 @@ def _with_full_bisection(found: Search) -> Candidate | None:
 
 def _no_layout(job: Job, num_chips: int) -> ScenarioError:
     """Nothing divides: say what would."""
+    most = MOST_MICRO * num_chips * max(WIDE.micro_batch)
+    if job.global_batch > most:
+        return ScenarioError(
+            f"a global batch of {job.global_batch:,} is more than {MOST_MICRO:,} micro-batches on each of "
+            f"{num_chips:,} chip{'s' if num_chips != 1 else ''}",
+            field="global_batch",
+            hint=f"at most {option('global_batch', most)}",
+        )
     near = [option("chips", count) for count in nearest_chips(job, num_chips) if count]
     said = f"nearest that divide: {' or '.join(near)}; or another" if near else "another"
     return ScenarioError(

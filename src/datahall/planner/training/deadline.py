@@ -70,7 +70,7 @@ def _in_time(
     return msgspec.structs.replace(
         with_reasons(plan),
         objective=CHIPS,
-        refusals=(*refused, *plan.refusals),
+        refusals=tuple(refused),
         deadline_s=deadline_s,
         weighed=tuple(one.chosen for one in weighed),
     )

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from datahall.errors import ScenarioError, option
+from datahall.planner.training.asked import check_plan
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.plan import TrainingPlan
@@ -28,13 +28,8 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
 
     What it may offload is weighed beside keeping all on the chips.
     """
+    check_plan(scenario)
     asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
-    if (num_chips is None) == (asked.deadline_s is None):
-        raise ScenarioError(
-            "say either how many chips there are or when it must be done",
-            field="chips",
-            hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
-        )
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
     framework, books = framework_of(scenario)

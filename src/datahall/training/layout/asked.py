@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from datahall.catalog.entries.model import Model
@@ -13,11 +11,9 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import USUAL_BATCH, TrainingJob, TrainingLayout
+from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.order import check_order, usual_order
-
-if TYPE_CHECKING:
-    from datahall.training.layout.file import LayoutFile
 
 # attributes of a layout that are inputs, with their names: drawn from the declaration
 INPUTS = {one.attribute: one.name for one in fields("layout") if one.attribute in Layout.__struct_fields__}
@@ -73,9 +69,6 @@ def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
     return msgspec.structs.replace(layout, **given)
 
 
-MOST_MICRO = 100_000  # micro-batches of a step
-
-
 class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
     """A layout that can run, on so many chips, with its global batch and the order of its pipeline's work."""
 
@@ -83,9 +76,15 @@ class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
     num_chips: int
     global_batch: int
     schedule: str
+    file: LayoutFile | None = None
+
+    @property
+    def num_micro(self) -> int:
+        """Micro-batches of a replica in a step."""
+        return self.layout.num_micro(self.global_batch)
 
 
-def laid_out(scenario: Scenario, file: LayoutFile | None = None) -> LaidOut:
+def laid_out(scenario: Scenario) -> LaidOut:
     """The layout that a scenario asks for; what cannot run is refused with the rule that it breaks.
 
     The one legality of every verb; it loads no array, so that a wrong layout is refused at once.
@@ -95,47 +94,32 @@ def laid_out(scenario: Scenario, file: LayoutFile | None = None) -> LaidOut:
         scenario.one(TrainingJob),
         scenario.one(FabricDesign).chips,
     )
-    model = scenario.model()
+    model, file = scenario.model(), read_layout(asked.file) if asked.file else None
     layout = layout_of(asked, model, file=file, num_chips=chips)
     # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
-    stated = job.global_batch or stated_batch(file, layout)
+    stated = job.global_batch or (_batch_of_file(file, layout) if file is not None else 0)
     layout.check(model, chips or layout.num_chips, stated)
     found = LaidOut(
         layout=layout,
         num_chips=chips or layout.num_chips,
         global_batch=stated or usual_batch(layout),
         schedule=asked.schedule or usual_order(layout.vpp),
+        file=file,
     )
-    _check_order(found)
+    check_order(found.schedule, num_stages=layout.pp, num_micro=found.num_micro, num_chunks=layout.vpp)
     return found
 
 
-def _check_order(found: LaidOut) -> None:
-    layout = found.layout
-    num_micro = found.global_batch // (layout.dp * layout.micro_batch)
-    if num_micro > MOST_MICRO:
-        raise ScenarioError(
-            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
-            field="global_batch",
-            hint=f"a larger {option('micro_batch')} or {option('dp')}",
-        )
-    check_order(found.schedule, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
-
-
-def stated_batch(file: LayoutFile | None, layout: Layout) -> int:
+def _batch_of_file(file: LayoutFile, layout: Layout) -> int:
     """The global batch that a layout file states, or 0."""
-    if file is None:
-        return 0
     return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
 
 
-def usual_batch(layout: Layout | None = None) -> int:
+def usual_batch(layout: Layout) -> int:
     """The global batch where nobody says one: the usual, or the next number that the layout divides.
 
-    >>> usual_batch(), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
+    >>> usual_batch(Layout(tp=8, dp=4)), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
     (1024, 1026, 1152)
     """
-    if layout is None:
-        return USUAL_BATCH
     unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
     return -(-USUAL_BATCH // unit) * unit

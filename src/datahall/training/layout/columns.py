@@ -41,6 +41,11 @@ CUT = "split"  # any sequence of layers: an index into a table of its own
 NUMBERS = tuple(name for name in Layout.__struct_fields__ if name not in (*CODES, CUT))
 
 
+def micro_batches(global_batch: int, dp: Column, micro_batch: Column) -> Column:
+    """Micro-batches of a replica in a step; a batch smaller than the layout can divide is one all the same."""
+    return np.maximum(1.0, global_batch / (dp * micro_batch))
+
+
 class Space(msgspec.Struct, frozen=True, kw_only=True):
     """Many layouts as columns of equal length; cuts by hand stand in a table of their own."""
 
@@ -101,10 +106,21 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
         columns = {name: getattr(self, name)[mask] for name in self.__struct_fields__ if name != "splits"}
         return type(self)(**columns, splits=self.splits)
 
+    def num_micro(self, global_batch: int) -> Column:
+        """Micro-batches of a replica in a step."""
+        return micro_batches(global_batch, self.dp, self.micro_batch)
+
     @property
     def expert_tp(self) -> Column:
         """Chips that share one expert."""
         return np.where(self.etp > 0, self.etp, np.maximum(self.tp / self.ep, 1.0))
+
+    @property
+    def has_expert_groups(self) -> NDArray[np.bool_]:
+        """Whether experts have a tensor parallelism of their own: one that tp and ep do not imply, which is what the
+        constants of frameworks were fitted with."""
+        found: NDArray[np.bool_] = (self.etp > 0) & (self.etp != np.maximum(self.tp / self.ep, 1.0))
+        return found
 
     @property
     def expert_ways(self) -> Column:

@@ -14,6 +14,7 @@ import msgspec
 from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError
 from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.words import Words, megatron_words
@@ -55,13 +56,51 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
             self.first_layers or self.last_layers or self.counts_embedding or self.counts_loss
         ):
             return layout
-        from datahall.training.step.stage import cut_by_ends  # with NumPy, which reading a file needs not
-
         ends = (self.first_layers, self.last_layers)
         split = cut_by_ends(
             model.num_layers, layout.pp, ends, (int(self.counts_embedding), int(self.counts_loss)), self.path
         )
         return msgspec.structs.replace(layout, split=split)
+
+
+def cut_by_ends(
+    num_layers: int, pp: int, ends: tuple[int, int], counted: tuple[int, int], where: str = ""
+) -> tuple[int, ...]:
+    """Layers of each stage where the ends are told apart, as Megatron-LM cuts them: by their number of layers, or by
+    counting embedding and loss as one layer each.
+
+    >>> cut_by_ends(61, 16, (3, 2), (0, 0))
+    (3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2)
+    >>> cut_by_ends(126, 8, (0, 0), (1, 1))
+    (15, 16, 16, 16, 16, 16, 16, 15)
+    """
+    if any(counted):
+        each, rest = divmod(num_layers + sum(counted), pp)
+        if rest:
+            near = [count * pp - sum(counted) for count in (each, each + 1)]
+            raise ScenarioError(
+                f"{num_layers} layers with {sum(counted)} counted for embedding and loss do not divide by pp {pp}",
+                where=where,
+                hint=f"nearest layers: {near[0]} or {near[1]}; or another pp",
+            )
+        split = [each] * pp
+        split[0] -= counted[0]
+        split[-1] -= counted[1]
+        return tuple(split)
+    named = [one for one in ends if one]
+    others = pp - len(named)
+    rest_layers = num_layers - sum(named)
+    if others < 1 and rest_layers == 0:
+        return tuple(named)
+    if others < 1 or rest_layers < 0 or rest_layers % others:
+        raise ScenarioError(
+            f"with {' and '.join(map(str, named))} layers on the ends, "
+            f"{rest_layers} layers are left for {others} stages",
+            where=where,
+            hint=f"ends that leave a multiple of {max(1, others)}",
+        )
+    middle = [rest_layers // others] * others
+    return (*([ends[0]] if ends[0] else []), *middle, *([ends[1]] if ends[1] else []))
 
 
 def read_layout(path: str | Path) -> LayoutFile:

@@ -39,6 +39,10 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def num_chips(self) -> int:
         return self.tp * self.pp * self.cp * self.dp
 
+    def num_micro(self, global_batch: int) -> int:
+        """Micro-batches of a replica in a step, of a batch that divides."""
+        return global_batch // (self.dp * self.micro_batch)
+
     @property
     def words(self) -> str:
         """The layout as a person writes it, without what is 1.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datahall.training.layout.layout import Layout
 
 DEGREES = ("tp", "pp", "vpp", "cp", "ep", "dp", "micro_batch")
+MOST_MICRO = 100_000  # of a replica in a step
 MOST_TRIED = 4096  # values of a degree that are tried for a suggestion
 
 
@@ -269,7 +270,14 @@ def _batches(layout: Layout, global_batch: int) -> Iterator[Broken]:
             "global_batch",
         )
         return
-    num_micro = global_batch // ranks
+    num_micro = layout.num_micro(global_batch)
+    if num_micro > MOST_MICRO:
+        yield Broken(
+            "micro_batch",
+            f"{num_micro:,} micro-batches in a step are more than {MOST_MICRO:,}",
+            f"a larger {option('micro_batch')} or {option('dp')}",
+            "global_batch",
+        )
     if layout.vpp > 1 and num_micro % layout.pp:
         yield Broken(
             "",
@@ -310,7 +318,8 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
     said = [" or ".join(option(name, value) for value in near) for name, near in found.items() if near]
     if said:
         return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
-    return f"no change of one degree makes this {num_chips:,} chips; plan train lists what does"
+    chips = f"{num_chips:,} chip{'s' if num_chips != 1 else ''}"
+    return f"no change of one degree makes this {chips}; plan train lists what does"
 
 
 def nearest_legal(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
-from datahall.training.layout.codes import offload_code
-from datahall.training.layout.columns import Column, Space
+from datahall.training.layout.columns import CODES, Column, Space, micro_batches
+from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Recompute
 from datahall.workload.sharding import Sharding
@@ -43,102 +44,80 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
 
 
+def weighed(options: Options) -> tuple[str, ...]:
+    """Choices of a layout that a search weighs against each other."""
+    return tuple(name for name, value in msgspec.structs.asdict(options).items() if isinstance(value, tuple))
+
+
 USUAL = Options()
-# choices of a layout that a search weighs against each other
-WEIGHED = tuple(name for name, value in msgspec.structs.asdict(USUAL).items() if isinstance(value, tuple))
+WEIGHED = weighed(USUAL)
 WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
 
 
+Rows = dict[str, Column]
+Mask = NDArray[np.bool_]
+
+
+class Axis(NamedTuple):
+    """How a choice enters a space: the values that it may have at all, and which rows can run with them."""
+
+    every: Callable[[Rows, Job], list[int]] | None = None  # None: whatever the options list
+    keeps: Callable[[Rows, Job, Options], Mask] | None = None
+
+
 def layout_space(job: Job, num_chips: int, options: Options = USUAL) -> Space:
-    """Every layout that `Layout.check` passes and the options allow.
+    """Every layout that `Layout.check` passes and the options allow: each choice of theirs crossed with all others.
 
     tp divides heads, widths and chips; no stage of a pipeline is empty; vpp divides the layers of a stage and
     then the micro-batches come in multiples of pp; a context is cut into 2·cp equal parts; ep divides the experts and
     the chips of a stage, and so does ep · etp; dp takes the chips left over and dp · micro-batch divides the global
-    batch; a group that shares a state divides dp.  Where one chip holds each weight alone, ZeRO changes nothing and
-    only the lowest stage is listed; nor is a choice listed twice, once by its default and once by the same number.
+    batch, into no more micro-batches than a schedule is made of; a group that shares a state divides dp.  Where one
+    chip holds each weight alone, ZeRO changes nothing and only the lowest stage is listed; nor is a choice listed
+    twice, once by its default and once by the same number.
     """
     if num_chips < 1:
         raise ScenarioError(
             f"{num_chips} chips cannot train anything", field="chips", hint=f"{option('chips', 1)} or more"
         )
-    rows: dict[str, Column] = {"tp": _values(options.tp, _tensor_degrees(job.model, num_chips))}
-    _cross(rows, "pp", _values(options.pp, _stage_counts(job.model, num_chips)))
-    _cross(rows, "cp", _values(options.cp, _context_degrees(job.seq, num_chips)))
-    group = rows["tp"] * rows["pp"] * rows["cp"]
-    _keep(rows, num_chips % group == 0)
-    rows["dp"] = num_chips / (rows["tp"] * rows["pp"] * rows["cp"])
-    _cross(rows, "micro_batch", np.array(options.micro_batch, dtype=np.float64))
-    _keep(rows, job.global_batch % (rows["dp"] * rows["micro_batch"]) == 0)
-    _with_chunks(rows, job, options)
-    _with_experts(rows, job.model, options)
-    _cross(rows, "zero", np.array(options.zero, dtype=np.float64))
-    alone = rows["dp"] * rows["cp"] == 1
-    spread = (rows["zero"] < 2) | (rows["pp"] == 1) | options.sharded_pipeline
-    _keep(rows, spread & (~alone | (rows["zero"] == min(options.zero, default=0))))
-    _with_groups(rows, options)
-    _with_contexts(rows, job.model, options)
-    _cross(rows, "offload", np.array([offload_code(one) for one in options.offload], dtype=np.float64))
-    _cross(
-        rows, "recompute", np.array([RECOMPUTES.index(one) for one in options.recompute], dtype=np.float64)
-    )
-    codes = {name: rows.pop(name).astype(np.int8) for name in ("recompute", "context", "offload")}
-    activations_move = codes["offload"] // np.int8(3 ** OFFLOADS.index("activations")) > 0
-    space = Space.plain(rows, **codes, sequence_parallel=(rows["tp"] > 1) & options.sequence_parallel)
-    return space.keep(~(activations_move & (codes["recompute"] == RECOMPUTES.index("full"))))
+    rows: Rows = {CHIPS: np.array([float(num_chips)])}
+    for name in dict.fromkeys((*AXES, *weighed(options))):
+        axis = AXES.get(name, Axis())
+        _cross(rows, name, _values(name, getattr(options, name), axis, rows, job))
+        if axis.keeps is not None:
+            mask = axis.keeps(rows, job, options)
+            for known in rows:
+                rows[known] = rows[known][mask]
+        if name == "cp":
+            rows["dp"] = rows.pop(CHIPS) / (rows["tp"] * rows["pp"] * rows["cp"])
+    codes = {name: rows.pop(name).astype(CODES[name].dtype) for name in CODES if name in rows}
+    return Space.plain(rows, **codes, sequence_parallel=(rows["tp"] > 1) & options.sequence_parallel)
 
 
-def _with_chunks(rows: dict[str, Column], job: Job, options: Options) -> None:
-    """Virtual stages: they divide the layers of a stage, and the micro-batches fill whole pipelines."""
-    layers = job.model.num_layers
-    deepest = {ceil(layers / int(pp)) for pp in np.unique(rows["pp"])}
-    every = sorted({chunks for depth in deepest for chunks in divisors(depth)})
-    _cross(rows, "vpp", _values(options.vpp, every))
-    per_stage = np.ceil(layers / rows["pp"])
-    num_micro = job.global_batch / (rows["dp"] * rows["micro_batch"])
-    interleaved = (rows["pp"] > 1) & (per_stage % rows["vpp"] == 0) & (num_micro % rows["pp"] == 0)
-    fits = rows["pp"] * rows["vpp"] <= layers + 2
-    _keep(rows, (rows["vpp"] == 1) | (interleaved & fits))
+def _values(name: str, chosen: tuple[object, ...], axis: Axis, rows: Rows, job: Job) -> Column:
+    """What a choice may be: of all legal values those that were chosen, as numbers."""
+    code = CODES.get(name)
+    listed = [code.number(one) if code is not None else one for one in chosen]
+    if axis.every is not None:
+        every = axis.every(rows, job)
+        free = not chosen or every == [
+            0
+        ]  # all of them; or, as with experts that a model has not, nothing to choose
+        listed = list(every) if free else [value for value in every if value in listed]
+    return np.array(listed, dtype=np.float64)
 
 
-def _with_experts(rows: dict[str, Column], model: Model, options: Options) -> None:
-    every = divisors(model.moe.num_experts) if model.moe is not None else [1]
-    _cross(rows, "ep", _values(options.ep, every))
-    if model.moe is None:
-        rows["etp"] = np.zeros(rows["ep"].size)
-        return
-    widths = [0, *divisors(model.moe.expert_ffn)]
-    _cross(rows, "etp", _values(options.etp, widths))
-    tp, ep, etp = rows["tp"], rows["ep"], rows["etp"]
-    chips, implied = tp * rows["cp"] * rows["dp"], np.maximum(tp / ep, 1.0)
-    nested = np.maximum(tp, ep) % np.minimum(tp, ep) == 0
-    usual = (etp == 0) & nested & (model.moe.expert_ffn % implied == 0)
-    named = (etp > 0) & (chips % (ep * np.maximum(etp, 1.0)) == 0) & ~(nested & (etp == implied))
-    _keep(rows, (chips % ep == 0) & (usual | named))
+def _cross(rows: Rows, name: str, values: Column) -> None:
+    """Every row with every value."""
+    length = next(iter(rows.values())).size
+    for known in rows:
+        rows[known] = np.repeat(rows[known], values.size)
+    rows[name] = np.tile(values, length)
 
 
-def _with_groups(rows: dict[str, Column], options: Options) -> None:
-    """Data-parallel ranks that share a state: a divisor of dp below it, and something to share."""
-    every = sorted({0, *(one for dp in np.unique(rows["dp"]) for one in divisors(int(dp)))})
-    _cross(rows, "shard", _values(options.shard, every))
-    shard, dp = rows["shard"], rows["dp"]
-    shared = (dp % np.maximum(shard, 1.0) == 0) & (shard < dp) & (rows["zero"] >= 1)
-    _keep(rows, (shard == 0) | shared)
-
-
-def _with_contexts(rows: dict[str, Column], model: Model, options: Options) -> None:
-    """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
-    _cross(
-        rows, "context", np.array([CONTEXT_EXCHANGES.index(one) for one in options.context], dtype=np.float64)
-    )
-    heads = model.num_heads % (rows["tp"] * rows["cp"]) == 0
-    _keep(rows, (rows["context"] == 0) | (heads & (rows["cp"] > 1)))
-
-
-def _tensor_degrees(model: Model, num_chips: int) -> list[int]:
+def _tensor_degrees(rows: Rows, job: Job) -> list[int]:
     """Divisors of the chips that heads and widths divide by; experts are looked at with ep."""
-    found = []
-    for tp in divisors(num_chips):
+    model, found = job.model, []
+    for tp in divisors(_num_chips(rows)):
         if tp > model.num_heads:
             break
         ep = np.gcd(tp, model.moe.num_experts) if model.moe is not None else 1
@@ -151,15 +130,120 @@ def _tensor_degrees(model: Model, num_chips: int) -> list[int]:
     return found
 
 
-def _stage_counts(model: Model, num_chips: int) -> list[int]:
-    layers = model.num_layers
-    return [pp for pp in divisors(num_chips) if pp <= layers]
+def _stage_counts(rows: Rows, job: Job) -> list[int]:
+    return [pp for pp in divisors(_num_chips(rows)) if pp <= job.model.num_layers]
 
 
-def _context_degrees(seq: int, num_chips: int) -> list[int]:
+def _num_chips(rows: Rows) -> int:
+    return int(rows[CHIPS][0]) if rows[CHIPS].size else 1
+
+
+def _context_degrees(rows: Rows, job: Job) -> list[int]:
     """Each chip of the group takes two parts of the sequence, one early and one late, so that causal work is even."""
-    least = [cp for cp in divisors(num_chips) if seq / cp >= LEAST_CONTEXT and seq % (2 * cp) == 0]
-    return least or [1]
+    every = divisors(_num_chips(rows))
+    return [cp for cp in every if job.seq / cp >= LEAST_CONTEXT and job.seq % (2 * cp) == 0] or [1]
+
+
+def _fills_the_chips(rows: Rows, job: Job, options: Options) -> Mask:
+    del job, options
+    return np.asarray(rows[CHIPS] % (rows["tp"] * rows["pp"] * rows["cp"]) == 0)
+
+
+def _divides_the_batch(rows: Rows, job: Job, options: Options) -> Mask:
+    del options
+    num_micro = micro_batches(job.global_batch, rows["dp"], rows["micro_batch"])
+    divides = job.global_batch % (rows["dp"] * rows["micro_batch"]) == 0
+    return np.asarray(divides & (num_micro <= MOST_MICRO))
+
+
+def _chunk_counts(rows: Rows, job: Job) -> list[int]:
+    deepest = {ceil(job.model.num_layers / int(pp)) for pp in np.unique(rows["pp"])}
+    return sorted({chunks for depth in deepest for chunks in divisors(depth)})
+
+
+def _interleaves(rows: Rows, job: Job, options: Options) -> Mask:
+    """Virtual stages: they divide the layers of a stage, and the micro-batches fill whole pipelines."""
+    del options
+    layers = job.model.num_layers
+    num_micro = micro_batches(job.global_batch, rows["dp"], rows["micro_batch"])
+    per_stage = np.ceil(layers / rows["pp"])
+    interleaved = (rows["pp"] > 1) & (per_stage % rows["vpp"] == 0) & (num_micro % rows["pp"] == 0)
+    fits = rows["pp"] * rows["vpp"] <= layers + 2
+    return np.asarray((rows["vpp"] == 1) | (interleaved & fits))
+
+
+def _expert_degrees(rows: Rows, job: Job) -> list[int]:
+    del rows
+    return divisors(job.model.moe.num_experts) if job.model.moe is not None else [1]
+
+
+def _expert_widths(rows: Rows, job: Job) -> list[int]:
+    del rows
+    return [0, *divisors(job.model.moe.expert_ffn)] if job.model.moe is not None else [0]
+
+
+def _spreads_experts(rows: Rows, job: Job, options: Options) -> Mask:
+    del options
+    moe, (tp, ep, etp) = job.model.moe, (rows[name] for name in ("tp", "ep", "etp"))
+    if moe is None:
+        return np.ones(tp.size, np.bool_)
+    chips, implied = tp * rows["cp"] * rows["dp"], np.maximum(tp / ep, 1.0)
+    nested = np.maximum(tp, ep) % np.minimum(tp, ep) == 0
+    usual = (etp == 0) & nested & (moe.expert_ffn % implied == 0)
+    named = (etp > 0) & (chips % (ep * np.maximum(etp, 1.0)) == 0) & ~(nested & (etp == implied))
+    return np.asarray((chips % ep == 0) & (usual | named))
+
+
+def _shares_something(rows: Rows, job: Job, options: Options) -> Mask:
+    del job
+    alone = rows["dp"] * rows["cp"] == 1
+    spread = (rows["zero"] < 2) | (rows["pp"] == 1) | options.sharded_pipeline
+    return np.asarray(spread & (~alone | (rows["zero"] == min(options.zero, default=0))))
+
+
+def _group_sizes(rows: Rows, job: Job) -> list[int]:
+    del job
+    return sorted({0, *(one for dp in np.unique(rows["dp"]) for one in divisors(int(dp)))})
+
+
+def _groups(rows: Rows, job: Job, options: Options) -> Mask:
+    """Data-parallel ranks that share a state: a divisor of dp below it, and something to share."""
+    del job, options
+    shard, dp = rows["shard"], rows["dp"]
+    shared = (dp % np.maximum(shard, 1.0) == 0) & (shard < dp) & (rows["zero"] >= 1)
+    return np.asarray((shard == 0) | shared)
+
+
+def _exchanges_context(rows: Rows, job: Job, options: Options) -> Mask:
+    """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
+    del options
+    heads = job.model.num_heads % (rows["tp"] * rows["cp"]) == 0
+    return np.asarray((rows["context"] == 0) | (heads & (rows["cp"] > 1)))
+
+
+def _keeps_what_it_moves(rows: Rows, job: Job, options: Options) -> Mask:
+    """Full recomputation keeps nothing worth an offload of activations."""
+    del job, options
+    moved = rows["offload"] // 3 ** OFFLOADS.index("activations") % 3 > 0
+    return np.asarray(~(moved & (rows["recompute"] == RECOMPUTES.index("full"))))
+
+
+CHIPS = "chips"  # a column of their number, until replicas take what is left of them
+# in the order in which they are crossed: what others rest on first; a choice that is not here goes with any row
+AXES = {
+    "tp": Axis(_tensor_degrees),
+    "pp": Axis(_stage_counts),
+    "cp": Axis(_context_degrees, _fills_the_chips),
+    "micro_batch": Axis(keeps=_divides_the_batch),
+    "vpp": Axis(_chunk_counts, _interleaves),
+    "ep": Axis(_expert_degrees),
+    "etp": Axis(_expert_widths, _spreads_experts),
+    "zero": Axis(keeps=_shares_something),
+    "shard": Axis(_group_sizes, _groups),
+    "context": Axis(keeps=_exchanges_context),
+    "offload": Axis(),
+    "recompute": Axis(keeps=_keeps_what_it_moves),
+}
 
 
 def divisors(number: int) -> list[int]:
@@ -170,21 +254,3 @@ def divisors(number: int) -> list[int]:
     """
     low = [value for value in range(1, int(number**0.5) + 1) if number % value == 0]
     return sorted({*low, *(number // value for value in low)})
-
-
-def _values(chosen: tuple[int, ...], every: list[int]) -> Column:
-    legal = [value for value in every if value in chosen] if chosen else every
-    return np.array(legal, dtype=np.float64)
-
-
-def _cross(rows: dict[str, Column], name: str, values: Column) -> None:
-    """Every row with every value."""
-    length = next(iter(rows.values())).size
-    for known in rows:
-        rows[known] = np.repeat(rows[known], values.size)
-    rows[name] = np.tile(values, length)
-
-
-def _keep(rows: dict[str, Column], mask: NDArray[np.bool_]) -> None:
-    for name in rows:
-        rows[name] = rows[name][mask]

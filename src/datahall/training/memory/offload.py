@@ -21,18 +21,20 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.columns import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.step.passes import PARAMETER_BYTES, STREAM_SHARE
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight
 from datahall.units import fmt
 from datahall.workload.memory.state import StateRecipe
 
 if TYPE_CHECKING:
+    from datahall.training.step.exchange import Share
     from datahall.training.step.framework import Framework
-    from datahall.training.step.step import Job, Share
+    from datahall.training.step.step import Job
 
-WEIGHT_BYTES = 2.0  # of a weight as it is multiplied
+WEIGHT_BYTES = PARAMETER_BYTES  # of a weight as it is multiplied
 FORWARD = 1.0 / 3.0  # share of a micro-batch
-MEMORY_SHARE = 0.8  # of the host's memory bandwidth that a streaming update reaches, as on the chip
+MEMORY_SHARE = STREAM_SHARE  # of the host's memory bandwidth that a streaming update reaches, as on the chip
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,9 +19,9 @@ from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
-from datahall.training.memory.peak import micro_batches
+from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
-from datahall.training.step.step import Job, chip_share
+from datahall.training.step.step import Job
 
 NOTHING = assumed("nothing", 0.0, "s", "what is hidden does not show")
 
@@ -33,7 +33,7 @@ def offload_figure(
     if not degrees.layout.offload:
         return None
     space = Space.of(degrees.layout)
-    num_micro = micro_batches(job, space)
+    num_micro = space.num_micro(job.global_batch)
     traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
     host = _Outside(job, cluster, framework, degrees, traffic, slot_s)
     parts = []

@@ -137,7 +137,7 @@ def chip_memory_bytes(chip: Chip) -> float:
 def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = "1f1b") -> Memory:
     """The fullest stage of every layout of a space."""
     shards = shard_bytes(job, space, books)
-    num_micro = micro_batches(job, space)
+    num_micro = space.num_micro(job.global_batch)
     best = {name: np.zeros(len(space)) for name in ("stage", *PARTS)}
     highest = np.full(len(space), -1.0)
     cuts, index = unique_rows((space.pp, space.vpp, space.split))
@@ -163,7 +163,7 @@ def stage_memories(
 ) -> tuple[StageMemory, ...]:
     """Every run of alike stages of one layout, first to last."""
     space = Space.of(layout)
-    shards, num_micro = shard_bytes(job, space, books), micro_batches(job, space)
+    shards, num_micro = shard_bytes(job, space, books), space.num_micro(job.global_batch)
     found = []
     for run in stage_runs(job.model, layout.pp, layout.vpp, layout.split):
         parts = _stage(job, space, shards, num_micro, run, books, schedule)
@@ -183,11 +183,6 @@ def stage_memories(
 def fullest(stages: tuple[StageMemory, ...]) -> int:
     """The place of the run of stages whose chips take the most."""
     return max(range(len(stages)), key=lambda place: float(stages[place].memory.total_bytes[0]))
-
-
-def micro_batches(job: Job, space: Space) -> Column:
-    """Micro-batches per data-parallel rank and step."""
-    return np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
 
 
 def _memory(parts: dict[str, Column], space: Space, chip: Chip, books: Bookkeeping) -> Memory:

@@ -16,9 +16,10 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.offload import Line, held_bytes, offload_lines, traffic_of
-from datahall.training.memory.peak import PARTS, Memory, micro_batches, peak_memory
+from datahall.training.memory.peak import PARTS, Memory, peak_memory
+from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
-from datahall.training.step.step import Job, chip_share, step_times
+from datahall.training.step.step import Job, step_times
 from datahall.units import fmt
 
 NAMES = {
@@ -174,7 +175,7 @@ def host_holds(job: Job, cluster: Cluster, space: Space, books: Bookkeeping) -> 
     """Whether host and drives hold what each layout puts there; a size nobody published is no limit."""
     if not space.offload.any():
         return np.ones(len(space), np.bool_)
-    traffic = traffic_of(job, space, chip_share(job, space), books, micro_batches(job, space))
+    traffic = traffic_of(job, space, chip_share(job, space), books, space.num_micro(job.global_batch))
     held = held_bytes(traffic, books)
     fits = np.ones(len(space), np.bool_)
     for at, tier in enumerate(TIERS, start=1):
@@ -193,7 +194,7 @@ def layout_offload(
     if not layout.offload:
         return ()
     space = Space.of(layout)
-    num_micro = micro_batches(job, space)
+    num_micro = space.num_micro(job.global_batch)
     traffic = traffic_of(job, space, chip_share(job, space), books, num_micro)
     slot_s = step_times(job, cluster, space, framework).slot_s
     return offload_lines(cluster.host, framework, books, space, traffic, slot_s, num_micro)

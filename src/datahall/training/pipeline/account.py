@@ -60,6 +60,11 @@ def _beside(run: Execution, label: str, simulated_s: float, closed_s: float) -> 
     )
 
 
+def kernels_part(run: Execution) -> Part:
+    """What the kernels take, however little that is of the step."""
+    return _beside(run, PART_NAMES["kernels_s"], run.parts.kernels_s, run.closed_parts.kernels_s)
+
+
 def largest_loss(run: Execution) -> Part:
     """The part beside the kernels that takes the most."""
     others = [name for name in PART_NAMES if name not in ("kernels_s", *OF_WHICH)]

@@ -302,7 +302,7 @@ def simulate_step(
     """
     layout.check(job.model, cluster.num_chips, job.global_batch)
     name = order or usual_order(layout.vpp)
-    num_micro = job.global_batch // (layout.dp * layout.micro_batch)
+    num_micro = layout.num_micro(job.global_batch)
     check_order(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)

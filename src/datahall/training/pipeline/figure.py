@@ -21,7 +21,8 @@ from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.figure import LayerFigures, layer_figures
-from datahall.training.step.step import ADAPTER_SHARE, step_band
+from datahall.training.step.passes import ADAPTER_SHARE, STREAM_SHARE
+from datahall.training.step.step import step_band
 
 OTHERS = "all other parts"
 
@@ -139,7 +140,9 @@ class _Parts:
         run = self.run
         if not self.parts.optimizer_s:
             return None
-        rate = part_of_bandwidth(run.cluster.chip, 0.8, "a streaming update reaches about this share")
+        rate = part_of_bandwidth(
+            run.cluster.chip, STREAM_SHARE, "a streaming update reaches about this share"
+        )
         each = self._fit("bytes moved per parameter", run.framework.optimizer_bytes, "bytes")
         moved = [self.exchange.held(), each]
         if run.job.adapters_only:

@@ -35,9 +35,21 @@ from datahall.training.leaf import (
     tables,
 )
 from datahall.training.step.compression import kernel_column, wire_column
-from datahall.training.step.experts import EXCHANGES, layout_load, moe_share, reached
+from datahall.training.step.exchange import CONTEXT_EXPOSED
+from datahall.training.step.experts import EXCHANGES, blocks_left, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
-from datahall.training.step.step import ADAPTER_SHARE, CONTEXT_EXPOSED, Job
+from datahall.training.step.passes import (
+    ACTIVATION_BYTES,
+    ADAPTER_SHARE,
+    BLOCKS,
+    EXPERT_GROUPS,
+    HEADS,
+    PARAMETER_BYTES,
+    RING,
+    STREAM_SHARE,
+    Passes,
+)
+from datahall.training.step.step import Job
 from datahall.workload.parameters import count_parameters
 
 TWO_BYTES = "activations travel in 16 bits"
@@ -90,7 +102,7 @@ class ExchangeFigures:
         parts = [
             *self._sequences(),
             dimension(self.job.model, "hidden", "hidden width"),
-            assumed("bytes of a value", 2.0, "bytes", TWO_BYTES),
+            assumed("bytes of a value", ACTIVATION_BYTES, "bytes", TWO_BYTES),
             *more,
         ]
         whole = product("activations of a micro-batch", parts, "bytes")
@@ -100,8 +112,10 @@ class ExchangeFigures:
     def _fit(self, name: str, value: float) -> Breakdown:
         return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
 
-    def _full(self) -> bool:
-        return self.layout.recompute == "full"
+    def _passes(self, name: str, passes: Passes, why: str, more: str = "") -> Breakdown:
+        """How often a layer exchanges something."""
+        full = self.layout.recompute == "full"
+        return assumed(name, passes.times(full=full), "count", why + (AGAIN if full else "") + more)
 
     def _tensor(self) -> Breakdown | None:
         """All-reduces of the two blocks, and of experts that have a tensor parallelism of their own."""
@@ -112,21 +126,20 @@ class ExchangeFigures:
         return product("tensor-parallel exchange", [total("alone", parts), exposed], "s")
 
     def _blocks(self) -> Breakdown | None:
-        layout, moe = self.layout, self.job.model.moe
+        layout = self.layout
         if layout.tp == 1:
             return None
-        why = "after each of the two blocks, forward and backward" + (AGAIN if self._full() else "")
-        count = assumed("all-reduces of a layer", 6.0 if self._full() else 4.0, "count", why)
+        why = "after each of the two blocks, forward and backward"
+        count = self._passes("all-reduces of a layer", BLOCKS, why)
         parts = [count, group_figure(self.cluster, "all-reduce", self._tokens(), layout.tp)]
-        if moe is not None and self._has_expert_group() and not moe.shared_ffn:
-            left = 1.0 - moe_share(self.job) / 2.0
+        left = blocks_left(self.job) if self._has_expert_group() else 1.0
+        if left < 1.0:
             how = "layers with routed experts alone have no MLP to exchange for"
             parts.append(modelled("of blocks that take part", left, "fraction", how, self.routed()))
         return product("all-reduces of the blocks", parts, "s")
 
     def _has_expert_group(self) -> bool:
-        layout = self.layout
-        return self.job.model.moe is not None and 0 < layout.etp != max(layout.tp / layout.ep, 1.0)
+        return self.job.model.moe is not None and bool(self.space.has_expert_groups[0])
 
     def _expert_group(self) -> Breakdown | None:
         layout = self.layout
@@ -135,8 +148,8 @@ class ExchangeFigures:
         copies = dimension(self.job.model, "moe.top_k", "experts of a token")
         gathered = self.degrees.number("chips that share an expert")
         size = self._tokens(copies, gathered, over=self._spread())
-        why = "gathered before, reduced behind, forward and backward" + (AGAIN if self._full() else "")
-        pairs = assumed("exchanges", 3.0 if self._full() else 2.0, "count", why)
+        why = "gathered before, reduced behind, forward and backward"
+        pairs = self._passes("exchanges", EXPERT_GROUPS, why)
         once = group_figure(self.cluster, "all-reduce", size, layout.etp)
         return product("exchange of experts that are cut", [pairs, self.routed(), once], "s")
 
@@ -149,7 +162,9 @@ class ExchangeFigures:
     def _heads(self, name: str, what: str, heads: Breakdown, over: Breakdown) -> Breakdown:
         """16-bit values of some heads of every token."""
         each = [*self._sequences(), heads, dimension(self.job.model, "head_dim", "width of a head")]
-        whole = product(what, [*each, assumed("bytes of a value", 2.0, "bytes", TWO_BYTES)], "bytes")
+        whole = product(
+            what, [*each, assumed("bytes of a value", ACTIVATION_BYTES, "bytes", TWO_BYTES)], "bytes"
+        )
         return whole.named(name) if over.value == 1 else quotient(name, whole, over, "bytes")
 
     def _sequence(self) -> Breakdown | None:
@@ -164,14 +179,13 @@ class ExchangeFigures:
             )
             size = self._heads("of a chip", "keys and values", kept, self.degrees.number("tp"))
             passed = group_figure(self.cluster, "all-gather", size, layout.cp, layout.tp)
-            why = "keys and values pass by, once forward and twice backward" + (AGAIN if self._full() else "")
-            times = assumed("times in a layer", 4.0 if self._full() else 3.0, "count", why)
+            why = "keys and values pass by, once forward and twice backward"
+            times = self._passes("times in a layer", RING, why)
             hidden = "an estimate: no public run isolates what attention on the blocks at hand hides"
             share = assumed("share that nothing hides", CONTEXT_EXPOSED, "fraction", hidden)
             return product("context-parallel exchange", [times, passed, share], "s")
         both = [self._all_to_all(way) for way in ("into", "back")]
-        why = "forward and backward" + (AGAIN if self._full() else "") + "; attention waits for it"
-        times = assumed("times in a layer", 3.0 if self._full() else 2.0, "count", why)
+        times = self._passes("times in a layer", HEADS, "forward and backward", "; attention waits for it")
         return product("context-parallel exchange", [times, total("there and back", both)], "s")
 
     def _all_to_all(self, way: str) -> Breakdown:
@@ -341,9 +355,9 @@ class ExchangeFigures:
         found = []
         for name, held, sharers, _, stride in self._shares():
             if sharers.value > 1:
-                each = assumed("bytes of a parameter", 2.0, "bytes", "gathered in 16 bits")
                 sent = product("gradients", [held, self._wire()], "bytes")
-                back = product("parameters", [held, each], "bytes")
+                each = assumed("bytes of a parameter", PARAMETER_BYTES, "bytes", "gathered in 16 bits")
+                back = product("parameters", [held, each], "bytes") if self.layout.zero else sent
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
                 gathered = group_figure(self.cluster, "all-gather", back, num, stride)
@@ -379,5 +393,7 @@ class ExchangeFigures:
         moved = [self.held(), assumed("bytes moved for a gradient", each, "bytes", why)]
         if self.layout.zero >= 3:
             moved.append(self.degrees.micro_batches(self.job.global_batch))
-        rate = part_of_bandwidth(self.cluster.chip, 0.8, "element-wise work streams at about this share")
+        rate = part_of_bandwidth(
+            self.cluster.chip, STREAM_SHARE, "element-wise work streams at about this share"
+        )
         return [quotient("compression", product("moved", moved, "bytes"), rate, "s")]

@@ -23,6 +23,7 @@ import numpy as np
 from datahall.cluster.groups import group_times
 from datahall.silicon.kernel import KernelTime
 from datahall.training.step.micro_batch import ExpertSharding, sharding_of
+from datahall.training.step.passes import ACTIVATION_BYTES, STREAM_SHARE
 from datahall.workload.expert_load import evenly_routed
 from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 
@@ -75,6 +76,12 @@ def moe_share(job: Job) -> float:
     """Share of the layers that have routed experts."""
     routed = sum(count for layer, count in job.model.layer_groups() if layer.mlp == "moe")
     return routed / job.model.num_layers
+
+
+def blocks_left(job: Job) -> float:
+    """Of a layer's all-reduces over tp those that are left where experts have a tensor parallelism of their own."""
+    moe = job.model.moe
+    return 1.0 if moe is None or moe.shared_ffn else 1.0 - moe_share(job) / 2.0
 
 
 ROUTED = ("dispatch", "combine", "expert_")  # operators whose rows are as many as copies reach a rank
@@ -148,7 +155,7 @@ def expert_exchange(
     if moe is None:
         return np.zeros(len(space))
     tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
-    token_bytes = 2.0 * job.model.hidden
+    token_bytes = ACTIVATION_BYTES * job.model.hidden
     if framework.deduplicated:
         once = _deduplicated(cluster, space, tokens * token_bytes, moe)
     else:
@@ -187,5 +194,5 @@ def bias_traffic(job: Job, cluster: Cluster, tp: Column, cp: Column, batch: Colu
     if moe is None or not moe.expert_bias:
         return np.zeros(np.shape(batch))
     copies = batch * job.seq / cp * moe.top_k / tp
-    moved = 2.0 * copies * (WIDTH_PASSES * moe.expert_ffn + OUTPUT_PASSES * job.model.hidden)
-    return np.asarray(moe_share(job) * moved / (0.8 * cluster.chip.memory_bytes_per_s))
+    moved = ACTIVATION_BYTES * copies * (WIDTH_PASSES * moe.expert_ffn + OUTPUT_PASSES * job.model.hidden)
+    return np.asarray(moe_share(job) * moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s))

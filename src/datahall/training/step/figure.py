@@ -43,6 +43,7 @@ from datahall.training.step.experts import OUTPUT_PASSES, WIDTH_PASSES, is_route
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
 from datahall.training.step.micro_batch import layout_operators
+from datahall.training.step.passes import ACCUMULATION_SHARE, ACTIVATION_BYTES, STREAM_SHARE
 from datahall.training.step.step import Job, accumulation_time, operator_times
 from datahall.workload.operator import Attention, Operator, Stream
 from datahall.workload.parameters import count_parameters
@@ -183,7 +184,7 @@ class _Context:
         if not framework.fused_experts and job.model.moe is not None and job.model.moe.expert_bias:
             found.append(self._streamed("unfused biases of experts", self._biases(), self.load()))
         if accumulation_time(job, cluster, self.space, framework)[0]:
-            rate = part_of_bandwidth(cluster.chip, 0.9, STREAMED)
+            rate = part_of_bandwidth(cluster.chip, ACCUMULATION_SHARE, STREAMED)
             size = self._accumulated()
             found.append(quotient("adding up weight gradients", size, rate, "s"))
         if sync_time(job, framework):
@@ -251,13 +252,13 @@ class _Context:
         )
 
     def _streamed(self, name: str, size: Breakdown, *more: Breakdown) -> Breakdown:
-        rate = part_of_bandwidth(self.cluster.chip, 0.8, STREAMED)
+        rate = part_of_bandwidth(self.cluster.chip, STREAM_SHARE, STREAMED)
         factor = self._own(self.framework.compute_factor, "kernels in the framework over kernels alone")
         return product(name, [quotient("at that rate", size, rate, "s"), factor, *more], "s")
 
 
 def _two_bytes() -> Breakdown:
-    return assumed("bytes of a value", 2.0, "bytes", "16 bits")
+    return assumed("bytes of a value", ACTIVATION_BYTES, "bytes", "16 bits")
 
 
 def _efficiency(chip: Chip, value: float) -> Breakdown:

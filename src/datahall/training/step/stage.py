@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Layer, Model
-from datahall.errors import ScenarioError, UnknownNameError
+from datahall.errors import UnknownNameError
 from datahall.scenario.words import SCHEDULES
 from datahall.training.layout.columns import Column, Space
 
@@ -41,46 +41,6 @@ def part_layers(num_layers: int, num_parts: int, split: tuple[int, ...] = ()) ->
         return cut_layers(num_layers, num_parts)
     chunks = max(1, num_parts // len(split))
     return np.tile(np.array(split, np.int64) // chunks, chunks)
-
-
-def cut_by_ends(
-    num_layers: int, pp: int, ends: tuple[int, int], counted: tuple[int, int], where: str = ""
-) -> tuple[int, ...]:
-    """Layers of each stage where the ends are told apart, as Megatron-LM cuts them: by their number of layers, or by
-    counting embedding and loss as one layer each.
-
-    >>> cut_by_ends(61, 16, (3, 2), (0, 0))
-    (3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2)
-    >>> cut_by_ends(126, 8, (0, 0), (1, 1))
-    (15, 16, 16, 16, 16, 16, 16, 15)
-    """
-    if any(counted):
-        each, rest = divmod(num_layers + sum(counted), pp)
-        if rest:
-            near = [count * pp - sum(counted) for count in (each, each + 1)]
-            raise ScenarioError(
-                f"{num_layers} layers with {sum(counted)} counted for embedding and loss do not divide by pp {pp}",
-                where=where,
-                hint=f"nearest layers: {near[0]} or {near[1]}; or another pp",
-            )
-        split = [each] * pp
-        split[0] -= counted[0]
-        split[-1] -= counted[1]
-        return tuple(split)
-    named = [one for one in ends if one]
-    others = pp - len(named)
-    rest_layers = num_layers - sum(named)
-    if others < 1 and rest_layers == 0:
-        return tuple(named)
-    if others < 1 or rest_layers < 0 or rest_layers % others:
-        raise ScenarioError(
-            f"with {' and '.join(map(str, named))} layers on the ends, "
-            f"{rest_layers} layers are left for {others} stages",
-            where=where,
-            hint=f"ends that leave a multiple of {max(1, others)}",
-        )
-    middle = [rest_layers // others] * others
-    return (*([ends[0]] if ends[0] else []), *middle, *([ends[1]] if ends[1] else []))
 
 
 def stage_depths(model: Model, space: Space) -> tuple[Column, Column, Column]:

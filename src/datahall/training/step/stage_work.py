@@ -16,26 +16,18 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
+from datahall.training.step.exchange import data_exchange, messages_alone, tensor_exchange
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
 from datahall.training.step.micro_batch import layout_operators
+from datahall.training.step.passes import BLOCKS, PARAMETER_BYTES, WAYS
 from datahall.training.step.stage import part_layers, stage_depths
-from datahall.training.step.step import (
-    Job,
-    StepTimes,
-    accumulation_time,
-    data_exchange,
-    kernel_times,
-    messages_alone,
-    operator_times,
-    tensor_exchange,
-)
+from datahall.training.step.step import Job, StepTimes, accumulation_time, kernel_times, operator_times
 from datahall.workload.parameters import count_parameters
 
 Floats = NDArray[np.float64]
 NIC_TAX = 0.02  # share of a chip's arithmetic that a collective over the network takes; Calculon, Isaev et al. (2023)
-PARAMETER_BYTES = 2.0  # of a gathered parameter
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +92,7 @@ def stage_work(
             num_buckets=np.maximum(1, layers[plan.position]),  # one for each layer
             latency_s=latency_s,
             transfer_s=message_s - latency_s,
-            blocked_s=float(closed.pipeline_s[0]) / (2.0 * layout.vpp),
+            blocked_s=float(closed.pipeline_s[0]) / (WAYS * layout.vpp),
             beside_ratio=1.0 / (1.0 - NIC_TAX),
         ),
         layers=layers,
@@ -134,7 +126,7 @@ def _layers(
     redone_s *= layer_s / float(found[0].sum())
     found[0] *= layer_s / found[0].sum()
     found[1:] *= outside_s / found[1:].sum()
-    forwards = 2.0 / (6.0 if layout.recompute == "full" else 4.0)
+    forwards = BLOCKS.forward / BLOCKS.times(full=layout.recompute == "full")
     tensor_s = float(tensor_exchange(job, cluster, space, framework)[0])
     expert_s = float(expert_exchange(job, cluster, space, framework)[0])
     forward_s = forwards * tensor_s + 0.5 * expert_s

@@ -16,13 +16,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
-from datahall.cluster.groups import group_times
-from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.scenario.words import RECOMPUTES
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
@@ -31,28 +28,33 @@ from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic
-from datahall.training.step.compression import kernel_column, wire_column
+from datahall.training.step.exchange import (
+    chip_share,
+    context_exchange,
+    context_exposed,
+    data_exchange,
+    messages_alone,
+    parameter_exchange,
+    reduction_alone,
+)
 from datahall.training.step.experts import (
     apart_by_expert,
     bias_traffic,
     busiest_load,
     expert_exchange,
     is_routed,
-    moe_share,
     permuted_time,
 )
 from datahall.training.step.framework import Framework, band_of
 from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
+from datahall.training.step.passes import ACCUMULATION_SHARE, ADAPTER_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import stage_depths
 from datahall.workload.operator import Operator
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 
 HIDING_SHARPNESS = 4.0  # how sharply exchange that runs beside kernels shows once it is the longer
-# Share of the parameters that low-rank adapters add: rank 16 beside attention's products of a 70B model is 45 million,
-# 0.06 % (MLPerf Training, llama2_70b_lora reference); only they have gradients to exchange and states to update.
-ADAPTER_SHARE = 0.001
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +96,7 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
 def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -> StepTimes:
     """Times of one step for every layout of a space."""
     model = job.model
-    num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
+    num_micro = space.num_micro(job.global_batch)
     layer_s, outside_s = kernel_times(job, cluster, space, framework)
     per_stage, on_last, mean_layers = stage_depths(model, space)
     reduced_s, passed_s = reduction_alone(job, cluster, space), context_exchange(job, cluster, space)
@@ -106,12 +108,12 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     stage_s = np.where(space.pp > 1, np.maximum(deep_s, last_s), deep_s + outside_s)
     tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
     sent_s = messages_alone(job, cluster, space)
-    pipeline_s = 2.0 * framework.pipeline_exposed * sent_s  # there and back
+    pipeline_s = WAYS * framework.pipeline_exposed * sent_s
     gathered_s = parameter_exchange(job, cluster, space, framework)
     launch_s = launch_times(job, space, framework, per_stage)
     busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
     # kernels hide no more exchange than lasts as long as they do
-    alone_s = reduced_s + passed_s / _context_exposed(space)
+    alone_s = reduced_s + passed_s / context_exposed(space)
     slot_s = np.maximum(np.maximum(busy_s, per_stage * alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
@@ -207,184 +209,14 @@ def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Frame
     held = (dense + counts.expert / space.expert_ways) / job.model.num_layers
     moved = 2.0 * framework.gradient_bytes * held
     apart = (space.zero >= 3) | job.adapters_only
-    return np.where(apart, 0.0, moved / (0.9 * cluster.chip.memory_bytes_per_s))
-
-
-# Share of the keys and values passed round a context-parallel ring that attention on the blocks at hand does not
-# hide; an estimate, no public run isolates it.
-CONTEXT_EXPOSED = 0.3
-
-
-def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s]."""
-    exposed_s = framework.tensor_exposed * reduction_alone(job, cluster, space)
-    return exposed_s + context_exchange(job, cluster, space)
-
-
-def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
-    """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
-    blocks, forward and backward, and again forward where that is recomputed."""
-    moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / space.cp
-    reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
-    times = np.where(space.recompute == RECOMPUTES.index("full"), 6.0, 4.0)
-    return _with_expert_groups(job, cluster, space, times * reduced_s)
-
-
-def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
-    """Exposed context-parallel exchange of one layer and micro-batch [s]: every key and value is passed by once forward
-    and twice backward, or heads are exchanged for tokens."""
-    full = space.recompute == RECOMPUTES.index("full")
-    kept = 4.0 * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
-    passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
-    ring_s = np.where(full, 4.0, 3.0) * passed_s * CONTEXT_EXPOSED
-    return np.where(_is_ring(space), ring_s, head_exchange(job, cluster, space))
-
-
-def _is_ring(space: Space) -> NDArray[np.bool_]:
-    return np.asarray(space.context == CONTEXT_EXCHANGES.index("ring"))
-
-
-def _context_exposed(space: Space) -> Column:
-    """Share of the context-parallel exchange that nothing hides."""
-    return np.where(_is_ring(space), CONTEXT_EXPOSED, 1.0)
-
-
-def _with_expert_groups(job: Job, cluster: Cluster, space: Space, tensor_s: Column) -> Column:
-    """Tensor exchange of a layer where experts have a tensor parallelism of their own [s]: routed tokens are gathered
-    and their results reduced over etp chips, and the group of tp has no MLP to exchange for unless experts are shared.
-    """
-    moe = job.model.moe
-    if moe is None or not space.etp.any():
-        return tensor_s
-    tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
-    moved = 2.0 * tokens * moe.top_k * job.model.hidden * np.maximum(space.etp, 1.0)
-    pairs = np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0)
-    own_s = pairs * group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
-    left = 1.0 if moe.shared_ffn else 1.0 - moe_share(job) / 2.0
-    apart_s = left * tensor_s + moe_share(job) * own_s
-    # the share that tp and ep imply is what the constants of frameworks were fitted with
-    named = (space.etp > 0) & (space.etp != np.maximum(space.tp / space.ep, 1.0))
-    return np.where(named, apart_s, tensor_s)
-
-
-def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
-    """All-to-all context parallelism (Ulysses) of one layer and micro-batch [s]: each chip sends its tokens of all
-    heads and gets all tokens of its heads, for queries, keys and values and back for the output; backward does the
-    same, and full recomputation forward again.  Attention waits for it, so nothing hides it.  Key and value heads
-    fewer than chips are sent to several.
-
-    Reference: Jacobs et al. (2023), DeepSpeed Ulysses.
-    """
-    if not space.context.any():
-        return np.zeros(len(space))
-    each = 2.0 * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
-    kv_heads = np.maximum(float(job.model.num_kv_heads), space.tp * space.cp)
-    into_s = group_times(
-        cluster.system, "all-to-all", each * (job.model.num_heads + 2.0 * kv_heads), space.cp, space.tp
-    )
-    back_s = group_times(cluster.system, "all-to-all", each * job.model.num_heads, space.cp, space.tp)
-    return np.where(space.recompute == RECOMPUTES.index("full"), 3.0, 2.0) * (into_s + back_s)
-
-
-def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
-    """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
-    # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
-    moved = 2.0 * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
-    stride = space.tp * space.cp * space.dp
-    once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
-    return np.asarray(space.vpp * once)
-
-
-class Share(msgspec.Struct, frozen=True):
-    """Parameters of one chip of the fullest stage before ZeRO: what all data-parallel ranks hold, and experts."""
-
-    dense: Column
-    expert: Column
-
-    @property
-    def total(self) -> Column:
-        return self.dense + self.expert
-
-
-def chip_share(job: Job, space: Space) -> Share:
-    """Split the parameters as the layout does; experts over their own group."""
-    counts = count_parameters(job.model)
-    outside = counts.embedding + counts.head
-    dense = (counts.total - counts.expert - outside) / (space.tp * space.pp)
-    dense = dense + outside / (space.tp * np.minimum(space.pp, 2.0))
-    return Share(np.asarray(dense), np.asarray(counts.expert / (space.expert_ways * space.pp)))
-
-
-def _over_sharers(
-    cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: Column | float
-) -> Column:
-    """A collective over all who share a state: data-parallel ranks, and fewer of them for experts [s]."""
-    dense_s = group_times(cluster.system, collective, value_bytes * share.dense, space.sharers, space.tp)
-    if not share.expert.any():
-        return dense_s
-    ways = space.expert_ways
-    expert_s = group_times(cluster.system, collective, value_bytes * share.expert, space.expert_sharers, ways)
-    return dense_s + expert_s
-
-
-def _between_copies(cluster: Cluster, space: Space, share: Share, value_bytes: Column | float) -> Column:
-    """Gradients of a sharer's part all-reduced over the groups that hold the same (HSDP) [s]."""
-    if not space.shard.any():
-        return np.zeros(len(space))
-    apart = space.tp * space.sharers
-    dense_s = group_times(
-        cluster.system, "all-reduce", value_bytes * share.dense / space.sharers, space.num_copies, apart
-    )
-    part = value_bytes * share.expert / space.expert_sharers
-    copies = np.minimum(space.num_copies, space.expert_copies)
-    return dense_s + group_times(cluster.system, "all-reduce", part, copies, apart)
-
-
-def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
-    gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
-    share = chip_share(job, space)
-    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
-    gather_s = _over_sharers(cluster, space, "all-gather", share, 2.0)
-    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
-
-
-def data_exchange(
-    job: Job, cluster: Cluster, space: Space, framework: Framework, beside_s: Column | None = None
-) -> Column:
-    """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
-
-    Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
-    All that is longer than what a step has to run beside it (`beside_s`) shows.
-    """
-    share = chip_share(job, space)
-    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
-    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    gather_s = _over_sharers(cluster, space, "all-gather", share, 2.0)
-    inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
-    trained = ADAPTER_SHARE if job.adapters_only else 1.0
-    between_s = _between_copies(cluster, space, share, wire)
-    packing_s = compression_time(job, cluster, space, framework, share)
-    whole_s = trained * (inside_s + between_s)
-    exposed_s = framework.data_exposed * whole_s
-    shown_s = exposed_s if beside_s is None else np.maximum(exposed_s, whole_s - beside_s)
-    return shown_s + trained * packing_s
-
-
-def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framework, share: Share) -> Column:
-    """Kernels that make gradients small and whole again [s]; each micro-batch where they are reduced in each."""
-    num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
-    times = np.where(space.zero >= 3, num_micro, 1.0)
-    moved = kernel_column(space.compression, job.model, framework.gradient_bytes) * share.total
-    return times * moved / (0.8 * cluster.chip.memory_bytes_per_s)
+    return np.where(apart, 0.0, moved / (ACCUMULATION_SHARE * cluster.chip.memory_bytes_per_s))
 
 
 def offload_time(job: Job, cluster: Cluster, space: Space, framework: Framework, slot_s: Column) -> Column:
     """What offloading adds to a step [s]."""
     if not space.offload.any():
         return np.zeros(len(space))
-    num_micro = np.maximum(1.0, job.global_batch / (space.dp * space.micro_batch))
+    num_micro = space.num_micro(job.global_batch)
     traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
     return exposed_times(cluster.host, framework, space, traffic, slot_s, num_micro).total_s
 
@@ -394,4 +226,4 @@ def optimizer_time(job: Job, cluster: Cluster, space: Space, framework: Framewor
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
     owned = trained * chip_share(job, space).total / np.where(space.zero >= 1, space.sharers, 1.0)
     here = np.where(space.offloaded("optimizer") > 0, 0.0, owned)  # else the host does it
-    return here * framework.optimizer_bytes / (0.8 * cluster.chip.memory_bytes_per_s)
+    return here * framework.optimizer_bytes / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)

@@ -1,0 +1,22 @@
+"""A plan of a training run as it is asked for, refused before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from datahall.errors import ScenarioError, option
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.training import TrainingJob
+from datahall.training.asked import check_job, check_machine
+
+
+def check_plan(scenario: Scenario) -> None:
+    """Refuse a plan that leaves nothing to choose, or everything; and a job or a machine that cannot be."""
+    asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
+    if (num_chips is None) == (asked.deadline_s is None):
+        raise ScenarioError(
+            "say either how many chips there are or when it must be done",
+            field="chips",
+            hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
+        )
+    check_job(scenario)
+    check_machine(scenario)

@@ -1,0 +1,210 @@
+"""What chips of a layout exchange in a step: within a layer, between stages, and of gradients and parameters.
+
+References: Korthikanti et al. (2022); Rajbhandari et al. (2020), ZeRO; Liu et al. (2023), Ring Attention.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from datahall.cluster.groups import group_times
+from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.training.layout.columns import Column, Space
+from datahall.training.step.compression import kernel_column, wire_column
+from datahall.training.step.experts import blocks_left, moe_share
+from datahall.training.step.passes import (
+    ACTIVATION_BYTES,
+    ADAPTER_SHARE,
+    BLOCKS,
+    EXPERT_GROUPS,
+    HEADS,
+    PARAMETER_BYTES,
+    RING,
+    STREAM_SHARE,
+    Passes,
+)
+from datahall.workload.parameters import count_parameters
+
+if TYPE_CHECKING:
+    from datahall.cluster.cluster import Cluster
+    from datahall.training.step.framework import Framework
+    from datahall.training.step.step import Job
+
+# Share of the keys and values passed round a context-parallel ring that attention on the blocks at hand does not
+# hide; an estimate, no public run isolates it.
+CONTEXT_EXPOSED = 0.3
+
+
+def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
+    """Exposed tensor- and context-parallel exchange of one layer and micro-batch [s]."""
+    exposed_s = framework.tensor_exposed * reduction_alone(job, cluster, space)
+    return exposed_s + context_exchange(job, cluster, space)
+
+
+def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
+    blocks, forward and backward, and again forward where that is recomputed."""
+    moved = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.hidden / space.cp
+    reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
+    return _with_expert_groups(job, cluster, space, _times(BLOCKS, space) * reduced_s)
+
+
+def _times(passes: Passes, space: Space) -> Column:
+    """How often a layer of each layout exchanges something."""
+    full = space.recompute == RECOMPUTES.index("full")
+    return np.where(full, passes.times(full=True), passes.times(full=False))
+
+
+def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Exposed context-parallel exchange of one layer and micro-batch [s]: every key and value is passed by once forward
+    and twice backward, or heads are exchanged for tokens."""
+    kept = 2.0 * ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
+    passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
+    ring_s = _times(RING, space) * passed_s * CONTEXT_EXPOSED
+    return np.where(_is_ring(space), ring_s, head_exchange(job, cluster, space))
+
+
+def _is_ring(space: Space) -> NDArray[np.bool_]:
+    return np.asarray(space.context == CONTEXT_EXCHANGES.index("ring"))
+
+
+def context_exposed(space: Space) -> Column:
+    """Share of the context-parallel exchange that nothing hides."""
+    return np.where(_is_ring(space), CONTEXT_EXPOSED, 1.0)
+
+
+def _with_expert_groups(job: Job, cluster: Cluster, space: Space, tensor_s: Column) -> Column:
+    """Tensor exchange of a layer where experts have a tensor parallelism of their own [s]: routed tokens are gathered
+    and their results reduced over etp chips, and the group of tp has no MLP to exchange for unless experts are shared.
+    """
+    moe = job.model.moe
+    if moe is None or not space.etp.any():
+        return tensor_s
+    tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
+    moved = ACTIVATION_BYTES * tokens * moe.top_k * job.model.hidden * np.maximum(space.etp, 1.0)
+    once_s = group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
+    own_s = _times(EXPERT_GROUPS, space) * once_s
+    apart_s = blocks_left(job) * tensor_s + moe_share(job) * own_s
+    return np.where(space.has_expert_groups, apart_s, tensor_s)
+
+
+def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
+    """All-to-all context parallelism (Ulysses) of one layer and micro-batch [s]: each chip sends its tokens of all
+    heads and gets all tokens of its heads, for queries, keys and values and back for the output; backward does the
+    same, and full recomputation forward again.  Attention waits for it, so nothing hides it.  Key and value heads
+    fewer than chips are sent to several.
+
+    Reference: Jacobs et al. (2023), DeepSpeed Ulysses.
+    """
+    if not space.context.any():
+        return np.zeros(len(space))
+    each = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
+    kv_heads = np.maximum(float(job.model.num_kv_heads), space.tp * space.cp)
+    into_s = group_times(
+        cluster.system, "all-to-all", each * (job.model.num_heads + 2.0 * kv_heads), space.cp, space.tp
+    )
+    back_s = group_times(cluster.system, "all-to-all", each * job.model.num_heads, space.cp, space.tp)
+    return _times(HEADS, space) * (into_s + back_s)
+
+
+def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
+    # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
+    moved = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
+    stride = space.tp * space.cp * space.dp
+    once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
+    return np.asarray(space.vpp * once)
+
+
+class Share(msgspec.Struct, frozen=True):
+    """Parameters of one chip of the fullest stage before ZeRO: what all data-parallel ranks hold, and experts."""
+
+    dense: Column
+    expert: Column
+
+    @property
+    def total(self) -> Column:
+        return self.dense + self.expert
+
+
+def chip_share(job: Job, space: Space) -> Share:
+    """Split the parameters as the layout does; experts over their own group."""
+    counts = count_parameters(job.model)
+    outside = counts.embedding + counts.head
+    dense = (counts.total - counts.expert - outside) / (space.tp * space.pp)
+    dense = dense + outside / (space.tp * np.minimum(space.pp, 2.0))
+    return Share(np.asarray(dense), np.asarray(counts.expert / (space.expert_ways * space.pp)))
+
+
+def _over_sharers(
+    cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: Column | float
+) -> Column:
+    """A collective over all who share a state: data-parallel ranks, and fewer of them for experts [s]."""
+    dense_s = group_times(cluster.system, collective, value_bytes * share.dense, space.sharers, space.tp)
+    if not share.expert.any():
+        return dense_s
+    ways = space.expert_ways
+    expert_s = group_times(cluster.system, collective, value_bytes * share.expert, space.expert_sharers, ways)
+    return dense_s + expert_s
+
+
+def _between_copies(cluster: Cluster, space: Space, share: Share, value_bytes: Column | float) -> Column:
+    """Gradients of a sharer's part all-reduced over the groups that hold the same (HSDP) [s]."""
+    if not space.shard.any():
+        return np.zeros(len(space))
+    apart = space.tp * space.sharers
+    dense_s = group_times(
+        cluster.system, "all-reduce", value_bytes * share.dense / space.sharers, space.num_copies, apart
+    )
+    part = value_bytes * share.expert / space.expert_sharers
+    copies = np.minimum(space.num_copies, space.expert_copies)
+    return dense_s + group_times(cluster.system, "all-reduce", part, copies, apart)
+
+
+def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
+    """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
+    gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
+    share = chip_share(job, space)
+    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
+    gather_s = _over_sharers(cluster, space, "all-gather", share, PARAMETER_BYTES)
+    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
+    return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
+
+
+def data_exchange(
+    job: Job, cluster: Cluster, space: Space, framework: Framework, beside_s: Column | None = None
+) -> Column:
+    """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
+
+    Plain data parallelism (ZeRO 0) all-reduces gradients, which is timed as the two halves of a ring: reduced and
+    scattered, then gathered in the same format; the one collective that NCCL would choose for the whole brings public
+    runs no nearer.
+    Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
+    All that is longer than what a step has to run beside it (`beside_s`) shows.
+    """
+    share = chip_share(job, space)
+    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
+    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
+    back = np.where(space.zero == 0, wire, PARAMETER_BYTES)
+    gather_s = _over_sharers(cluster, space, "all-gather", share, back)
+    inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
+    trained = ADAPTER_SHARE if job.adapters_only else 1.0
+    between_s = _between_copies(cluster, space, share, wire)
+    packing_s = compression_time(job, cluster, space, framework, share)
+    whole_s = trained * (inside_s + between_s)
+    exposed_s = framework.data_exposed * whole_s
+    shown_s = exposed_s if beside_s is None else np.maximum(exposed_s, whole_s - beside_s)
+    return shown_s + trained * packing_s
+
+
+def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framework, share: Share) -> Column:
+    """Kernels that make gradients small and whole again [s]; each micro-batch where they are reduced in each."""
+    num_micro = space.num_micro(job.global_batch)
+    times = np.where(space.zero >= 3, num_micro, 1.0)
+    moved = kernel_column(space.compression, job.model, framework.gradient_bytes) * share.total
+    return times * moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)
