@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 import pytest
@@ -68,7 +70,7 @@ def laid_out(kind: Collective, ranks: int, stride: int, sizes: list[int]) -> flo
     """Every group of every block, every part: the bytes out and in over both of a part's ends."""
     ends = np.cumsum([0, *sizes])
     block, worst = ranks * stride, 0.0
-    for begin, end in zip(ends[:-1], ends[1:], strict=True):
+    for begin, end in pairwise(ends.tolist()):
         out = into = 0.0
         for start in range(0, -(-int(ends[-1]) // block) * block, block):
             for first in range(stride):
