@@ -1,4 +1,4 @@
-"""Every rule of a layout: a layout that keeps it is legal, one a step beyond is not, and the input at fault is named."""
+"""Every rule of a layout: who keeps it is legal, who goes a step beyond is not, and the input at fault is named."""
 
 from __future__ import annotations
 
