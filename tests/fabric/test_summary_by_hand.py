@@ -176,7 +176,8 @@ def test_only_one_lane_can_lock_up_and_only_in_a_circle() -> None:
     one = ran("[network]\nlanes = 1\n" + PAIR)
     assert num_locked(one) == 0  # up and down again: no circle
     ring = SWITCH.replace("clos", "torus").replace("radix = 16", "sides = [8]")
-    around = '[network]\nlanes = 1\nrouting = "deterministic"\n[[job]]\ncollective = "all-to-all"\nranks = "0-7"\nsize = "8 MB"\n'
+    job = '[[job]]\ncollective = "all-to-all"\nranks = "0-7"\nsize = "8 MB"\n'
+    around = f'[network]\nlanes = 1\nrouting = "deterministic"\n{job}'
     assert num_locked(ran(around, fabric=ring)) >= 8
     assert num_locked(ran(around.replace("lanes = 1", "lanes = 2"), fabric=ring)) == 0
 
