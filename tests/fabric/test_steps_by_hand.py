@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, phases
+from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, phases
 from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
 
 Sends = list[tuple[list[tuple[int, int]], float, int]]  # pairs, bytes, rounds
@@ -95,7 +95,7 @@ def rows_of(order: Order) -> list[list[int]]:
     ]
 
 
-def begins(order: Order, steps: tuple[Phase, ...]) -> list[int]:
+def begins(order: Order) -> list[int]:
     """When each row begins where every send takes one unit of time, and a join none."""
     ends: list[int] = []
     found = []
@@ -129,7 +129,7 @@ def test_a_round_begins_when_its_sender_has_done_the_one_before(
                 np.maximum.at(ended, step.source, starts + 1)
                 np.maximum.at(ended, step.target, starts + 1)
                 free = ended
-    found = begins(order, steps)
+    found = begins(order)
     assert [found[row] for row in real] == wanted
     assert found[-1] == free.max()
 
@@ -138,7 +138,7 @@ def test_a_round_begins_when_its_sender_has_done_the_one_before(
 def test_alike_flows_go_phase_by_phase(pair: tuple[str, str], repeat: int) -> None:
     steps = phases(*pair, 8, 1.0, 2)
     order = alike_order(steps, repeat, pause_s=5.0)
-    found = begins(order, steps)
+    found = begins(order)
     lengths = [step.num_rounds for step in steps] * repeat
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     wanted = [
