@@ -9,6 +9,7 @@ from datahall.answers.ask import form_of
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
+from datahall.errors import DatahallError
 from datahall.fabric.flows.outcome import Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import (
     Sent,
@@ -145,6 +146,13 @@ def test_flows_that_meet_on_a_port_have_a_part_of_it_each() -> None:
     assert row.bus_bytes_per_s is None
     assert row.time_s == pytest.approx(4e-3 + FLIGHT_S)
     assert rows_named(outcome) == ["background"]
+
+
+def test_a_background_is_of_two_chips_or_more() -> None:
+    two = ran('[[background]]\nhosts = "0-1"\nsize = "1 MB"\n')
+    assert Sent(two).num_flows == 2
+    with pytest.raises(DatahallError, match="two endpoints"):
+        ran('[[background]]\nhosts = "3-3"\nsize = "1 MB"\n')
 
 
 def rows_named(outcome: Outcome) -> list[str]:

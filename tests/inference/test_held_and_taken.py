@@ -81,6 +81,8 @@ def test_factors_are_odd_and_small_enough_for_products_of_63_bits() -> None:
 def test_a_key_is_of_both_numbers(left: int, right: int) -> None:
     assert mixed(left, right) != mixed(left, right + 1)
     assert mixed(left, right) != mixed(left ^ 1, right)
+    assert mixed(left, right) != mixed(left ^ 1 << 40, right)
+    assert mixed(left, right) != mixed(left, right + (1 << 31))
     assert 0 <= mixed(left, right) < 2**62
 
 
