@@ -102,7 +102,12 @@ def test_a_host_without_a_known_link_holds_nothing() -> None:
     nobody = msgspec.structs.replace(few, cluster=msgspec.structs.replace(few.cluster, host=bare))
     assert on_the_host(nobody) is None
     outside = on_the_host(few)
-    assert outside is None or (outside.layout.offload and outside.headroom_bytes >= 0)
+    assert outside is not None
+    assert outside.layout.offload
+    assert outside.headroom_bytes >= 0
+    assert outside.step_s > 0
+    vast = Job(model=SHELF.model("deepseek-v3"), seq=4096, global_batch=256)
+    assert on_the_host(search(vast, machine(1), KIT, books=bookkeeping_of(KIT))) is None
 
 
 def test_only_continuous_batching_is_planned() -> None:
