@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.cluster.test_cuts import FABRICS
+from tests.fabric.test_cuts import FABRICS
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.inference.closed_form_case import cache_of, flat, limits, linear, replace, small
+from tests.inference.closed_form_case import flat, limits, replace
 
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form import capacity
-from datahall.inference.closed_form.capacity import held, num_replicas
+from datahall.inference.closed_form.capacity import num_replicas
 from datahall.inference.closed_form.steady_state import (
     Curve,
     Load,
@@ -22,7 +22,6 @@ from datahall.inference.closed_form.steady_state import (
     at_concurrency,
     at_rate,
 )
-from datahall.inference.step.price import StepPrice
 from datahall.scenario.sections.promise import Promise
 
 
@@ -87,26 +86,6 @@ def test_a_rising_column_is_read_backwards(increments: list[float], share: float
     assert np.interp(found, np.append(0.0, places), np.append(0.0, column)) == pytest.approx(value, abs=1e-9)
     level = np.append(column, column[-1])  # a flat end adds nothing
     assert _inverse(level, np.append(places, places[-1] + 5), value) == pytest.approx(found)
-
-
-@pytest.fixture
-def on_curve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., capacity.Held]:
-    """What a replica carries whose curve and prices are given."""
-
-    def made(found: Curve, slo: Promise, dp: int = 1) -> capacity.Held:
-        price = StepPrice(
-            table=linear()._replace(num_verified=3),
-            tokens_per_step=2.0,
-            stack="",
-            level="measured",
-            band=(1, 1),
-        )
-        monkeypatch.setattr(capacity, "price_steps", lambda _: price)
-        monkeypatch.setattr(capacity, "kv_capacity", lambda _: cache_of(100))
-        monkeypatch.setattr(capacity, "curve", lambda *_, **__: found)
-        return held(replace(small(), dp=dp), Load(prompt=10.0, output=11.0), slo)
-
-    return made
 
 
 def rising(**columns: float) -> Curve:

@@ -113,14 +113,9 @@ def leap_time(step_s: float, growth_s: float, num_steps: int) -> float:
 @inline
 def steps_until(step_s: float, growth_s: float, elapsed_s: float, most: int) -> int:
     """The least number of steps, 1 … most, that take at least `elapsed_s`."""
-    half, linear = growth_s / 2.0, step_s - growth_s / 2.0
-    steps = elapsed_s / step_s
-    if abs(half) * steps > 1e-9 * linear:
-        inside = linear * linear + 4.0 * half * elapsed_s
-        steps = (math.sqrt(max(inside, 0.0)) - linear) / (2.0 * half)
-    count = max(1, min(most, math.ceil(steps)))
+    linear = step_s - growth_s / 2.0
+    inside = linear * linear + 2.0 * growth_s * elapsed_s
+    count = max(1, min(most, int(2.0 * elapsed_s / (linear + math.sqrt(max(inside, 0.0))))))
     while count < most and leap_time(step_s, growth_s, count) < elapsed_s:
         count += 1
-    while count > 1 and leap_time(step_s, growth_s, count - 1) >= elapsed_s:
-        count -= 1
     return count

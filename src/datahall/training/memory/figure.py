@@ -74,17 +74,13 @@ class _Stage:
     def _dense(self) -> Breakdown:
         """Parameters on the chip besides routed experts."""
         model, run = self.job.model, self.stage.run
-        split = total(
-            "of its layers, split", [self._per_layer(kind, count, "sharded") for kind, count in run.layers]
-        )
-        parts = [
-            quotient(
-                "split over tensor parallelism",
-                split,
-                self.degrees.number("tp"),
-                "parameters",
+        parts = []
+        if run.layers:
+            sharded = [self._per_layer(kind, count, "sharded") for kind, count in run.layers]
+            split = total("of its layers, split", sharded)
+            parts.append(
+                quotient("split over tensor parallelism", split, self.degrees.number("tp"), "parameters")
             )
-        ]
         parts += [self._per_layer(kind, count, "replicated") for kind, count in run.layers]
         if count := float(num_tables(model, self.space, run)[0]):
             rows = float(table_values(model, self.space, self.books)[0])

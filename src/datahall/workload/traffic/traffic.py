@@ -135,9 +135,8 @@ class TrafficStream:
         sessions = Sessions(traffic.conversation, traffic.prompt, traffic.output, seed, traffic.max_context)
         self.cut = sessions.cut
         most = traffic.num_requests or np.iinfo(np.int64).max
-        # So many sessions at a time that their turns fill most of one chunk, seldom more than it.
-        turns = traffic.conversation.num_turns
-        step = CHUNK_ROWS if turns == 1 else max(1, int(0.9 * CHUNK_ROWS / turns))
+        # So many sessions at a time that their turns fill one chunk, more or less.
+        step = max(1, int(CHUNK_ROWS / traffic.conversation.num_turns))
         for starts in _starts(traffic, seed):
             for place in range(0, starts.size, step):
                 if sessions.num_rows >= most:

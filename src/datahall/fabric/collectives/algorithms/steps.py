@@ -140,9 +140,9 @@ def _tree(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
     yield from _tree_down(num_ranks, size, 1)
 
 
-def _exchange(name: str, num_ranks: int, distance: int, num_bytes: float, scale: int = 1) -> Phase:
+def _exchange(name: str, num_ranks: int, distance: int, num_bytes: float) -> Phase:
     rank = _ranks(num_ranks)
-    return Phase(name=name, source=rank * scale, target=(rank ^ distance) * scale, num_bytes=num_bytes)
+    return Phase(name=name, source=rank, target=rank ^ distance, num_bytes=num_bytes)
 
 
 def _halving_doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:

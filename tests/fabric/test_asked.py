@@ -1,0 +1,163 @@
+"""What somebody asks of a fabric: of parts, as it was built, or of links that are all alike."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fabric.designs import asked, design
+
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
+from datahall.fabric.design.asked import (
+    design_of,
+    fabric_of,
+    fitting,
+    idle_inputs_of,
+    is_built,
+    possible,
+    without_network,
+)
+from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
+from datahall.scenario.sections.fabric import FabricDesign
+
+CATALOG = Catalog(user=False)
+BUILT = "meta-24k-roce"
+
+
+def refused(wanted: FabricDesign, words: str) -> str:
+    with pytest.raises(ScenarioError, match=words) as caught:
+        fabric_of(wanted, CATALOG)
+    return caught.value.field or ""
+
+
+def test_the_number_of_chips_is_said_or_the_product_of_the_sides() -> None:
+    made = design_of(FabricDesign(topology="torus", sides=(4, 4, 2), chip="tpu-v5p"), CATALOG)
+    assert made.counts.num_hosts == 32
+    assert design_of(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
+    said = design_of(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
+    assert (said.counts.num_hosts, said.parts.chip.name) == (32, "b200-sxm")
+    assert refused(FabricDesign(topology="fat-tree"), "how many chips") == "chips"
+
+
+def test_a_fabric_that_was_built_is_as_it_was_built() -> None:
+    assert is_built(BUILT, CATALOG)
+    assert not is_built("fat-tree", CATALOG)
+    made = design_of(FabricDesign(topology=BUILT), CATALOG)
+    whole = made.counts.num_hosts
+    assert design_of(FabricDesign(topology=BUILT, chips=whole), CATALOG).counts.num_hosts == whole
+    again = design_of(FabricDesign(topology=BUILT), CATALOG, chip=made.parts.chip.name)
+    assert again.counts == made.counts
+    assert refused(FabricDesign(topology=BUILT, chips=whole + 1), "has 24,576 chips") == "chips"
+    assert refused(FabricDesign(topology=BUILT, chip="tpu-v4"), "was built of") == "chip"
+    assert refused(FabricDesign(topology=BUILT, radix=64), "has its own") == "radix"
+
+
+def test_an_input_without_use_is_refused_alone_and_said_beside_others() -> None:
+    wanted = FabricDesign(chips=64, sides=(8, 8), chip="tpu-v5p")
+    assert idle_inputs_of(wanted, ("torus", "fat-tree"), CATALOG) == {
+        "torus": {},
+        "fat-tree": {"sides": "a fat-tree has no sides to choose"},
+    }
+    with pytest.raises(ScenarioError, match="no sides to choose") as caught:
+        idle_inputs_of(wanted, ("fat-tree", "clos"), CATALOG)
+    assert caught.value.field == "sides"
+    beside = idle_inputs_of(FabricDesign(chips=64), ("fat-tree", BUILT), CATALOG)
+    assert beside == {"fat-tree": {}, BUILT: {"chips": f"{BUILT} was built, and has its own"}}
+    assert idle_inputs_of(FabricDesign(chips=64), (BUILT,), CATALOG) == {BUILT: {}}
+
+
+def test_one_of_several_leaves_out_what_it_has_no_use_for() -> None:
+    wanted = FabricDesign(sides=(4, 4), topologies=("torus", "fat-tree"))
+    tree = fitting(wanted, "fat-tree", CATALOG)
+    assert (tree.topology, tree.topologies, tree.sides, tree.chips) == ("fat-tree", (), (), 16)
+    ring = fitting(wanted, "torus", CATALOG)
+    assert (ring.sides, ring.chips) == ((4, 4), 16)
+    assert fitting(wanted, BUILT, CATALOG) == FabricDesign(topology=BUILT)
+    assert fitting(FabricDesign(), "fat-tree", CATALOG).chips is None
+
+
+def test_those_that_can_be_built_are_possible() -> None:
+    names = ("fat-tree", "tpu-pod", "clos")
+    assert possible(FabricDesign(chips=64), names, CATALOG) == list(names)
+    assert possible(FabricDesign(chips=72), names, CATALOG) == ["fat-tree", "clos"]  # no pod has 72
+
+
+def test_a_network_that_is_not_there_has_nothing_to_choose() -> None:
+    alone = without_network(design("hgx", 8, catalog=CATALOG))
+    assert {"oversubscription", "radix", "tiers"} <= set(alone)
+    assert not {"server", "domain"} & set(alone)
+    assert without_network(design("hgx", 16, catalog=CATALOG)) == ()
+    assert without_network(design("torus", 64, catalog=CATALOG, chip="tpu-v5p")) == ()
+
+
+def test_links_that_are_all_alike_need_a_plain_topology_and_a_number() -> None:
+    fabric = fabric_of(asked(CATALOG, topology="fat-tree", chips=16, bandwidth_bytes_per_s=7e9), CATALOG)
+    assert set(fabric.link_bytes_per_s.tolist()) == {7e9}
+    slow = FabricDesign(topology="fat-tree", chips=16, bandwidth_bytes_per_s=7e9, latency_s=3e-6)
+    assert set(fabric_of(slow, CATALOG).link_latency_s.tolist()) == {3e-6}
+    assert refused(FabricDesign(topology="fat-tree", bandwidth_bytes_per_s=7e9), "how many") == "chips"
+    pod = FabricDesign(topology="tpu-pod", chips=64, bandwidth_bytes_per_s=7e9)
+    assert refused(pod, "parts of the catalogue") == "bandwidth"
+    ring = FabricDesign(topology="fat-tree", chips=16, bandwidth_bytes_per_s=7e9, sides=(4, 4))
+    assert refused(ring, "no sides to choose") == "sides"
+
+
+def test_the_place_that_binds_an_all_to_all_is_narrower_than_the_ports() -> None:
+    """Leaves at 3:1 let out a third of what their chips could send; all but a leaf's own go out."""
+    full = design("clos", 512, catalog=CATALOG, tiers=2)
+    assert full.narrowest is None
+    assert full.all_to_all_bytes_per_s == full.injection_bytes_per_s
+    tapered = design("clos", 512, catalog=CATALOG, tiers=2, oversubscription="3:1")
+    leaf = tapered.narrowest
+    assert leaf is not None
+    assert leaf.name == "leaf"
+    outside = (512 - leaf.num_below) / 512
+    assert tapered.all_to_all_bytes_per_s == pytest.approx(
+        leaf.bytes_per_s / leaf.num_below / outside, rel=1e-12
+    )
+    assert tapered.all_to_all_bytes_per_s < tapered.injection_bytes_per_s
+
+
+def billed(topology: str, chips: int, **said: object) -> tuple[object, Bill]:
+    made = design(topology, chips, catalog=CATALOG, **said)
+    return made, bill(made, CATALOG)
+
+
+def test_the_most_for_the_money_is_bandwidth_over_price() -> None:
+    found = [
+        billed("clos", 512, tiers=2),
+        billed("clos", 512, tiers=2, oversubscription="7:1"),
+        billed("hgx", 8),
+    ]
+    designs, bills = zip(*found, strict=True)
+    assert bills[2].price.value == 0.0  # a server without a network costs none, and is no bargain
+    worth = [made.all_to_all_bytes_per_s / cost.price.value for made, cost in found[:2]]
+    assert most_for_the_money(designs, bills) == worth.index(max(worth))
+    assert most_for_the_money(designs[::-1], bills[::-1]) == 2 - worth.index(max(worth))
+
+
+def test_a_chips_part_of_a_bill_is_the_bill_over_its_chips() -> None:
+    _, cost = billed("fat-tree", 1024)
+    each = [cost.item_per_chip_usd(item) for item in cost.items]
+    assert sum(each) == pytest.approx(cost.price_per_chip_usd)
+    assert cost.price_per_chip_usd * 1024 == pytest.approx(cost.price.value)
+    assert {source.kind for source in estimates(cost)} <= {"estimate"}
+
+
+def test_a_domain_that_does_not_divide_the_chips_names_those_that_do() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        design("fat-tree", 48, catalog=CATALOG, domain=10)
+    assert caught.value.field == "domain"
+    assert "8" in str(caught.value.hint)
+    assert "12" in str(caught.value.hint)
+    with pytest.raises(ScenarioError) as caught:
+        design("fat-tree", 12, catalog=CATALOG)
+    assert caught.value.field != "domain"
+
+
+def test_a_full_mesh_has_as_many_chips_as_each_has_links_for() -> None:
+    with pytest.raises(ScenarioError, match="has links to 7 others") as caught:
+        design("full-mesh", 9, catalog=CATALOG, chip="mi300x")
+    assert caught.value.field == "chips"
+    assert design("full-mesh", 8, catalog=CATALOG, chip="mi300x").counts.num_hosts == 8
+    with pytest.raises(ScenarioError, match="no pods of cubes"):
+        design("tpu-pod", 64, catalog=CATALOG, chip="mi300x")

@@ -1,0 +1,117 @@
+"""What a plan says of a run besides its layout: durations, bands, other machines, and what would hold it."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import msgspec
+import pytest
+
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.errors import ScenarioError
+from datahall.planner.serving.demand import check_continuous
+from datahall.planner.training.choice import plan_on_chips, ranked
+from datahall.planner.training.plan import TrainingPlan, num_steps
+from datahall.planner.training.shortage import chips_that_hold, on_the_host
+from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.training.layout.search import search
+from datahall.training.layout.space import WIDE
+from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_band
+
+SHELF = Catalog(user=False)
+KIT = framework("nemo")
+JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=4096, global_batch=256)
+
+
+def machine(num_chips: int, **said: object) -> Cluster:
+    return cluster_from(FabricDesign(chips=num_chips, **said), SHELF)
+
+
+TREE = partial(machine, topology="tree")
+
+
+@cache
+def planned() -> TrainingPlan:
+    return plan_on_chips(JOB, machine, 64, 1e10, KIT)
+
+
+def test_a_run_takes_its_steps_and_every_chip_all_of_them() -> None:
+    plan = planned()
+    assert plan.num_steps == -(-int(1e10) // (4096 * 256))
+    assert plan.duration_s == pytest.approx(plan.num_steps * plan.step_s)
+    assert plan.chip_hours_of(plan.chosen) == pytest.approx(64 * plan.duration_s / 3600)
+    assert plan.mfu_of(plan.chosen) == plan.mfu_fraction
+    late = msgspec.structs.replace(plan, deadline_s=plan.duration_s + 7.0)
+    assert late.spare_s == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(1.0, 1), (4096 * 256, 1), (4096 * 256 + 1, 2), (3e9, 2862)])
+def test_steps_are_whole(tokens: float, steps: int) -> None:
+    assert num_steps(JOB, tokens) == steps
+
+
+def test_eight_of_ten_runs_are_expected_around_it() -> None:
+    plan = planned()
+    low, high = step_band(JOB, plan.cluster, KIT)
+    assert plan.band == (low, high)
+    assert plan.band_s == pytest.approx((low * plan.duration_s, high * plan.duration_s))
+    assert plan.band_s[0] < plan.duration_s < plan.band_s[1]
+
+
+def test_a_narrow_network_costs_what_the_run_takes_longer_than_on_a_wide_one() -> None:
+    plain, narrow = (plan_on_chips(JOB, wired, 128, 1e10, KIT) for wired in (machine, TREE))
+    assert (plain.full_bisection, plain.narrow_fraction) == (None, 0.0)
+    wide = narrow.full_bisection
+    assert wide is not None
+    assert narrow.narrow_fraction == pytest.approx(narrow.step_s / wide.step_s - 1)
+    assert narrow.narrow_fraction > 0
+    assert wide.step_s == pytest.approx(plain.step_s, rel=1e-9)
+
+
+def test_twice_the_chips_are_found_among_those_weighed() -> None:
+    plan = planned()
+    twice = plan.twice_the_chips
+    if twice is None:
+        assert all(one.candidate.num_chips != 128 for one in plan.chips_front)
+    else:
+        assert twice.num_chips == 128
+    assert msgspec.structs.replace(plan, chips_front=()).twice_the_chips is None
+
+
+def test_more_chips_hold_what_one_does_not() -> None:
+    """A model of 70B does not fit four chips: doubled until it does, and one half of that does not."""
+    job = Job(model=SHELF.model("llama-3.1-70b"), seq=4096, global_batch=256)
+    few = search(job, machine(4), KIT, options=WIDE, books=bookkeeping_of(KIT))
+    assert few.num_fitting == 0
+    enough = chips_that_hold(few, machine)
+    assert enough % 4 == 0
+    assert enough > 4
+    assert ranked(job, machine, enough, KIT, bookkeeping_of(KIT), WIDE).num_fitting > 0
+    half = search(job, machine(enough // 2), KIT, books=bookkeeping_of(KIT))
+    assert half.num_fitting == 0
+
+
+def test_a_host_without_a_known_link_holds_nothing() -> None:
+    job = Job(model=SHELF.model("llama-3.1-70b"), seq=4096, global_batch=256)
+    few = search(job, machine(8), KIT, books=bookkeeping_of(KIT))
+    bare = msgspec.structs.replace(few.cluster.host, link_bytes_per_s=float("nan"))
+    nobody = msgspec.structs.replace(few, cluster=msgspec.structs.replace(few.cluster, host=bare))
+    assert on_the_host(nobody) is None
+    outside = on_the_host(few)
+    assert outside is not None
+    assert outside.layout.offload
+    assert outside.headroom_bytes >= 0
+    assert outside.step_s > 0
+    vast = Job(model=SHELF.model("deepseek-v3"), seq=4096, global_batch=256)
+    assert on_the_host(search(vast, machine(1), KIT, books=bookkeeping_of(KIT))) is None
+
+
+def test_only_continuous_batching_is_planned() -> None:
+    check_continuous(Deployment(chip="h100-sxm", engine="vllm"))
+    with pytest.raises(ScenarioError, match="no closed form") as caught:
+        check_continuous(Deployment(chip="h100-sxm", batching="static"))
+    assert caught.value.field == "batching"
