@@ -71,7 +71,8 @@ VERBS = (
     Verb(
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
-        answer="serving.front:plan_serve",
+        answer="serving.plan:plan_serve",
+        check="inference.closed_form.asked:check_closed_form",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
@@ -208,7 +209,8 @@ VERBS = (
     Verb(
         name="show fabric",
         about="switches, cables, bisection, diameter, paths, power and price; several side by side",
-        answer="fabric.front:show_fabric",
+        answer="fabric.fabric:show_fabric",
+        check="fabric.design.early:check_fabrics",
         takes=(
             Takes(
                 "fabric",
@@ -262,7 +264,8 @@ VERBS = (
     Verb(
         name="show collective",
         about="time, algbw, busbw, the algorithm chosen and why, crossover sizes",
-        answer="fabric.front:show_collective",
+        answer="fabric.collective:show_collective",
+        check="fabric.design.early:check_collective",
         takes=(
             Takes("collective"),
             Takes("fabric", only=("on", "chips", "chip", "domain", "nic", "oversubscription", "sides")),
@@ -279,7 +282,8 @@ VERBS = (
     Verb(
         name="show techniques",
         about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
-        answer="serving.front:show_techniques",
+        answer="serving.techniques:show_techniques",
+        check="inference.closed_form.asked:check_closed_form",
         takes=(
             MODEL,
             Takes(

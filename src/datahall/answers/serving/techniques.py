@@ -12,7 +12,6 @@ from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
 from datahall.answers.serving.words import described, implied
 from datahall.cluster.wiring import wiring_of
-from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
@@ -40,7 +39,6 @@ COLUMNS = (
 def show_techniques(scenario: Scenario) -> Answer:
     """Batching, chunked prefill, prefix cache, speculation, quantisation and disaggregation on one load."""
     deployment, said = deployment_of(scenario), scenario.one(Traffic)
-    check_closed_form(scenario)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
     speculation = speculation_of(drafting, scenario.catalog)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.inference.closed_form.asked import check_closed_form
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load
 from datahall.scenario.requests import requests_of
@@ -38,7 +37,6 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
-    check_closed_form(scenario)
     said, promise = scenario.one(Said), scenario.one(Promise)
     traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
     load, cut = load_of(traffic), describe(traffic).cut_fraction

@@ -1,32 +1,25 @@
-"""Questions about fabrics: what cannot be asked is refused before anything is laid."""
+"""What cannot be asked of a fabric, refused from the question alone, before anything is laid."""
 
 from __future__ import annotations
 
 import msgspec
 
-from datahall.answer import Answer
 from datahall.errors import ScenarioError, option
 from datahall.scenario.chips import check_built, is_built, num_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 
 
-def show_fabric(scenario: Scenario) -> Answer:
-    """One fabric in full, or several side by side, for the same number of chips."""
+def check_fabrics(scenario: Scenario) -> None:
+    """Refuse topologies without chips, and of one that was built what is not to be chosen."""
     asked, names = scenario.one(FabricDesign), scenario.one(FabricDesign).topologies
     for name in names:
         _check(msgspec.structs.replace(asked, topology=name), scenario, alone=len(names) == 1)
-    from datahall.answers.fabric import fabric
-
-    return fabric.show_fabric(scenario)
 
 
-def show_collective(scenario: Scenario) -> Answer:
-    """Time, bandwidths and algorithm of a collective on a machine."""
+def check_collective(scenario: Scenario) -> None:
+    """Refuse a collective among nobody knows how many chips."""
     _check(scenario.one(FabricDesign), scenario, usual=scenario.one(CollectiveCall).experts or 0)
-    from datahall.answers.fabric import collective
-
-    return collective.show_collective(scenario)
 
 
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:
