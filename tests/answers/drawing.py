@@ -127,7 +127,7 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
     for name in (*form.required, *ALWAYS.get(form.verb, ()), *names):
         say(form, asked, name, draw)
     rows = asked.tables.get("failure", ())
-    if (any("cubes" in row for row in rows) and asked.said.get("on") != "torus") or (
+    if (any("cubes" in row for row in rows) and not has_cubes(form, asked)) or (
         any({*FABRIC_PARTS} & {*row} for row in rows) and "on" not in asked.said
     ):
         asked.tables.pop("failure")
@@ -136,6 +136,17 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
     if form.verb in ONE_OF and not {*ONE_OF[form.verb]} & {*asked.said}:
         say(form, asked, ONE_OF[form.verb][0], draw)
     return asked
+
+
+def has_cubes(form: Form, asked: Asked) -> bool:
+    """Whether the machine is still the torus that was said for its cubes; a plan of a service weighs kinds of chips."""
+    wanted = COMPANY["failure.cubes"]
+    own = [
+        name
+        for name in ("on", "chips")
+        if name in form.fields and legal(form.fields[name].kind, [wanted[name]])
+    ]
+    return all(asked.said.get(name) == wanted[name] for name in own)
 
 
 def is_needed(form: Form, asked: Asked, name: str) -> bool:
@@ -219,6 +230,8 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
             row.pop(other, None)
         return
     row[key] = value_of(field, form.verb, draw)
+    if table == "failure" and not {*FABRIC_PARTS} & {*row}:
+        row.pop("left", None)
     if form.verb == "simulate serve" and table == "failure" and key in ("start", "duration"):
         for other in (*FABRIC_PARTS, "left"):  # which a service lacks from the beginning and for good
             row.pop(other, None)

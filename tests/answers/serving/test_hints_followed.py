@@ -47,6 +47,11 @@ WRONG: tuple[tuple[str, Said], ...] = (
     ("simulate serve", RUN | {"autoscale": "1..2", "replicas": 4}),
     ("simulate serve", RUN | {"in_region": "eu", "from_region": "eu"}),
     ("simulate serve", RUN | {"on": "torus"}),
+    ("simulate serve", RUN | {"chip": "trainium1", "preemption": "swap"}),
+    ("simulate serve", RUN | {"chip": "trainium1", "host_cache": "10 GB"}),
+    ("simulate serve", RUN | {"chip": "trainium1", "drive_cache": "10 GB", "drive_rate": "5 GB/s"}),
+    ("simulate serve", RUN | {"chip": "trainium1", "adapters": 8, "resident_adapters": 2}),
+    ("simulate serve", RUN | {"chip": "l4", "disaggregated": "prefill=1,decode=1"}),
     ("simulate serve", RUN | {"percentile": 1}),
     ("simulate serve", RUN | {"burstiness": 2, "rate": None, "users": 4}),
     ("simulate serve", RUN | {"chip": "l40s", "model": "llama-3.1-70b", "tp": 1}),
@@ -85,7 +90,7 @@ def fixes(error: DatahallError) -> Iterator[Said]:
     for way in re.split(r",? or (?=⟦|leave)|; |, (?=⟦)", hint):
         if "leave" in way:
             named = MARK.findall(way)
-            yield {(named[0][0] if named else error.field): None}
+            yield dict.fromkeys([name for name, _ in named] or [error.field])
         elif found := {name: value for name, value in MARK.findall(way) if value}:
             yield found
 

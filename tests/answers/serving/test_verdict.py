@@ -82,3 +82,14 @@ def test_the_exit_code_is_the_verdict(capsys: pytest.CaptureFixture[str]) -> Non
     assert run([*words, "--tpot", "10ms"]) == 1
     assert run([*words, "--tpot", "1s"]) == 0
     capsys.readouterr()
+
+
+def test_limits_that_are_kept_each_and_not_together_are_said_so() -> None:
+    """Some requests miss the one limit and others the other."""
+    said = {"rate": 6, "osl": 200, "spread": 1.0}
+    usual = simulated(**said).results
+    limits = {name: f"{usual[f'{name}_p95_s'] * 1.001:.6f} s" for name in ("ttft", "tpot")}  # type: ignore[operator]
+    run = simulated(**said, **limits)
+    assert run.verdict == "no"
+    assert run.results["good_fraction"] < 0.95  # type: ignore[operator]
+    assert run.binding.startswith("Either limit is kept at P95, both together are not.")

@@ -68,8 +68,17 @@ def host_bytes_per_s(replica: Replica) -> float:
     """Rate between a chip and its host, one way [B/s]."""
     rate = replica.host_bytes_per_s or host_of(replica.chip).link_bytes_per_s
     if not isfinite(rate):
-        raise ScenarioError(
-            f"no host link is known for {replica.chip.name}",
-            hint='host_bytes_per_s, or nothing that moves over it (preemption = "recompute")',
-        )
+        field, hint = _without_link(replica)
+        raise ScenarioError(f"no host link is known for {replica.chip.name}", field=field, hint=hint)
     return rate
+
+
+def _without_link(replica: Replica) -> tuple[str, str]:
+    """The input that asks for a link of which nothing is known, and what to say instead."""
+    if replica.host_cache_bytes:
+        return "host_link", f"say it, one way: {option('host_link', '50 GB/s')}"
+    if replica.engine.preemption == "swap":
+        return "preemption", option("preemption", "recompute")
+    if replica.drive_cache_bytes:
+        return "drive_cache", f"leave {option('drive_cache')} and {option('drive_rate')} out"
+    return "resident_adapters", f"leave {option('resident_adapters')} out"
