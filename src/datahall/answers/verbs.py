@@ -27,6 +27,7 @@ class Verb(NamedTuple):
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
+    means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
 
     @property
     def group(self) -> str:
@@ -65,6 +66,19 @@ GROUPS = (
 MODEL = Takes("", only=("model",))
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
 
+# what some verbs take of a deployment or a fabric
+FIT = (
+    "chip", "tp", "precision", "engine", "adapters", "adapter_rank", "resident_adapters", "memory_fraction",
+    "reserved",
+)  # fmt: skip
+LAID = (
+    "topologies", "chips", "chip", "switch", "server", "radix", "tiers", "oversubscription", "sides",
+    "domain", "nic",
+)  # fmt: skip
+SERVED = (
+    "chip", "tp", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
+)  # fmt: skip
+
 VERBS = (
     Verb(
         name="plan serve",
@@ -82,6 +96,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
         examples=(
             "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
@@ -103,6 +118,13 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model", "tokens"),
+        means=(
+            ("chips", "How many chips to lay it out on, unless a deadline says how many it takes."),
+            (
+                "offload",
+                "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
+            ),
+        ),
         examples=(
             "llama-3.1-70b --tokens 15T --chips 2048 --chip h200",
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
@@ -131,6 +153,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("chips", "Kinds of chip to see whether it fits on (default: a few usual ones)."),),
         examples=(
             "llama-3.1-70b --context 8192",
             "path/to/config.json --precision fp8 --batch 64",
@@ -144,24 +167,12 @@ VERBS = (
         answer="serving.fit:show_fit",
         takes=(
             MODEL,
-            Takes(
-                "deployment",
-                only=(
-                    "chip",
-                    "tp",
-                    "precision",
-                    "engine",
-                    "adapters",
-                    "adapter_rank",
-                    "resident_adapters",
-                    "memory_fraction",
-                    "reserved",
-                ),
-            ),
+            Takes("deployment", only=FIT),
             Takes("sequences"),
         ),
         arguments=("model",),
         required=("model",),
+        means=(("tp", "Chips that share each layer (default: the fewest that hold it)."),),
         examples=(
             "llama-3.1-70b --chip h100-sxm --context 32k",
             "deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256",
@@ -180,6 +191,17 @@ VERBS = (
         ),
         arguments=("chip",),
         required=("chip", "model"),
+        means=(
+            ("tp", "Chips that share each layer, of which one is shown (default: one alone)."),
+            (
+                "context",
+                "Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one.",
+            ),
+            (
+                "level",
+                "Constants of the chip's kernels: datasheet, family or measured (default: the best there are).",
+            ),
+        ),
         examples=(
             "h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096",
             "h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html",
@@ -202,27 +224,11 @@ VERBS = (
         name="show fabric",
         about="switches, cables, bisection, diameter, paths, power and price; several side by side",
         answer="fabric.front:show_fabric",
-        takes=(
-            Takes(
-                "fabric",
-                only=(
-                    "topologies",
-                    "chips",
-                    "chip",
-                    "switch",
-                    "server",
-                    "radix",
-                    "tiers",
-                    "oversubscription",
-                    "sides",
-                    "domain",
-                    "nic",
-                ),
-            ),
-        ),
+        takes=(Takes("fabric", only=LAID),),
         arguments=("topologies",),
         required=("topologies",),
         several=True,
+        means=(("chips", "How many chips it joins; a fabric that was built has its own."),),
         examples=(
             "fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1",
             "nvl72 fat-tree torus tree --chips 9216",
@@ -245,6 +251,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("chips", "How many chips (default: as few as the layout needs)."),),
         examples=(
             "deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full",
             "llama-3.1-70b --layout run.sh --chips 512",
@@ -262,6 +269,13 @@ VERBS = (
         ),
         arguments=("collective",),
         required=("collective",),
+        means=(
+            ("chips", "How many chips take part; one an expert where experts are given."),
+            (
+                "level",
+                "Constants of links and network: datasheet, family or measured (default: the best there are).",
+            ),
+        ),
         examples=(
             "all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB",
             "all-reduce --on nvl72 --chips 144 --size 64MB --all",
@@ -274,19 +288,7 @@ VERBS = (
         answer="serving.techniques:show_techniques",
         takes=(
             MODEL,
-            Takes(
-                "deployment",
-                only=(
-                    "chip",
-                    "tp",
-                    "precision",
-                    "engine",
-                    "speculation…",
-                    "adapters…",
-                    "max_context",
-                    "engine…",
-                ),
-            ),
+            Takes("deployment", only=SERVED),
             Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),
             Takes("prefix"),
@@ -371,6 +373,11 @@ VERBS = (
         ),
         required=("on",),
         traced=True,
+        means=(
+            ("on", "Topology, or a fabric that was built."),
+            ("chips", "How many chips it joins; a fabric that was built has its own."),
+            ("level", "How finely: symmetric folds alike flows, full simulates every message."),
+        ),
         examples=(
             "scenario.toml",
             "scenario.toml --level full --check-with symmetric",
