@@ -251,6 +251,19 @@ def test_a_closed_vocabulary_is_written_once(path: Path) -> None:
             )
 
 
+# which inputs say something of a fabric is declared with them, in groups; what a topology has is in its own table
+LISTS_WIRING = ("scenario/sections", "answers/verbs.py", "fabric/design/topologies.py")
+WIRED = ({"domain", "oversubscription"}, {"radix", "tiers"}, {"sides", "switch"})
+
+
+@each([path for path in MODULES if path not in inside(*LISTS_WIRING)])
+def test_what_is_said_of_a_fabric_is_listed_once(path: Path) -> None:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            words = {one.value for one in node.elts if isinstance(one, ast.Constant)}
+            assert not any(some <= words for some in WIRED), f"{path.relative_to(HOUSE)}:{node.lineno}"
+
+
 def test_the_options_of_an_engine_are_declared_once() -> None:
     """A person's options replace the engine's own; verbs take them as a group."""
     options = {field.attribute for field in fields("deployment") if field.kind.group == ENGINE}

@@ -97,3 +97,55 @@ def test_names_are_completed() -> None:
     assert completed("show roofline", "phase", "p") == ["prefill"]
     assert "h200,l40s" in completed("show model", "chips", "h200,l4")
     assert completer(form_of("show model").fields["context"]) is None
+
+
+HELP = {
+    (verb.name, name): field.kind.help
+    for verb in VERBS
+    for name, field in form_of(verb.name).fields.items()
+}  # fmt: skip
+# names that mean one thing to a verb and another to the next, and what each must say
+MEANINGS = (
+    ("plan serve", "chips", "Kinds of chip"),
+    ("show model", "chips", "fits on"),
+    ("plan train", "chips", "deadline"),
+    ("show memory", "chips", "layout"),
+    ("show fabric", "chips", "joins"),
+    ("show collective", "chips", "take part"),
+    ("show fit", "context", "Tokens of a sequence"),
+    ("show roofline", "context", "decode"),
+    ("simulate train", "context", "exchange"),
+    ("show roofline", "level", "kernels"),
+    ("show collective", "level", "network"),
+    ("simulate fabric", "level", "every message"),
+    ("show hierarchy", "offload", "does not fit"),
+    ("plan train", "offload", "may leave"),
+    ("show memory", "offload", "Off the chips"),
+)
+
+
+@pytest.mark.parametrize(("verb", "name", "words"), MEANINGS)
+def test_a_flag_says_what_it_means_to_its_verb(verb: str, name: str, words: str) -> None:
+    assert words in HELP[verb, name]
+
+
+def test_a_flag_of_two_sections_is_not_explained_alike() -> None:
+    by_name: dict[str, dict[str, set[str]]] = {}
+    for verb in VERBS:
+        for name, field in form_of(verb.name).fields.items():
+            by_name.setdefault(name, {}).setdefault(field.path, set()).add(field.kind.help)
+    alike = {
+        name
+        for name, paths in by_name.items()
+        if any(one & other for a, one in paths.items() for b, other in paths.items() if a < b)
+    }
+    assert alike <= {"as_of"}  # the day that ages are counted from, for two lists
+
+
+@pytest.mark.parametrize(("verb", "name"), HELP)
+def test_help_speaks_of_its_own_verb_alone(verb: str, name: str) -> None:
+    text = HELP[verb, name]
+    others = {"a plan": "plan", "a roofline": "show roofline"}
+    assert not [word for word, own in others.items() if word in text and not verb.startswith(own)], text
+    if name in form_of(verb).required:
+        assert "(default" not in text, "it has none: it must be said"

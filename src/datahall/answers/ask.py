@@ -36,7 +36,7 @@ Answering = Callable[[Scenario], Reply]
 def form_of(name: str) -> Form:
     """The inputs of a verb."""
     verb = verb_named(name)
-    return make_form(verb.name, verb.takes, verb.arguments, verb.required)
+    return make_form(verb.name, verb.takes, verb.arguments, verb.required, dict(verb.means))
 
 
 def verb_named(name: str) -> Verb:

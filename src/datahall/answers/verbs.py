@@ -28,6 +28,7 @@ class Verb(NamedTuple):
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
+    means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
 
     @property
     def group(self) -> str:
@@ -67,6 +68,19 @@ MODEL = Takes("", only=("model",))
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
 
+# what some verbs take of a deployment or a fabric
+FIT = (
+    "chip", "tp", "precision", "engine", "adapters", "adapter_rank", "resident_adapters", "memory_fraction",
+    "reserved",
+)  # fmt: skip
+LAID = (
+    "topologies", "chips", "chip", "switch", "server", "radix", "tiers", "oversubscription", "sides",
+    "domain", "nic",
+)  # fmt: skip
+SERVED = (
+    "chip", "tp", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
+)  # fmt: skip
+
 VERBS = (
     Verb(
         name="plan serve",
@@ -89,6 +103,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
         examples=(
             "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
@@ -111,6 +126,13 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model", "tokens"),
+        means=(
+            ("chips", "How many chips to lay it out on, unless a deadline says how many it takes."),
+            (
+                "offload",
+                "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
+            ),
+        ),
         examples=(
             "llama-3.1-70b --tokens 15T --chips 2048 --chip h200",
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
@@ -139,6 +161,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("chips", "Kinds of chip to see whether it fits on (default: a few usual ones)."),),
         examples=(
             "llama-3.1-70b --context 8192",
             "path/to/config.json --precision fp8 --batch 64",
@@ -152,24 +175,12 @@ VERBS = (
         answer="serving.fit:show_fit",
         takes=(
             MODEL,
-            Takes(
-                "deployment",
-                only=(
-                    "chip",
-                    "tp",
-                    "precision",
-                    "engine",
-                    "adapters",
-                    "adapter_rank",
-                    "resident_adapters",
-                    "memory_fraction",
-                    "reserved",
-                ),
-            ),
+            Takes("deployment", only=FIT),
             Takes("sequences"),
         ),
         arguments=("model",),
         required=("model",),
+        means=(("tp", "Chips that share each layer (default: the fewest that hold it)."),),
         examples=(
             "llama-3.1-70b --chip h100-sxm --context 32k",
             "deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256",
@@ -188,6 +199,17 @@ VERBS = (
         ),
         arguments=("chip",),
         required=("chip", "model"),
+        means=(
+            ("tp", "Chips that share each layer, of which one is shown (default: one alone)."),
+            (
+                "context",
+                "Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one.",
+            ),
+            (
+                "level",
+                "Constants of the chip's kernels: datasheet, family or measured (default: the best there are).",
+            ),
+        ),
         examples=(
             "h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096",
             "h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html",
@@ -211,27 +233,11 @@ VERBS = (
         about="switches, cables, bisection, diameter, paths, power and price; several side by side",
         answer="fabric.fabric:show_fabric",
         check="fabric.design.early:check_fabrics",
-        takes=(
-            Takes(
-                "fabric",
-                only=(
-                    "topologies",
-                    "chips",
-                    "chip",
-                    "switch",
-                    "server",
-                    "radix",
-                    "tiers",
-                    "oversubscription",
-                    "sides",
-                    "domain",
-                    "nic",
-                ),
-            ),
-        ),
+        takes=(Takes("fabric", only=LAID),),
         arguments=("topologies",),
         required=("topologies",),
         several=True,
+        means=(("chips", "How many chips it joins; a fabric that was built has its own."),),
         examples=(
             "fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1",
             "nvl72 fat-tree torus tree --chips 9216",
@@ -255,6 +261,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        means=(("chips", "How many chips (default: as few as the layout needs)."),),
         examples=(
             "deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full",
             "llama-3.1-70b --layout run.sh --chips 512",
@@ -273,6 +280,13 @@ VERBS = (
         ),
         arguments=("collective",),
         required=("collective",),
+        means=(
+            ("chips", "How many chips take part; one an expert where experts are given."),
+            (
+                "level",
+                "Constants of links and network: datasheet, family or measured (default: the best there are).",
+            ),
+        ),
         examples=(
             "all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB",
             "all-reduce --on nvl72 --chips 144 --size 64MB --all",
@@ -286,20 +300,7 @@ VERBS = (
         check="inference.closed_form.asked:check_closed_form",
         takes=(
             MODEL,
-            Takes(
-                "deployment",
-                only=(
-                    "chip",
-                    "tp",
-                    "precision",
-                    "engine",
-                    "speculation…",
-                    "adapters…",
-                    "max_context",
-                    "engine…",
-                ),
-                without=UNPLANNED,
-            ),
+            Takes("deployment", only=SERVED, without=UNPLANNED),
             Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),
             Takes("prefix"),
@@ -385,6 +386,11 @@ VERBS = (
         ),
         required=("on",),
         traced=True,
+        means=(
+            ("on", "Topology, or a fabric that was built."),
+            ("chips", "How many chips it joins; a fabric that was built has its own."),
+            ("level", "How finely: symmetric folds alike flows, full simulates every message."),
+        ),
         examples=(
             "scenario.toml",
             "scenario.toml --level full --check-with symmetric",

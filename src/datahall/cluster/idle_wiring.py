@@ -11,7 +11,8 @@ from datahall.cluster.network import DOMAIN
 from datahall.cluster.wiring import Wiring
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.system import System
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.field import grouped
+from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
 
 class Joined(NamedTuple):
@@ -36,7 +37,7 @@ def idle_wiring(
     if system is None:
         return frozenset(("domain",) if ports else ("domain", "nic"))
     if span == 0 and not ports:  # nothing is asked of what joins them
-        return frozenset(("on", "domain", "nic", "oversubscription", "failure"))
+        return frozenset((*(field.name for field in grouped("fabric", WIRING)), "failure"))
     if system.torus:  # its links are the network
         return frozenset()
     usual = cluster_of(chip, 1, catalog=catalog).system

@@ -44,6 +44,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """Where a file has it, e.g. "deployment.tp"."""
         return f"{self.section}.{self.key}" if self.section else self.key
 
+    def with_help(self, text: str) -> Field:
+        """The same input with what it means to one verb."""
+        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=text))
+
     @property
     def placeholder(self) -> str:
         return self.kind.placeholder(self.attribute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -75,14 +75,18 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def form(
-    verb: str, takes: Sequence[Takes], arguments: Sequence[str] = (), required: Sequence[str] = ()
+    verb: str,
+    takes: Sequence[Takes],
+    arguments: Sequence[str] = (),
+    required: Sequence[str] = (),
+    means: Mapping[str, str] | None = None,
 ) -> Form:
-    """The form of a verb; a name stands for one input only."""
+    """The form of a verb; a name stands for one input only, and `means` what the verb's own help says of it."""
     made = Form(
         verb=verb,
         arguments=tuple(arguments),
         required=tuple(required),
-        sections={one.section: _taken(one) for one in takes},
+        sections={one.section: _taken(one, means or {}) for one in takes},
         several=tuple(one.section for one in takes if one.many),
     )
     names = [
@@ -90,20 +94,21 @@ def form(
     ]
     names += [concept.name for concept in made.tables]
     twice = {name for name in names if names.count(name) > 1}
-    missing = {*arguments, *required} - set(names)
+    missing = {*arguments, *required, *(means or ())} - set(names)
     assert not twice, f"{verb} takes {twice} twice"
     assert not RESERVED & set(names), f"{verb} takes {RESERVED & set(names)}, which every question has"
     assert not missing, f"{verb} does not take {missing}"
     return made
 
 
-def _taken(takes: Takes) -> tuple[Field, ...]:
+def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
     found = fields(takes.section)
     words = {field.key: {field.name, f"{field.kind.group}…"} for field in found}
     unknown = {*takes.only, *takes.without} - set().union(*words.values())
     assert not unknown, f"[{takes.section}] has no {unknown}"
+    inline = CONCEPTS[takes.section].inline
     return tuple(
-        field
+        field if inline or field.name not in means else field.with_help(means[field.name])
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     )

@@ -125,8 +125,7 @@ class Deployment(Section, frozen=True, kw_only=True):
     tp: Annotated[
         int | None,
         Count(
-            "Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a roofline "
-            "shows one).",
+            "Chips that share each layer of a replica (default: the fewest that hold it).",
             most=MOST_CHIPS,
         ),
     ] = None

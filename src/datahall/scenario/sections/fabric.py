@@ -251,6 +251,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         ),
     ] = None
     level: Annotated[
-        str | None, Choice("Constants to use: datasheet, family or measured.", options=LEVELS)
+        str | None,
+        Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
     ] = None
     all: Annotated[bool, Flag("Every protocol, and what textbooks add.")] = False

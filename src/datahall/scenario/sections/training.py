@@ -199,7 +199,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     context: Annotated[
         str | None,
         Choice(
-            "Exchange of a split context: ring or all-to-all.",
+            "How chips that share a sequence exchange it: ring or all-to-all.",
             needs=("cp", "layout"),
             options=CONTEXT_EXCHANGES,
             metavar="HOW",
@@ -212,7 +212,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     offload: Annotated[
         tuple[str, ...],
         Listed(
-            f"Off the chips, to the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme. A plan may use it, a layout does.", of=Choice("", options=OFFLOADED),
+            f"Off the chips, to the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme.", of=Choice("", options=OFFLOADED),
             metavar="LIST", rare=True,
         ),
     ] = ()  # fmt: skip
