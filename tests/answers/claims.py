@@ -13,7 +13,7 @@ from datahall.answers.ask import form_of
 from datahall.breakdown import SAME, Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.scenario.field import Field
-from datahall.scenario.kinds import Share
+from datahall.scenario.kinds import Count, Share
 from datahall.training.layout.file import read_layout
 from datahall.training.leaf import DEGREES
 from datahall.units import fmt, unit_of
@@ -103,9 +103,11 @@ def garbled(text: str) -> list[str]:
 
 
 def _of_the_inputs(answer: Answer) -> Iterator[str]:
-    """Each number and name that the question says stands among the inputs, as it was said."""
+    """Each count that the question says stands among the inputs, as it was said."""
     question = answer.question
     for field in form_of(str(question["ask"])).fields.values():
+        if not isinstance(field.kind, Count):
+            continue  # a percentile of 50 is a share of 0.5
         table = question.get(field.section, {}) if field.section else question
         said = table.get(field.key) if isinstance(table, dict) else None
         if isinstance(said, bool) or not isinstance(said, int | float):

@@ -1,12 +1,16 @@
 """`show memory`: by part, stage and tensor; a layout file under the options; a clear no."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 import datahall as dh
 from datahall.answer import StackChart
+from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
+from datahall.cli.main import root
 from datahall.errors import ScenarioError
 from datahall.report.output import render
 
@@ -104,3 +108,25 @@ def test_what_is_not_said_is_the_same_as_for_a_plan(shelf: Catalog) -> None:
     answer = dh.show_memory("llama-3.1-8b", chips=24, catalog=shelf)
     assert answer.results["seq_tokens"] == 8192
     assert answer.results["global_batch"] == 1032  # the first from 1024 on that 24 replicas divide
+
+
+@pytest.mark.parametrize(
+    ("said", "offered"),
+    [
+        ({"model": "bloom-176b", "chip": "gb200", "chips": 8, "tp": 2, "pp": 4}, False),  # in no way
+        (
+            {"model": "llama-3.1-8b", "chip": "h200", "chips": 2, "zero": 0},
+            True,
+        ),  # with something off the chips
+        ({"model": "llama-3.1-8b", "chip": "h200", "chips": 16, "tp": 4}, True),  # as it is
+    ],
+)
+def test_a_plan_is_offered_where_something_fits(
+    shelf: Catalog, said: dict[str, object], offered: bool
+) -> None:
+    asked = {"seq": 2048, "global_batch": 16, **said}
+    found = answer_of(ask("show memory", asked, catalog=shelf))  # type: ignore[arg-type]
+    plans = [one for one in found.next_commands if one.startswith("datahall plan train")]
+    assert bool(plans) == offered
+    for words in (shlex.split(one)[1:] for one in plans):
+        root.main([*words, "--quiet"], standalone_mode=False, obj={"words": []})

@@ -63,6 +63,8 @@ def test_the_memory_of_every_stage_opens_to_what_it_is(
         figure = memory_figure(job, Degrees(layout), stage, books, schedule, "memory")
         assert figure.value == pytest.approx(float(stage.memory.total_bytes[0]), rel=1e-12)
         assert false_nodes(figure) == []
+        groups = next(one for _, one in figure.walk() if one.name == "groups with more than one rank")
+        assert groups.value == sum(part.value > 1 for part in groups.parts)  # one for each that it rests on
     assert max(float(one.memory.total_bytes[0]) for one in stages) == float(
         stages[fullest(stages)].memory.total_bytes[0]
     )

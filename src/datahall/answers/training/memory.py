@@ -130,17 +130,21 @@ def _notes(asked: Setup) -> tuple[str, ...]:
 
 
 def _next(scenario: Scenario, asked: Setup, shortage: Shortage | None) -> tuple[str, ...]:
-    """The cheapest change where it does not fit, the step of this layout, and the best layout of all."""
+    """The cheapest change where it does not fit, the step of this layout, and the best layout of all that fit."""
     commands = []
     chips = asked.cluster.num_chips
+    fitting = asked.layout if shortage is None else None
     if shortage is not None and shortage.cheapest is not None:
+        fitting = shortage.cheapest.layout
         changed = layout_inputs(shortage.cheapest.layout, asked.layout)
         if scenario.given("dp"):
             changed["dp"] = shortage.cheapest.layout.dp
         changed |= {"global_batch": asked.job.global_batch, "chips": chips}
         commands.append(follow(scenario, "show memory", changed))
     commands.append(follow(scenario, "simulate train", {"chips": chips}))
-    same: dict[str, Plain | None] = {"tokens": "1T", "chips": chips}
-    same |= {"seq": asked.job.seq, "global_batch": asked.job.global_batch}
-    commands.append(follow(scenario, "plan train", same))
+    if fitting is not None:
+        same: dict[str, Plain | None] = {"tokens": "1T", "chips": chips}
+        same |= {"seq": asked.job.seq, "global_batch": asked.job.global_batch}
+        same["offload"] = list(fitting.offload) or None
+        commands.append(follow(scenario, "plan train", same))
     return tuple(commands)

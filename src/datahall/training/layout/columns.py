@@ -119,8 +119,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     def has_expert_groups(self) -> NDArray[np.bool_]:
         """Whether experts have a tensor parallelism of their own: one that tp and ep do not imply, which is what the
         constants of frameworks were fitted with."""
-        found: NDArray[np.bool_] = (self.etp > 0) & (self.etp != np.maximum(self.tp / self.ep, 1.0))
-        return found
+        return np.asarray((self.etp > 0) & (self.etp != np.maximum(self.tp / self.ep, 1.0)))
 
     @property
     def expert_ways(self) -> Column:
