@@ -107,7 +107,9 @@ def test_an_input_acts_or_is_refused_or_said_to_do_nothing(verb: str, name: str)
         if before is None or after is None:
             continue
         same = (before.results, before.tables) == (after.results, after.tables)
-        said = [note for note in after.notes if note not in before.notes and speaks_of(note, name)]
+        # a layout that says the input itself is told so too
+        known = () if name in LAYOUTS[layout] else before.notes
+        said = [note for note in after.notes if note not in known and speaks_of(note, name)]
         assert not same or said, f"{name} changes nothing of {layout}, and nobody says so"
         seen += not same
     alone = NOT_ALONE | (NETWORK if verb == "show memory" else set())
