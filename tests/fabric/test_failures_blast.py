@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, SMALL, WIRE, fabrics
 
 from datahall.errors import ScenarioError
-from datahall.fabric import Fabric, route
 from datahall.fabric.flows.failures import blast_radius, compared, failed, links_of, shares
 from datahall.fabric.flows.sections import changes_of
+from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
-from datahall.fabric.topology.graph import Wire
+from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import with_scale_up
 from datahall.fabric.topology.torus import torus

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, SMALL, WIRE
 
 from datahall.errors import ScenarioError
-from datahall.fabric import route
 from datahall.fabric.collectives.algorithms import all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, phases
 from datahall.fabric.flows.closed_form import closed_form_s
@@ -32,6 +31,7 @@ from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, latency_s, traf
 from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
+from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import carrying
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire

@@ -11,12 +11,11 @@ from tests.fabric.topologies import FAST, WIRE
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, spelled
-from datahall.fabric import Fabric, Wire, route
-from datahall.fabric.routing.paths import CutOffError
+from datahall.fabric.routing.paths import CutOffError, route
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
-from datahall.fabric.topology.graph import FABRIC
+from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
 from datahall.fabric.topology.hyperx import hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, WIRE, assert_legal, fabrics, graph
 
 from datahall.errors import ScenarioError
-from datahall.fabric import Fabric, Wire, hops, num_paths, route
+from datahall.fabric.routing.paths import hops, num_paths, route
 from datahall.fabric.topology.clos import clos, most_chips, ports, size_clos
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.dragonfly import Dragonfly, dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import ACCESS, FABRIC, LONG, SCALE_UP, SCALE_UP_TIER
+from datahall.fabric.topology.graph import ACCESS, FABRIC, LONG, SCALE_UP, SCALE_UP_TIER, Fabric, Wire
 from datahall.fabric.topology.hyperx import full_mesh, hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up

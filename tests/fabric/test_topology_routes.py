@@ -20,7 +20,8 @@ from tests.fabric.topologies import (
     pairs,
 )  # fmt: skip
 
-from datahall.fabric import Fabric, hops, num_paths, route
+from datahall.fabric.routing.paths import hops, num_paths, route
+from datahall.fabric.topology.graph import Fabric
 
 
 @pytest.mark.parametrize("name", SMALL)

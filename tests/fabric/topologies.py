@@ -6,10 +6,10 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from datahall.fabric import Fabric, Paths, Wire
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
+from datahall.fabric.topology.graph import Fabric, Paths, Wire
 from datahall.fabric.topology.hyperx import full_mesh, hyperx
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up

@@ -4,8 +4,3 @@ fail.
 `design` makes a fabric by name, `topology` its arrays, `routing` the path of each flow; `flows` and `collectives` say
 what is sent.
 """
-
-from datahall.fabric.routing.paths import hops, num_paths, route
-from datahall.fabric.topology.graph import LINK_KINDS, Fabric, Paths, Wire
-
-__all__ = ["LINK_KINDS", "Fabric", "Paths", "Wire", "hops", "num_paths", "route"]
