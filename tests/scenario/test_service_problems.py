@@ -124,7 +124,7 @@ WRONG = [
     (
         "waiting",
         POOL + 'wait = "5 ms"\n' + TRAFFIC,
-        "s.toml:5: deployment.wait says nothing to continuous batching",
+        's.toml:5: deployment.wait says nothing without deployment.batching = "dynamic" or',
     ),
     (
         "adapters",
