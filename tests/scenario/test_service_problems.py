@@ -124,7 +124,7 @@ WRONG = [
     (
         "waiting",
         POOL + 'wait = "5 ms"\n' + TRAFFIC,
-        "s.toml:5: deployment.wait does nothing here: continuous batching waits for nobody",
+        's.toml:5: deployment.wait does nothing here: it needs deployment.batching = "dynamic" or',
     ),
     (
         "adapters",
