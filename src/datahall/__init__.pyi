@@ -54,7 +54,6 @@ def plan_serve(
     adapter_zipf: str | float = "1",
     attention_adapters: bool = False,
     max_context: str | int | None = None,
-    batching: str | None = None,
     token_budget: str | int | None = None,
     max_sequences: str | int | None = None,
     block_tokens: str | int | None = None,
@@ -69,7 +68,6 @@ def plan_serve(
     reserved: str | float | None = None,
     host_step: str | float | None = None,
     host_sequence: str | float | None = None,
-    wait: str | float | None = None,
     first_token: str | float | None = None,
     on: str = "",
     domain: str | int | None = None,
@@ -122,8 +120,7 @@ def plan_serve(
     headroom : str | float
         Share of what a replica holds that is left free. (default 10%)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
-        roofline shows one).
+        Chips that share each layer of a replica (default: several are weighed).
     engine : str
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
@@ -144,8 +141,6 @@ def plan_serve(
         Adapters beside attention alone, not the dense MLPs.
     max_context : str | int | None
         Longest sequence it accepts (default: the model's).
-    batching : str | None
-        How requests share steps.
     token_budget : str | int | None
         Most new tokens in one step.
     max_sequences : str | int | None
@@ -174,8 +169,6 @@ def plan_serve(
         Host time of a step that the chip waits for.
     host_sequence : str | float | None
         Host time that each sequence adds to a step.
-    wait : str | float | None
-        Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
         Front end: tokenising, queues, the first chunk back.
     on : str
@@ -247,7 +240,7 @@ def plan_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips.
+        How many chips to lay it out on, unless a deadline says how many it takes.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -257,8 +250,7 @@ def plan_train(
     oversubscription : str
         Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
     offload : str | Sequence[str] | None
-        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
-        may use it, a layout does.
+        What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
     failure : table, or several
         Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
@@ -318,7 +310,7 @@ def show_model(
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     chips : str | Sequence[str] | None
-        Kinds of chip to weigh (default: a few usual ones).
+        Kinds of chip to see whether it fits on (default: a few usual ones).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -356,8 +348,7 @@ def show_fit(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
-        roofline shows one).
+        Chips that share each layer (default: the fewest that hold it).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -410,18 +401,18 @@ def show_roofline(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
-        roofline shows one).
+        Chips that share each layer, of which one is shown (default: one alone).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     context : str | int
-        Tokens of a sequence. (default 8192)
+        Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one. (default
+        8192)
     batch : str | int
         Sequences at once. (default 1)
     phase : str
         What runs: prefill (whole prompts) or decode (one token each). (default decode)
     level : str | None
-        Constants to use: datasheet, family or measured (default: the best).
+        Constants of the chip's kernels: datasheet, family or measured (default: the best there are).
     eager : bool
         Launch each kernel from the host instead of replaying a graph.
     catalog : Catalog
@@ -489,7 +480,7 @@ def show_fabric(
     topologies : str | Sequence[str] | None
         Topologies, or fabrics that were built, side by side.
     chips : str | int | None
-        How many chips.
+        How many chips it joins; a fabric that was built has its own.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -574,7 +565,7 @@ def show_memory(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips.
+        How many chips (default: as few as the layout needs).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -613,12 +604,11 @@ def show_memory(
     modules : str | Sequence[str] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context : str | None
-        Exchange of a split context: ring or all-to-all.
+        How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[str] | None
-        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
-        may use it, a layout does.
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
     compress : str | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     catalog : Catalog
@@ -677,13 +667,13 @@ def show_collective(
     version : str | None
         Version of NCCL (default 2.27).
     level : str | None
-        Constants to use: datasheet, family or measured.
+        Constants of links and network: datasheet, family or measured (default: the best there are).
     all : bool
         Every protocol, and what textbooks add.
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips.
+        How many chips take part; one an expert where experts are given.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -722,7 +712,6 @@ def show_techniques(
     adapter_zipf: str | float = "1",
     attention_adapters: bool = False,
     max_context: str | int | None = None,
-    batching: str | None = None,
     token_budget: str | int | None = None,
     max_sequences: str | int | None = None,
     block_tokens: str | int | None = None,
@@ -737,7 +726,6 @@ def show_techniques(
     reserved: str | float | None = None,
     host_step: str | float | None = None,
     host_sequence: str | float | None = None,
-    wait: str | float | None = None,
     first_token: str | float | None = None,
     rate: str | float | None = None,
     traffic: str = "",
@@ -766,8 +754,7 @@ def show_techniques(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
-        roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it).
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -790,8 +777,6 @@ def show_techniques(
         Adapters beside attention alone, not the dense MLPs.
     max_context : str | int | None
         Longest sequence it accepts (default: the model's).
-    batching : str | None
-        How requests share steps.
     token_budget : str | int | None
         Most new tokens in one step.
     max_sequences : str | int | None
@@ -820,8 +805,6 @@ def show_techniques(
         Host time of a step that the chip waits for.
     host_sequence : str | float | None
         Host time that each sequence adds to a step.
-    wait : str | float | None
-        Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
         Front end: tokenising, queues, the first chunk back.
     rate : str | float | None
@@ -981,8 +964,7 @@ def simulate_serve(
     chip : str
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
-        Chips that share each layer of a replica (default: the fewest that hold it; a plan weighs several, a
-        roofline shows one).
+        Chips that share each layer of a replica (default: the fewest that hold it).
     pp : str | int
         Pipeline stages of a replica. (default 1)
     dp : str | int
@@ -1291,12 +1273,11 @@ def simulate_train(
     modules : str | Sequence[str] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context : str | None
-        Exchange of a split context: ring or all-to-all.
+        How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[str] | None
-        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme. A plan
-        may use it, a layout does.
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
     compress : str | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     slow_hosts : str | float
@@ -1362,9 +1343,9 @@ def simulate_fabric(
     seed : str | int
         Seed of every random draw. (default 0)
     on : str
-        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+        Topology, or a fabric that was built.
     chips : str | int | None
-        How many chips.
+        How many chips it joins; a fabric that was built has its own.
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -1406,7 +1387,7 @@ def simulate_fabric(
     watchdog : str | float
         Time after which a paused port drops what it holds. (default 100ms)
     level : str
-        symmetric folds alike flows; full simulates every message. (default symmetric)
+        How finely: symmetric folds alike flows, full simulates every message. (default symmetric)
     check_with : str | None
         Show the difference from closed-form, symmetric or full.
     job : table, or several

@@ -64,3 +64,10 @@ def test_a_plan_whose_replicas_leave_their_domain_says_so_too(said: dict[str, An
     idle = [note for note in plan.notes if "nothing here" in note]
     assert [note.split()[0] for note in idle] == ([] if felt else list(said))
     assert ([table.rows for table in plan.tables] == [table.rows for table in usual.tables]) is not felt
+
+
+def test_a_network_without_which_nothing_would_join_the_chips_is_felt() -> None:
+    found = dh.simulate_serve(
+        "llama-3.1-70b", chip="a40", tp=16, nic="100 Gb/s", rate=0.1, requests=20, catalog=SHELF
+    )
+    assert not any("nic does nothing" in note for note in found.notes)

@@ -68,3 +68,16 @@ def test_a_plan_that_feels_its_network_says_what_it_costs_instead() -> None:
     assert found.results["duration_s"] > found.results["full_bisection_duration_s"]  # type: ignore[operator]
     assert not called_idle(found, "on")
     assert "longer" in found.binding
+
+
+def test_a_network_without_which_nothing_would_join_the_chips_is_felt() -> None:
+    """Nobody published what network an A40 has: without what was said, sixteen of them do not run together."""
+    said = {
+        "model": "llama-3.1-8b",
+        "chip": "a40",
+        "chips": 16,
+        "tp": 8,
+        "global_batch": 16,
+        "nic": "100 Gb/s",
+    }
+    assert not called_idle(asked("simulate train", said), "nic")

@@ -24,10 +24,11 @@ def unfelt(
     for name, less in each_left_out(wiring).items():
         try:
             other = placed(replica, count, less, catalog, hands_over=hands_over)
+            same_port = replica.port_bytes_per_s == other.port_bytes_per_s
+            alike = (same_port or not hands_over) and np.array_equal(_times_s(replica), _times_s(other))
         except DatahallError:
-            continue  # it could not be built without
-        same_port = replica.port_bytes_per_s == other.port_bytes_per_s
-        if (same_port or not hands_over) and np.array_equal(_times_s(replica), _times_s(other)):
+            continue  # it could not be built without, or nothing would join its chips
+        if alike:
             same = SAME if other.system == replica.system else BINDS
             found[name] = AS_SOLD if name == "on" else same
     return found
