@@ -100,6 +100,7 @@ def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
     """Whether a flow moves bytes over a link in some time."""
     flows, run = outcome.traffic.flows, outcome.run
     over = flows.paths.owners()[flows.paths.links == link]
+    assert flows.delay_s is not None
     begin_s = run.ready_s[over] + flows.delay_s[over]
     return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
 
