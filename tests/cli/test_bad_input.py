@@ -58,7 +58,7 @@ BAD = [
     ("simulate fabric --chips 8 --on tree --job size=1MB,repeat=1e9", 2, "it must be at most 10,000,000\n"),
     ("catalog prices --as-of soon", 2, "is not a day"),
     ("plan serve llama-3.1-8b --rate 1 --chips 8", 2, "is a number, not the name of a chip"),
-    ("plan train llama-3.1-8b --tokens 1T --chips h100-sxm", 2, "a whole number, e.g. 8: How many chips."),
+    ("plan train llama-3.1-8b --tokens 1T --chips h100-sxm", 2, "a whole number, e.g. 8: How many chips"),
     ("plan", 2, "error[usage]: datahall plan: what?"),
     ("show", 2, "one of chip, model,"),
     ("show chip h100 -o ''", 2, "is not the path of a file"),

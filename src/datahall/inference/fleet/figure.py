@@ -49,7 +49,8 @@ def _mean(
     service, value = outcome.service, outcome.run.mean_s(measure)
     if not isfinite(value):
         return None
-    how = f"mean over {outcome.run.num_measured:,} requests of {of}, seed {service.seed}"
+    num = outcome.run.num_measured
+    how = f"mean over {num:,} request{'s' if num != 1 else ''} of {of}, seed {service.seed}"
     engine = service.replica.engine
     return (
         simulated(name, value, "s", how, *beside)
