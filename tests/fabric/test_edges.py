@@ -136,7 +136,9 @@ def test_what_a_benchmark_adds_is_a_part_of_the_chain(ranks: int, algorithm: str
     array = assumed("array", 80.0, "bytes", "of the test")
     for grouped in (False, True):
         ask = Ask(system, leaves, "all-reduce", array, ranks, grouped=grouped)
-        told = closed_form(ask, algorithm, "Simple").figure
+        parts = closed_form(ask, algorithm, "Simple")
+        told = parts.figure
+        assert (parts.across_s > 0) == (ranks > 4)  # domains are of four
         time = nccl.times(system, "all-reduce", np.array([80.0]), ranks)[algorithm, "Simple"][0]
         assert told.value == pytest.approx(float(time))
         assert false_nodes(told) == []

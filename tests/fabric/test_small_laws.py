@@ -48,6 +48,7 @@ def test_steps_that_follow_one_another_are_counted(
 def test_a_lone_domain_is_two_links_across_and_several_are_the_network_across() -> None:
     assert counts(scale_up_domain(8, FAST)).diameter == 2
     assert counts(scale_up_domain(1, FAST)).diameter == 0
+    assert counts(with_scale_up(fat_tree(8, WIRE), 8, FAST)).diameter == 2
     plain = fat_tree(16, WIRE)
     assert counts(with_scale_up(plain, 8, FAST)).diameter == counts(plain).diameter > 2
 

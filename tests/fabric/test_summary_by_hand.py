@@ -179,6 +179,12 @@ def test_repeats_and_pauses_do_not_change_the_rate_of_one(level: str) -> None:
     assert row.mean_fraction == pytest.approx(1.0, rel=2e-3)
 
 
+@pytest.mark.parametrize("level", ["full", "symmetric"])
+def test_rounds_that_share_their_ports_with_another_job_get_half(level: str) -> None:
+    outcome = ran(LATER + LATER.replace('"later"', '"other"'), level=level)
+    assert Sent(outcome).mean_fraction == pytest.approx(0.5, rel=5e-3)
+
+
 def test_only_one_lane_can_lock_up_and_only_in_a_circle() -> None:
     assert num_locked(BOTH) == 0
     one = ran("[network]\nlanes = 1\n" + PAIR)

@@ -40,11 +40,11 @@ BACKWARD_WRITES = Traffic(2.0, 4 * 4.0, 4.0 + 2.0 + 4.0 + 4.0, 4.0 + 4.0)
 FORWARD_KERNELS, BACKWARD_KERNELS = 5.0, 13.0  # the decays' cumulative sums and gradients included
 
 
-class ChunkedScan(Stream, frozen=True):
+class ChunkedScan(Stream, frozen=True, kw_only=True):
     """A scan whose backward is not the mirror image of its forward."""
 
-    backward_read_bytes: Number = 0.0
-    backward_write_bytes: Number = 0.0
+    backward_read_bytes: Number
+    backward_write_bytes: Number
 
 
 def chunked_scan(

@@ -37,6 +37,7 @@ def test_a_chain_and_a_formula_say_one_time(
     # without hops it is the transfer alone
     free = torus_form(kind, given("array", size, "bytes"), axes, link=LINK, hop_s=0.0, wrapped=wrapped)
     assert told.inside_s == pytest.approx(free.figure.value)
+    assert told.across_s == 0.0  # its links are all there is
 
 
 def test_a_line_of_three_and_a_ring_of_four_by_hand() -> None:
