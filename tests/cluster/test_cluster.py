@@ -297,3 +297,11 @@ def test_what_binds_is_the_wait_for_few_bytes_and_the_wires_for_many() -> None:
     for cluster, wires in ((torus, "links"), (servers, "NIC"), (server, "scale-up")):
         assert time_collective(cluster, "all-gather", 1e3).bound.kind == "latency"
         assert time_collective(cluster, "all-gather", 1e10).bound.kind == wires
+
+
+@pytest.mark.parametrize("topology", ["torus", "mesh", "tpu-pod"])
+def test_one_chip_is_a_torus_that_sends_nothing(topology: str) -> None:
+    alone = cluster_from(FabricDesign(topology=topology, chip="tpu-v5p", chips=1), Catalog(user=False))
+    assert alone.num_chips == 1
+    with pytest.raises(ScenarioError, match="a collective of 1 moves nothing"):
+        time_collective(alone, "all-reduce", 1e6)

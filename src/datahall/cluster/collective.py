@@ -138,6 +138,7 @@ def check_level(cluster: Cluster, asked: str | None) -> None:
 
 def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> CollectiveTime:
     system, ranks, link = cluster.system, cluster.num_chips, cluster.system.torus_link
+    system.shape(ranks)  # one chip sends to nobody
     assert cluster.design is not None
     assert link is not None
     check_on_torus(collective, cluster.design.topology)

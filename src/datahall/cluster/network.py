@@ -14,6 +14,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.fabric.collectives.algorithms.torus import HOP_S
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, system_of
 from datahall.fabric.design.design import Design
@@ -24,7 +25,6 @@ from datahall.fabric.topology.graph import Fabric
 from datahall.fabric.topology.torus import Torus
 from datahall.scenario.sections.failure import Failure
 
-LEAST_HOP_S = 1e-6  # of one link of a torus; Austin et al., How to Scale Your Model, 2025
 SCALE_UP = "scale-up links of a chip, one way"
 NAMED = 5  # endpoints that an error names
 DOMAIN = "scale-up domain"
@@ -90,7 +90,7 @@ def scale_up_leaf(chip: Chip) -> Breakdown:
 
 def _torus_leaf(made: Design) -> Breakdown:
     """One link between two neighbours of a torus."""
-    link, speed = made.parts.scale_up, float(made.fabric.link_bytes_per_s.max())
+    link, speed = made.parts.scale_up, float(made.fabric.link_bytes_per_s.max(initial=0.0))
     known = link.facts.get("bytes_per_s") if link is not None else None
     return _leaf(known if known is not None and known.value == speed else None, "a link, one way", speed)
 
@@ -181,8 +181,8 @@ def _on_torus(system: System, made: Design) -> System:
         torus=tuple(reversed(sides)),
         num_domain=made.counts.num_hosts,
         torus_link=TorusLink(
-            bytes_per_s=float(made.fabric.link_bytes_per_s.max()),
-            hop_s=max(float(made.fabric.link_latency_s.max()), LEAST_HOP_S),
+            bytes_per_s=float(made.fabric.link_bytes_per_s.max(initial=0.0)),
+            hop_s=max(float(made.fabric.link_latency_s.max(initial=0.0)), HOP_S),
             wrapped=all(getattr(made.fabric.shape, "wrap", ())),
         ),
     )
