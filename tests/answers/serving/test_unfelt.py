@@ -71,3 +71,13 @@ def test_a_network_without_which_nothing_would_join_the_chips_is_felt() -> None:
         "llama-3.1-70b", chip="a40", tp=16, nic="100 Gb/s", rate=0.1, requests=20, catalog=SHELF
     )
     assert not any("nic does nothing" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("tp", "replicas", "told"), [(16, 4, True), (16, 1, False), (8, 4, False)])
+def test_replicas_that_all_stand_at_the_failure_say_so(tp: int, replicas: int, told: bool) -> None:
+    """Only those that cross the network meet the failure, and one alone stands where it stands."""
+    found = dh.simulate_serve(
+        "llama-3.1-405b", chip="h100-sxm", precision="fp8", tp=tp, replicas=replicas, on="fat-tree",
+        failure=[{"nics": 0}], rate=0.2, requests=20, catalog=SHELF,
+    )  # fmt: skip
+    assert any("stand where the failure leaves least" in note for note in found.notes) is told

@@ -14,7 +14,15 @@ from datahall.answers.serving.plan_tables import (
     lost_table,
     replica_table,
 )
-from datahall.answers.serving.words import BINDS, banded, described, implied, percent, shown_share
+from datahall.answers.serving.words import (
+    BINDS,
+    all_at_the_worst,
+    banded,
+    described,
+    implied,
+    percent,
+    shown_share,
+)
 from datahall.breakdown import Breakdown
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.figure import chips_figure
@@ -53,7 +61,12 @@ def plan_serve(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(load_chart(plan),),
-        notes=(*_notes(scenario, plan), *idle_in_plan(scenario, plan), *implied(scenario)),
+        notes=(
+            *_notes(scenario, plan),
+            *idle_in_plan(scenario, plan),
+            *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
+            *implied(scenario),
+        ),
         sources=tuple(
             dict.fromkeys(
                 source for source in (best.replica.engine.source, traffic.source) if source is not None

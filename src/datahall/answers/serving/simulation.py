@@ -17,7 +17,7 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import banded, described, implied, percent, shown_share
+from datahall.answers.serving.words import all_at_the_worst, banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -88,6 +88,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *context_notes(service.replica.model, service.replica.max_context),
             *_service_notes(outcome),
             *idle_in_run(scenario, outcome),
+            *all_at_the_worst(scenario, [(pool.replica, pool.count) for pool in service.fleet.pools]),
             *implied(scenario),
         ),
         sources=_sources(service),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from datahall.answer import Cell
 from datahall.breakdown import Breakdown
+from datahall.cluster.wiring import wiring_of
 from datahall.inference.engine.build import implied_chip
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, joined
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
@@ -26,6 +29,19 @@ def implied(scenario: Scenario) -> tuple[str, ...]:
     if chip is None:
         return ()
     return (f"no chip was said: {chip.title}, which {scenario.one(FabricDesign).topology} is made of",)
+
+
+def all_at_the_worst(scenario: Scenario, replicas: Iterable[tuple[Replica, int]]) -> tuple[str, ...]:
+    """That replicas which cross the network all stand where a failure leaves least of it; each with how many."""
+    if not wiring_of(scenario).failures:
+        return ()
+    slowed = [
+        found.system is not None and found.span > found.system.num_domain and count > 1
+        for found, count in ((joined(replica), count) for replica, count in replicas)
+    ]
+    if not any(slowed):
+        return ()
+    return ("every replica is taken to stand where the failure leaves least; those elsewhere are faster",)
 
 
 def percent(share: float, decimals: int = 0) -> str:
