@@ -97,3 +97,12 @@ def test_what_a_file_says_of_a_model_is_cited_as_that_file(verb: str, tmp_path: 
     assert {(source.title, source.kind) for one in width for source in one.sources} == {
         ("mine.json", "given")
     }
+
+
+def test_of_a_layout_file_only_what_it_states_is_an_input(tmp_path: Path, shelf: Catalog) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("--tensor-model-parallel-size 4 --micro-batch-size 2\n")
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 8, "layout": str(file)}, shelf)
+    found = {one.name: one.origin for one in leaves(answer)}
+    assert (found["tp"], found["micro-batch"]) == ("input", "input")
+    assert (found["cp"], found["global batch"], found["tokens of a sequence"]) == ("assumption",) * 3

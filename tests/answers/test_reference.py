@@ -12,7 +12,8 @@ import datahall
 from datahall.answers.ask import form_of
 from datahall.answers.functions import documentation, signature, stub
 from datahall.answers.reference import allowed, reference
-from datahall.answers.verbs import VERBS, Verb
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import VERBS
 from datahall.scenario.field import CONCEPTS, fields
 from datahall.scenario.kinds import Kind
 

@@ -6,7 +6,8 @@ import click
 import pytest
 
 from datahall.answers.ask import form_of
-from datahall.answers.verbs import VERBS, Verb
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import VERBS
 from datahall.cli.main import root
 from datahall.cli.names import completer
 from datahall.scenario.kinds import Flag

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.answers.claims import garbled, unfounded
 
-from datahall.answers.verbs import VERBS, Verb
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import VERBS
 from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.wire import decode

@@ -52,11 +52,11 @@ def test_pools_apart_open_to_the_chip_time_of_a_request(plain: Replica) -> None:
 
 def test_a_curve_is_told_by_chip_as_far_as_its_steps_are_short_enough(on_curve: OnCurve) -> None:
     """Two ranks, which have half of the replica's chips each."""
-    most = on_curve(rising(tpot_s=1.0), limits(tpot_s=100.0), 2)
+    most = on_curve(rising(tpot_high_s=1.0), limits(tpot_s=100.0), 2)
     points = most.chip_curve(2.0)
     chips = most.replica.num_chips / 2
     assert max(time_s for _, time_s in points) <= 2.0
-    assert len(points) == int((most.curve.tpot_s <= 2.0).sum())
+    assert len(points) == int((most.curve.tpot_high_s <= 2.0).sum())
     assert [rate * chips for rate, _ in points] == pytest.approx(
         most.curve.rate_per_s[: len(points)].tolist()
     )

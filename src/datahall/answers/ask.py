@@ -18,7 +18,8 @@ import msgspec
 from datahall.answer import Answer, Cell
 from datahall.answers.origin import attributed
 from datahall.answers.reply import Reply, Scored, Traced, answer_of
-from datahall.answers.verbs import BY_NAME, Verb
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog, document, load
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled

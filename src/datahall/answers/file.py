@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from datahall.answers.ask import form_of, prepare
-from datahall.answers.verbs import VERBS, Verb
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
 from datahall.errors import DatahallError, DocumentError, ScenarioError

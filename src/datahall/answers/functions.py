@@ -11,7 +11,8 @@ from typing import Any
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of, scenario_file
 from datahall.answers.reply import answer_of
-from datahall.answers.verbs import VERBS, Verb, words
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import VERBS, words
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.scenario.field import Field

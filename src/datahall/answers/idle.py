@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from datahall.cluster.idle_wiring import Joined, idle_wiring
-from datahall.cluster.wiring import wiring_of
+from datahall.cluster.wiring import SAME, wiring_of
 from datahall.scenario.field import grouped
 from datahall.scenario.idle import idle_notes, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import WIRING
 
-SAME = "the machine has the same without it"
 AS_LONG = "the step takes as long otherwise"
 
 

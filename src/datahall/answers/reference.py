@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answers.ask import form_of
-from datahall.answers.verbs import GROUPS, VERBS, Verb, words
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import GROUPS, VERBS, words
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.kinds import (
     LARGEST,

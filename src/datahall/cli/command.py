@@ -10,7 +10,8 @@ import click
 
 from datahall.answers.ask import ask, form_of, scenario_file
 from datahall.answers.file import verb_of
-from datahall.answers.verbs import Verb, words
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import write_examples
 from datahall.cli.names import completer

@@ -7,7 +7,8 @@ from functools import cache
 
 import click
 
-from datahall.answers.verbs import GROUPS, VERBS, Verb, words
+from datahall.answers.verb import Verb
+from datahall.answers.verbs import GROUPS, VERBS, words
 
 FILES = (".toml", ".json")
 SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))

@@ -9,7 +9,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import CollectiveTime
 from datahall.cluster.groups import machine_times
-from datahall.cluster.wiring import Wiring, each_left_out
+from datahall.cluster.wiring import BINDS, SAME, Wiring, each_left_out
 from datahall.errors import DatahallError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import Choice, collective_times
@@ -42,10 +42,7 @@ def idle_inputs(
         except DatahallError:
             continue  # it could not be built without
         if _time_s(cluster.system, found.choice, only) == _time_s(other.system, found.choice, only):
-            same = "the machine has the same without it"
-            reasons[name] = (
-                domain if alone else same if other.system == cluster.system else "something else binds"
-            )
+            reasons[name] = domain if alone else SAME if other.system == cluster.system else BINDS
     return reasons
 
 

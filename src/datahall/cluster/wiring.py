@@ -12,6 +12,9 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import WIRING, FabricDesign
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
+# why an input of the wiring that some chips cross changes nothing
+SAME, BINDS = "the machine has the same without it", "something else binds"
+
 
 class Wiring(NamedTuple):
     """The fabric that somebody asks for, and the parts of it that are out or slow."""

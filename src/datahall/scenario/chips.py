@@ -24,14 +24,14 @@ def is_built(topology: str, catalog: Catalog) -> bool:
 def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:
     """The chips that a topology of parts shall join; `usual` stands where nobody says."""
     count = asked.chips or usual or (prod(asked.sides) if asked.sides else 0)
-    if not count and asked.topology:
+    if count < 1 and asked.topology:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
         raise ScenarioError(
             f"how many chips shall {asked.topology} join?",
             field="chips",
             hint=f"{option('chips', 16384)}; published fabrics have their own: {known}",
         )
-    if not count:
+    if count < 1:
         raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     return count
 

@@ -144,7 +144,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
 
 def _transport(outcome: Outcome) -> tuple[str, ...]:
     """What the transport did to flows that no link is to blame for."""
-    transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.new_fraction, "fraction")
+    transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.kept_fraction, "fraction")
     if transport.kind == "roce":
         return (f"RoCE marks and slows down: flows keep {new} of their rate, and wait while it settles",)
     if transport.kind != "lossy" or not transport.loss_fraction:

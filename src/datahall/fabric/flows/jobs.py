@@ -65,12 +65,14 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     target: Ints
     phase: Ints  # number of the phase in its job
     head_of_line: bool
-    new_fraction: float = 1.0  # of the bytes on the wire, those that the transport sends for the first time
+    kept_fraction: float = (
+        1.0  # of the bytes on the wire, or of the rate, what the transport leaves for new data
+    )
 
     @property
     def resent_fraction(self) -> float:
-        """Of the bytes on the wire, those that were there before."""
-        return 1.0 - self.new_fraction
+        """Of the bytes on the wire of a lossy transport, those that were there before."""
+        return 1.0 - self.kept_fraction
 
 
 class Net(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     phase: Ints
     after: Ints
     after_offsets: Longs
-    new_fraction: float
+    kept_fraction: float
 
 
 def traffic(
@@ -128,14 +130,14 @@ def traffic(
         target=_end_to_end([part.target for part in parts]),
         phase=_end_to_end([part.phase for part in parts]),
         head_of_line=net.transport.head_of_line,
-        new_fraction=_new_fraction(parts),
+        kept_fraction=_kept_fraction(parts),
     )
 
 
-def _new_fraction(parts: list[_Part]) -> float:
+def _kept_fraction(parts: list[_Part]) -> float:
     """Over all flows, those that carry more count more."""
     wire = [float(part.num_bytes.sum()) for part in parts]
-    new = sum(part.new_fraction * sent for part, sent in zip(parts, wire, strict=True))
+    new = sum(part.kept_fraction * sent for part, sent in zip(parts, wire, strict=True))
     return new / sum(wire) if sum(wire) else 1.0
 
 
@@ -195,7 +197,7 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         phase=order.phase,
         after=order.after,
         after_offsets=order.after_offsets,
-        new_fraction=effect.efficiency,
+        kept_fraction=effect.efficiency,
     )
 
 
@@ -223,7 +225,7 @@ def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
         phase=np.zeros(num_bytes.size, np.int32),
         after=np.empty(0, np.int32),
         after_offsets=np.zeros(num_bytes.size + 1, np.int64),
-        new_fraction=effect.efficiency,
+        kept_fraction=effect.efficiency,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.cluster.wiring import Wiring, each_left_out
+from datahall.cluster.wiring import BINDS, SAME, Wiring, each_left_out
 from datahall.errors import DatahallError
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
@@ -13,7 +13,6 @@ from datahall.inference.step.exchange import Column, exchange, gather_logits
 
 NUM_SIZES = 24  # numbers of tokens at which two machines are compared, from 1 to the most of a step
 AS_SOLD = "chips as they are sold exchange as fast"
-SAME, BINDS = "the machine has the same without it", "something else binds"
 
 
 def unfelt(

@@ -6,8 +6,8 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
+from datahall.cluster.without import machines_without
 from datahall.planner.training.plan import TrainingPlan
-from datahall.training.pipeline.idle import machines_without
 
 
 def unfelt(plan: TrainingPlan, wiring: Wiring, catalog: Catalog) -> dict[str, bool]:

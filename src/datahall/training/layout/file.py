@@ -41,6 +41,17 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
     counts_loss: bool = False
     ignored: tuple[str, ...] = ()
 
+    @property
+    def states(self) -> frozenset[str]:
+        """What it says of a run that is not as it would be anyway, by the names of the inputs."""
+        plain = Layout()
+        laid = {
+            name for name in Layout.__struct_fields__ if getattr(self.layout, name) != getattr(plain, name)
+        }
+        return frozenset(
+            laid | {name for name in ("seq", "global_batch", "precision") if getattr(self, name)}
+        )
+
     def on(self, num_chips: int) -> Layout:
         """The layout with data parallelism over the chips left."""
         if self.states_dp:
