@@ -178,3 +178,19 @@ def test_queue_pairs_on_one_path_are_counted_as_the_table_counts_them(shelf: Cat
     assert split.results["makespan_s"] == pytest.approx(plain.results["makespan_s"])
     assert any("each flow in 4 queue pairs, which count as flows" in note for note in split.notes)
     assert any(note.startswith("paths does nothing here") for note in split.notes)
+
+
+def test_levels_are_of_jobs_and_background_alone_has_none() -> None:
+    asked = {
+        "on": "fat-tree", "chips": 64, "check_with": "closed-form",
+        "background": [{"pattern": "random", "size": "1 MB", "load": "10 %", "until": "100 us"}],
+    }  # fmt: skip
+    notes = dh.simulate_fabric(**asked).notes
+    assert any("check_with does nothing here" in note for note in notes)
+
+
+def test_what_spraying_costs_is_said() -> None:
+    asked = {"on": "fat-tree", "chips": 64, "job": [{"collective": "all-reduce", "size": "1 MB"}]}
+    plain, sprayed = (dh.simulate_fabric(**asked | more) for more in ({}, {"routing": "spray"}))
+    assert not any("sprayed" in note for note in plain.notes)
+    assert any("sprayed packets" in note and "95 %" in note for note in sprayed.notes)

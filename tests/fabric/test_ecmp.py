@@ -13,7 +13,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
 from datahall.fabric.routing.paths import route
-from datahall.fabric.routing.pooling import carrying, pools
+from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
@@ -63,8 +63,9 @@ def test_the_slowest_flow_of_one_path_gets_a_seventh() -> None:
 def test_spraying_gets_line_rate_less_its_overhead() -> None:
     rng = np.random.default_rng(0)
     source, target = permutation(128, rng)
-    pools = carrying(SMALL, "spray").link_bytes_per_s
-    found = sharing(spread(SMALL, source, target, "spray", rng), pools, LINE)
+    pool = pools(SMALL, "spray")
+    ways = spread(SMALL, source, target, "spray", rng, pool=pool)
+    found = sharing(ways, pooled(pool, SMALL.link_bytes_per_s), LINE)
     assert found.mean_fraction == pytest.approx(SPRAY_EFFICIENCY)
     assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY)
 
@@ -76,8 +77,10 @@ def test_spraying_on_a_network_without_a_narrow_place_gets_line_rate_however_man
     """Every port at once, across the middle; up to 1,024 ways out of a pod, or 32 cables to one spine."""
     fabric = clos(num_hosts, Wire(LINE, 0.0), radix=64)
     half = np.arange(num_hosts, dtype=np.int32)
-    ways = spread(fabric, half, (half + num_hosts // 2) % num_hosts, "spray", np.random.default_rng(0))
-    found = sharing(ways, carrying(fabric, "spray").link_bytes_per_s, LINE)
+    pool = pools(fabric, "spray")
+    far, rng = (half + num_hosts // 2) % num_hosts, np.random.default_rng(0)
+    ways = spread(fabric, half, far, "spray", rng, pool=pool)
+    found = sharing(ways, pooled(pool, fabric.link_bytes_per_s), LINE)
     assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY)
     assert found.mean_fraction == pytest.approx(SPRAY_EFFICIENCY)
 
@@ -86,6 +89,7 @@ def test_spraying_on_a_network_without_a_narrow_place_gets_line_rate_however_man
 def test_a_pool_is_all_links_between_a_subtree_and_the_next_level(half: int, pods: int, seed: int) -> None:
     fabric = clos(half * half * pods, Wire(1.0, 0.0), radix=2 * half, tiers=3)
     pool = pools(fabric, "spray")
+    assert pool is not None
     rng = np.random.default_rng(seed)
     source, target = rng.integers(0, fabric.num_hosts, (2, 40)).astype(np.int32)
     apart = source != target
@@ -94,18 +98,34 @@ def test_a_pool_is_all_links_between_a_subtree_and_the_next_level(half: int, pod
     np.testing.assert_array_equal(pool[one.links], pool[other.links])  # whichever way it goes
     total = np.bincount(pool, fabric.link_bytes_per_s, fabric.num_links)
     stands = np.unique(pool)
-    np.testing.assert_allclose(carrying(fabric, "spray").link_bytes_per_s[stands], total[stands])
+    np.testing.assert_allclose(pooled(pool, fabric.link_bytes_per_s)[stands], total[stands])
 
 
-def test_a_link_that_is_out_takes_its_share_of_a_pool() -> None:
-    """A leaf of eight with eight ways up: seven are left, and all of its chips slow alike."""
-    fabric = clos(64, Wire(LINE, 0.0), radix=16)
-    up = int(np.flatnonzero((fabric.node_tier[fabric.link_target] == 2) & (fabric.link_source == 64))[0])
-    broken = failed(fabric, Failure(links=(up,)))
-    half = np.arange(64, dtype=np.int32)
-    ways = spread(broken, half, (half + 32) % 64, "spray", np.random.default_rng(0))
-    found = sharing(ways, carrying(broken, "spray").link_bytes_per_s, LINE)
-    assert found.slowest_fraction == pytest.approx(SPRAY_EFFICIENCY * 7 / 8)
+def test_where_a_link_is_out_every_path_counts_by_itself() -> None:
+    """Eight chips of two-port leaves and two spines: without one way up, one spine has all of what leaves that leaf,
+    and of what comes to it; packets that went up to the other cannot come down there."""
+    fabric = clos(8, Wire(LINE, 0.0), radix=4)
+    up = np.flatnonzero((fabric.link_source == 8) & (fabric.link_target >= 12))
+    broken = failed(fabric, Failure(links=(int(up[0]),)))
+    assert pools(fabric, "spray") is not None
+    assert pools(broken, "spray") is None
+    ways = spread(
+        broken, np.array([0, 1], np.int32), np.array([4, 5], np.int32), "spray", np.random.default_rng(0)
+    )
+    assert not np.isin(ways.paths.links, np.flatnonzero(broken.link_bytes_per_s == 0)).any()
+    found = sharing(ways, broken.link_bytes_per_s, LINE)
+    assert found.mean_fraction == pytest.approx(SPRAY_EFFICIENCY / 2)
+
+
+def test_of_more_paths_than_are_taken_all_sources_together_meet_every_one() -> None:
+    """1,024 ways out of a pod, of which a flow takes 256: with one link out elsewhere nobody loses more than a link."""
+    fabric = clos(2048, Wire(LINE, 0.0), radix=64)
+    down = int(fabric.num_links - 1)
+    broken = failed(fabric, Failure(links=(down,)))
+    pod = np.arange(1024, dtype=np.int32)
+    ways = spread(broken, pod, pod + 1024, "spray", np.random.default_rng(0))
+    found = sharing(ways, broken.link_bytes_per_s, LINE)
+    assert found.mean_fraction > 0.8 * SPRAY_EFFICIENCY
 
 
 def test_destination_routing_has_one_way_to_each_target() -> None:

@@ -32,7 +32,7 @@ from datahall.fabric.flows.rounds import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
 from datahall.fabric.routing.paths import route
-from datahall.fabric.routing.pooling import carrying
+from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
 from datahall.fabric.topology.scale_up import with_scale_up
@@ -173,8 +173,8 @@ def test_sprayed_packets_use_every_path_alike_and_cost_their_overhead() -> None:
     assert made.num_bytes[0] == pytest.approx(100 / 0.95)
     links = made.paths.of(0)
     levels = TREE.node_tier[TREE.link_source[links]] + TREE.node_tier[TREE.link_target[links]]
-    pools = carrying(TREE, "spray").link_bytes_per_s[links] / TREE.link_bytes_per_s[links]
-    assert dict(zip(levels.tolist(), pools.tolist(), strict=True)) == {1: 1.0, 3: 2.0, 5: 4.0}
+    whole = pooled(pools(TREE, "spray"), TREE.link_bytes_per_s)[links] / TREE.link_bytes_per_s[links]
+    assert dict(zip(levels.tolist(), whole.tolist(), strict=True)) == {1: 1.0, 3: 2.0, 5: 4.0}
     assert made.delay_s[0] == pytest.approx(3.0)
     near = spread(
         TREE, np.array([0, 2], np.int32), np.array([1, 2], np.int32), "spray", np.random.default_rng(0)

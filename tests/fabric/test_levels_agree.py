@@ -23,7 +23,7 @@ from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.sections import job_of
 from datahall.fabric.flows.symmetry import simulate_folded
-from datahall.fabric.routing.pooling import carrying
+from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric
 from datahall.scenario.sections.fabric import FabricDesign, FabricJob
@@ -105,7 +105,7 @@ def times(cell: Cell) -> tuple[float, float]:
     assert question is not None
     net, job = question
     flows = traffic(net, (job,)).flows
-    simulated = simulate_folded(flows, carrying(net.fabric, net.routing.policy).link_bytes_per_s)
+    simulated = simulate_folded(flows, pooled(net.pool, net.fabric.link_bytes_per_s))
     return closed_form_s(net, job), simulated.makespan_s
 
 

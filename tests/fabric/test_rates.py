@@ -66,10 +66,10 @@ def lexicographic_levels(paths: Paths, capacity: Floats, weight: Floats, cap: Fl
     while np.isnan(fixed).any():
         level = best(None, None)
         stuck = [
-            f for f in np.flatnonzero(np.isnan(fixed)) if best(f, max(0.0, level - 1e-6)) <= level + 1e-3
+            f for f in np.flatnonzero(np.isnan(fixed)) if best(f, max(0.0, level - 1e-7)) <= level + 1e-4
         ]
         assert stuck
-        fixed[stuck] = max(0.0, level - 1e-6)  # a hair inside, so that the next program has a solution
+        fixed[stuck] = max(0.0, level - 1e-7)  # a hair inside, so that the next program has a solution
     return fixed
 
 
@@ -163,3 +163,13 @@ def test_what_cannot_be_solved_is_said(change: dict[str, Floats], message: str) 
     capacity = change.pop("capacity", np.ones(2))
     with pytest.raises(ScenarioError, match=message):
         max_min_rates(paths_of([0], [1]), capacity, **change)
+
+
+def test_two_links_that_are_nearly_as_full_end_two_levels() -> None:
+    """19.5 shares of one link, 19 of the other, two of them of both: 0.5 / 19.5, then what is left over 17."""
+    paths = paths_of([1], [0], [0, 1], [0, 1], [0])
+    weight = np.array([17.5, 13.0, 1.0, 1.0, 4.0])
+    found = max_min_rates(paths, np.array([0.5, 0.5]), weight=weight) / weight
+    low = 0.5 / 19.5
+    high = (0.5 - 2 * low) / 17
+    assert found == pytest.approx([low, high, low, low, high])

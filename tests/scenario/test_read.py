@@ -336,3 +336,15 @@ def test_what_is_misspelt_in_a_file_is_told_what_was_meant(text: str, said: str,
         read_document(form, parse(f'version = 1\nmodel = "llama-3.1-8b"\n{text}', "s.toml"), shelf)
     caught.value.spell = form.key
     assert said in [line.strip() for line in caught.value.lines()]
+
+
+def test_a_table_that_a_flag_stands_in_place_of_is_said() -> None:
+    file = parse(
+        'version = 1\n[fabric]\ntopology = "fat-tree"\nchips = 16\n[[job]]\ncollective = "all-reduce"\n'
+        '[[job]]\ncollective = "all-gather"\n[[failure]]\nnics = 5\n',
+        "s.toml",
+    )
+    beside = {"failure": [{"switches": 0}], "job": [{"collective": "reduce"}]}
+    told = answer_of(ask("simulate fabric", beside, document=file)).notes
+    assert any("in place of what s.toml says: 2 tables of job" in note for note in told)
+    assert any("in place of what s.toml says: a table of failure" in note for note in told)

@@ -183,6 +183,9 @@ class _Reader:
             there = tables.get(section) or []
             self.beside |= {(section, key) for row in rows for key in row}
             if CONCEPTS[section].inline or not there:
+                if there:
+                    count = f"{len(there)} tables" if len(there) > 1 else "a table"
+                    self.replaced.append(f"{count} of {section}")
                 tables[section] = rows
                 continue
             names = {field.key: field.name for field in self.form.sections[section]}

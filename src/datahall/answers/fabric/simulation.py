@@ -13,6 +13,7 @@ from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels,
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
+from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY
 from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -124,6 +125,9 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         f"{net.routing.policy} routing{split}; {transport}; rates are max-min fair; bytes are those on the wire",
         *_transport(outcome),
     ]
+    if net.routing.policy == "spray":
+        kept = fmt(SPRAY_EFFICIENCY, "fraction")
+        lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
     if outcome.run.num_stuck:
         lines.append(
             "flows that are under way keep their path: give the failure a duration; one from the beginning is "
@@ -158,7 +162,7 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
-    act = ("on", "chips", "chip", "level", "check_with", "name", "bandwidth", "job", "background")
+    act = ("on", "chips", "chip", "level", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
     return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))

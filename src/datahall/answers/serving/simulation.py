@@ -318,7 +318,10 @@ def _sources(service: Service) -> tuple[Source, ...]:
 def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     service = outcome.service
     if (more := enough_replicas(outcome)) is not None:
-        return (follow(scenario, changes={"replicas": more}),)
+        if len(service.fleet.pools) == 1 and service.fleet.autoscaling is None and not is_wide(scenario):
+            return (follow(scenario, changes={"replicas": more}),)
+        if scenario.given("rate") and not is_wide(scenario):
+            return (follow(scenario, changes={"rate": float(f"{outcome.run.sustained_per_s:.2g}")}),)
     if is_wide(scenario) or service.records:  # more than a plan can be asked for
         return (follow(scenario, changes={"seed": service.seed + 1}), "datahall validate inference")
     if service.replica.engine.batching != "continuous":  # of which there is a plan

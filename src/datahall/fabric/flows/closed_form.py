@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.failures import ports
-from datahall.fabric.flows.jobs import Job, Net, job_routes, latency_s
-from datahall.fabric.routing.pooling import carrying
+from datahall.fabric.flows.jobs import Job, Net, Routing, job_routes, latency_s
+from datahall.fabric.routing.paths import entry
+from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.cuts import parts, width
 from datahall.fabric.topology.dragonfly import Dragonfly
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
@@ -33,34 +35,44 @@ def closed_form_s(net: Net, job: Job) -> float:
 def _phase_s(net: Net, job: Job, phase: Phase) -> float:
     """All rounds of one phase [s]: the slower of what stays inside domains and what crosses the network."""
     fabric, source, target = net.fabric, job.hosts[phase.source], job.hosts[phase.target]
-    routes = job_routes(net, job.hosts, (phase,), np.random.default_rng(net.seed))
+    spraying = net.routing.policy == "spray"
+    alone = net if spraying else msgspec.structs.replace(net, routing=Routing("deterministic"))
+    routes = job_routes(alone, job.hosts, (phase,), np.random.default_rng(0))
     waiting = latency_s(fabric, routes) + job.message_s
     share = np.ones(routes.paths.links.size) if routes.share_fraction is None else routes.share_fraction
-    speed = carrying(fabric, net.routing.policy).link_bytes_per_s[routes.paths.links]
-    alone = np.zeros(source.size)  # what a byte of each flow takes by itself [s]
-    np.maximum.at(alone, routes.paths.owners(), share / speed)
-    near = np.zeros(source.size, np.bool_)
-    if fabric.scale_up_start >= 0:
-        near = fabric.domain[source] == fabric.domain[target]
+    speed = pooled(alone.pool, fabric.link_bytes_per_s)[routes.paths.links]
+    own_s = np.zeros(source.size)  # what a byte of each flow takes by itself
+    np.maximum.at(own_s, routes.paths.owners(), share / speed)
+    enters, near = entry(fabric, source, target)
+    last = np.where(near, target, enters)  # of the source's domain
+    rides = source != last
+    inside = _load_inside(fabric, source[rides], last[rides])
     took = [0.0]
-    for some, loads in ((near, _loads_inside), (~near, _loads_across)):
+    for some, loads in ((near, ()), (~near, _loads_across(fabric, source[~near], target[~near]))):
         if some.any():
-            busiest = max((float(alone[some].max()), *loads(fabric, source[some], target[some])))
+            busiest = max((float(own_s[some].max()), inside if rides[some].any() else 0.0, *loads))
             took.append(float(waiting[some].max()) + phase.num_bytes * busiest / routes.efficiency)
     return phase.num_rounds * max(took)
 
 
-def _loads_inside(fabric: Fabric, source: Ints, target: Ints) -> Iterator[float]:
-    """Seconds that the scale-up links of a chip need for a byte of each flow, where that is most."""
+def _load_inside(fabric: Fabric, source: Ints, target: Ints) -> float:
+    """Seconds that the scale-up links of a chip need for a byte of each flow that takes them, where that is most."""
     first = fabric.scale_up_start
+    if first < 0:
+        return 0.0
     scale_up = fabric.link_bytes_per_s[first : first + fabric.num_hosts]
-    yield _busiest(source, target, scale_up, scale_up)
+    return _busiest(source, target, scale_up, scale_up)
 
 
 def _loads_across(fabric: Fabric, source: Ints, target: Ints) -> Iterator[float]:
-    """Seconds that every place of the network needs for a byte of each flow, where that is most."""
+    """Seconds that every place of the network needs for a byte of each flow, where that is most.
+
+    Where chips forward for each other, or have to because a port is out, the ports of a domain are one place; a place
+    that nothing can leave any more is gone round through another.
+    """
     out, into = ports(fabric)
-    if getattr(fabric.shape, "forwarding", False):
+    forwards = getattr(fabric.shape, "forwarding", False) or not fabric.whole
+    if forwards and fabric.scale_up_start >= 0:
         out, into = (np.bincount(fabric.domain, rate).astype(np.float64) for rate in (out, into))
         yield _busiest(fabric.domain[source], fabric.domain[target], out, into)
     else:
@@ -87,6 +99,5 @@ def _between(fabric: Fabric, part: Ints, source: Ints, target: Ints) -> float:
 
 def _busiest(source: Ints, target: Ints, out: Floats, into: Floats) -> float:
     sent, heard = np.bincount(source, minlength=out.size), np.bincount(target, minlength=into.size)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loads = np.concatenate([np.where(sent, sent / out, 0.0), np.where(heard, heard / into, 0.0)])
-    return float(loads.max(initial=0.0))
+    loads = [sent[out > 0] / out[out > 0], heard[into > 0] / into[into > 0]]
+    return float(np.concatenate(loads).max(initial=0.0))

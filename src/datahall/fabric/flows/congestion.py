@@ -8,6 +8,8 @@ flow simulation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 import numpy as np
 
@@ -168,6 +170,27 @@ def pause_storm(
     rate = np.concatenate([np.zeros(links.size), link_bytes_per_s[others], [link_bytes_per_s[link]]])
     finite = np.isfinite(at)
     return Changes(at[finite], which[finite], rate[finite])
+
+
+def paused(changes: Changes, storms: Sequence[Changes], link_bytes_per_s: Floats) -> Changes:
+    """Changes with pauses over them: a paused link carries nothing, and then what changes have left of it."""
+    events = [(float(at), 0, int(link), float(rate)) for at, link, rate in _rows(changes)]
+    for storm in storms:
+        events += [(float(at), 1, int(link), 1.0 if rate <= 0 else -1.0) for at, link, rate in _rows(storm)]
+    speed, pauses = link_bytes_per_s.copy(), np.zeros(link_bytes_per_s.size, np.int64)
+    found = []
+    for at, is_pause, link, value in sorted(events, key=lambda event: event[0]):
+        if is_pause:
+            pauses[link] += int(value)
+        else:
+            speed[link] = value
+        found.append((at, link, 0.0 if pauses[link] > 0 else float(speed[link])))
+    at_s, links, rates = zip(*found, strict=True) if found else ((), (), ())
+    return Changes(np.array(at_s, float), np.array(links, np.int32), np.array(rates, float))
+
+
+def _rows(changes: Changes) -> Iterator[tuple[float, int, float]]:
+    return zip(changes.at_s.tolist(), changes.link.tolist(), changes.bytes_per_s.tolist(), strict=True)
 
 
 def buffer_cycle(paths: Paths, num_links: int) -> Ints:

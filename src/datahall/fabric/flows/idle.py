@@ -14,7 +14,6 @@ from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.routing.paths import num_paths
-from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.field import grouped
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
@@ -26,12 +25,14 @@ def idle_inputs(
     """Those of the inputs that were `said` which changed nothing of a run, and why."""
     if not said:
         return {}
-    used = np.flatnonzero(outcome.run.link_bytes > 0).astype(np.int32)
+    met, carried = outcome.traffic.flows.paths.links, np.flatnonzero(outcome.run.link_bytes > 0)
+    used = np.union1d(met, carried).astype(np.int32)  # those that stand for a pool, and the others of it
     found = {
         **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
         **_of_stalls(outcome),
         **_of_transport(outcome),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
+        **({} if outcome.scenario.jobs else {"check_with": "background has no end to compare"}),
         **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
     }
     return {name: why for name, why in found.items() if name in said}
@@ -98,12 +99,12 @@ def _of_stalls(outcome: Outcome) -> dict[str, str]:
 
 
 def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
-    """Whether a flow moves bytes over a link in some time."""
+    """Whether a flow moves bytes over a link in some time; folded rounds wait between their bytes, not before them."""
     flows, run = outcome.traffic.flows, outcome.run
-    pool = pools(outcome.scenario.net.fabric, outcome.scenario.net.routing.policy)
-    over = flows.paths.owners()[flows.paths.links == pool[link]]
+    over = flows.paths.owners()[flows.paths.links == link]  # with changes under way nothing is pooled
     assert flows.delay_s is not None
-    begin_s = run.ready_s[over] + flows.delay_s[over]
+    waiting_s = flows.delay_s if outcome.level == "full" else outcome.traffic.pause_s
+    begin_s = run.ready_s[over] + waiting_s[over]
     return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
 
 
@@ -111,7 +112,7 @@ def _failures_act(outcome: Outcome, used: Ints) -> bool:
     scenario = outcome.scenario
     if any(_meets(outcome, *lost) for lost in _lost(scenario.changes, scenario.net.fabric, used)):
         return True
-    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired)
+    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired, steady=False)
     if whole.fabric is scenario.net.fabric:
         return False
     before = traffic(whole, scenario.jobs, scenario.bursts, outcome.level).flows.paths

@@ -11,6 +11,7 @@ from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
 from datahall.fabric.flows.simulate import Flows
 from datahall.fabric.routing.ecmp import Spread, spread
+from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.words import FlowLevel, Policy
 
@@ -64,6 +65,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     source: Ints  # endpoint of each flow, -1 for a join, which carries nothing
     target: Ints
     phase: Ints  # number of the phase in its job
+    pause_s: Floats  # between two runs of a job, before the flows of the second
     head_of_line: bool
     kept_fraction: float = (
         1.0  # of the bytes on the wire, or of the rate, what the transport leaves for new data
@@ -82,6 +84,12 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     routing: Routing = Routing()
     transport: Transport = Transport()
     seed: int = 0
+    steady: bool = True  # no link changes while flows are under way
+
+    @property
+    def pool(self) -> Ints | None:
+        """The link that stands for each link where packets are spread over pools."""
+        return pools(self.fabric, self.routing.policy) if self.steady else None
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +103,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     source: Ints
     target: Ints
     phase: Ints
+    pause_s: Floats
     after: Ints
     after_offsets: Longs
     kept_fraction: float
@@ -129,6 +138,7 @@ def traffic(
         source=_end_to_end([part.source for part in parts]),
         target=_end_to_end([part.target for part in parts]),
         phase=_end_to_end([part.phase for part in parts]),
+        pause_s=np.concatenate([np.empty(0), *(part.pause_s for part in parts)]),
         head_of_line=net.transport.head_of_line,
         kept_fraction=_kept_fraction(parts),
     )
@@ -195,6 +205,7 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         source=_end_of(np.repeat(source, parts), row),
         target=_end_of(np.repeat(target, parts), row),
         phase=order.phase,
+        pause_s=order.wait_s,
         after=order.after,
         after_offsets=order.after_offsets,
         kept_fraction=effect.efficiency,
@@ -205,12 +216,12 @@ def job_routes(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.
     """The routes of all flows of some phases, one phase after the other."""
     source = _end_to_end([hosts[phase.source] for phase in phases])
     target = _end_to_end([hosts[phase.target] for phase in phases])
-    return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts)
+    return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts, pool=net.pool)
 
 
 def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
-    routes = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts)
+    routes = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts, pool=net.pool)
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
@@ -223,6 +234,7 @@ def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
         source=np.repeat(burst.source, parts),
         target=np.repeat(burst.target, parts),
         phase=np.zeros(num_bytes.size, np.int32),
+        pause_s=np.zeros(num_bytes.size),
         after=np.empty(0, np.int32),
         after_offsets=np.zeros(num_bytes.size + 1, np.int64),
         kept_fraction=effect.efficiency,

@@ -6,18 +6,17 @@ from functools import partial
 from typing import cast
 
 import msgspec
-import numpy as np
 
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
-from datahall.fabric.flows.congestion import Transport, pause_storm
+from datahall.fabric.flows.congestion import Transport, pause_storm, paused
 from datahall.fabric.flows.failures import failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
-from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, merged, simulate
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
-from datahall.fabric.routing.pooling import pooled, pools, shared_out
-from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.fabric.routing.pooling import pooled, shared_out
+from datahall.fabric.topology.graph import Fabric
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
@@ -90,6 +89,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
             routing=Routing(cast(Policy, network.routing), network.paths),
             transport=transport,
             seed=seed,
+            steady=not changes.at_s.size and not stalls,
         ),
         jobs=tuple(made[0] for made in jobs if made is not None),
         asks=tuple(made[1] for made in jobs if made is not None),
@@ -125,16 +125,16 @@ def _transport(network: Network) -> Transport:
 def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcome:
     """Run a scenario, folding alike flows at the symmetric level where nothing forbids it."""
     flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level)
-    wires = scenario.net.fabric
-    pool = pools(wires, scenario.net.routing.policy)
-    capacity = pooled(pool, wires.link_bytes_per_s)
-    changes = _of_pools(scenario.changes, pool, wires.link_bytes_per_s)
-    for stall in scenario.stalls:
-        storm = pause_storm(
+    pool = scenario.net.pool
+    capacity = pooled(pool, scenario.net.fabric.link_bytes_per_s)
+    storms = [
+        pause_storm(
             flows.flows.paths, stall.link, capacity, at_s=stall.start_s, until_s=stall.end_s,
             watchdog_s=scenario.net.transport.watchdog_s,
-        )  # fmt: skip
-        changes = merged(changes, storm)
+        )
+        for stall in scenario.stalls
+    ]  # fmt: skip
+    changes = paused(scenario.changes, storms, capacity)
     grain = GRAIN if flows.flows.num_flows > MANY_FLOWS else 0.0
     if level == "symmetric" and not flows.head_of_line:
         run = simulate_folded(flows.flows, capacity, changes=changes, grain_fraction=grain)
@@ -142,17 +142,9 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
         run = simulate(
             flows.flows, capacity, changes=changes, grain_fraction=grain, head_of_line=flows.head_of_line
         )
-    carried = shared_out(pool, run.link_bytes, wires.link_bytes_per_s)
-    run = msgspec.structs.replace(run, link_bytes=carried)
+    run = msgspec.structs.replace(
+        run,
+        link_bytes=shared_out(pool, run.link_bytes),
+        link_peak_bytes_per_s=shared_out(pool, run.link_peak_bytes_per_s),
+    )
     return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)
-
-
-def _of_pools(changes: Changes, pool: Ints, link_bytes_per_s: Floats) -> Changes:
-    """What changes of links while flows are under way do to the pools that packets are spread over."""
-    speed, found = link_bytes_per_s.copy(), [NO_CHANGES]
-    for at in np.unique(changes.at_s):
-        now = changes.at_s == at
-        speed[changes.link[now]] = changes.bytes_per_s[now]
-        hit = np.unique(pool[changes.link[now]])
-        found.append(Changes(np.full(hit.size, at), hit, pooled(pool, speed)[hit]))
-    return merged(*found)

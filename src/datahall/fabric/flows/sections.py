@@ -37,7 +37,7 @@ def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
     algorithm = asked.algorithm or (known[0] if known else "")
     inside = int(np.bincount(fabric.domain[hosts]).max()) if hosts.size else 1
     try:
-        steps = phases(asked.collective, algorithm, hosts.size, asked.size_bytes, inside)
+        steps = phases(asked.collective, algorithm, hosts.size, asked.size_bytes, _in_domains(fabric, hosts))
     except ScenarioError as error:
         error.field = "algorithm" if known else "collective"
         raise
@@ -54,6 +54,13 @@ def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
         collective=asked.collective, algorithm=algorithm, size_bytes=asked.size_bytes, num_in_domain=inside
     )
     return job, ask
+
+
+def _in_domains(fabric: Fabric, hosts: Ints) -> tuple[int, ...]:
+    """How many ranks follow one another in each scale-up domain."""
+    domain = fabric.domain[hosts]
+    first = np.flatnonzero(np.concatenate([[True], domain[1:] != domain[:-1]]))
+    return tuple(np.diff(np.append(first, hosts.size)).tolist())
 
 
 def endpoints(numbers: Sequence[int], fabric: Fabric, key: str) -> Ints:

@@ -15,8 +15,6 @@ import numpy as np
 from datahall.errors import ScenarioError, nearest
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import num_paths, route
-from datahall.fabric.routing.pooling import carrying
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths
 from datahall.scenario.words import POLICIES, Policy
 
@@ -28,8 +26,8 @@ MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """The routes of some flows: part p of flow f is row f · num_parts + p of `paths`.
 
-    A sprayed flow is one row: over the pools of an up–down network (`pooling`), whose bandwidths are those of
-    `carrying`, or with all its paths in it, `share_fraction` of its bytes on each entry.
+    A sprayed flow is one row: over the links that stand for pools (`pooling`), or with all its paths in it,
+    `share_fraction` of its bytes on each entry.
     """
 
     paths: Paths
@@ -51,12 +49,20 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spread(
-    fabric: Fabric, source: Ints, target: Ints, policy: Policy, rng: np.random.Generator, num_parts: int = 1
+    fabric: Fabric,
+    source: Ints,
+    target: Ints,
+    policy: Policy,
+    rng: np.random.Generator,
+    num_parts: int = 1,
+    *,
+    pool: Ints | None = None,
 ) -> Spread:
     """Choose the path or paths of each flow.
 
     "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each
-    of `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike.
+    of `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike: over the links
+    that stand for a `pool`, or over each path.
     """
     if policy not in POLICIES:
         close = nearest(policy, POLICIES, 1)
@@ -72,18 +78,19 @@ def spread(
         pick = rng.integers(0, 2**62, source.size * num_parts)
         both = np.repeat(source, num_parts), np.repeat(target, num_parts)
         return Spread(paths=route(fabric, *both, pick), num_parts=num_parts)
-    return _sprayed(fabric, source, target)
+    return _sprayed(fabric, source, target, pool)
 
 
-def _sprayed(fabric: Fabric, source: Ints, target: Ints) -> Spread:
-    if isinstance(fabric.shape, FoldedClos):
-        pools = carrying(fabric, "spray")
-        return Spread(paths=route(pools, source, target), efficiency=SPRAY_EFFICIENCY)
+def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None) -> Spread:
+    if pool is not None:
+        return Spread(paths=route(fabric, source, target), efficiency=SPRAY_EFFICIENCY)
     count = num_paths(fabric, source, target)
     taken = np.clip(count, 1, MOST_SPRAYED)
     flow = np.repeat(np.arange(source.size), taken)
     turn = np.arange(flow.size) - np.repeat(np.cumsum(taken) - taken, taken)
-    paths = route(fabric, source[flow], target[flow], turn * _stride(count)[flow])
+    # where not all are taken, each source begins elsewhere, so that all sources together meet every way
+    begin = np.where(count > MOST_SPRAYED, source.astype(np.int64) * MOST_SPRAYED, 0)
+    paths = route(fabric, source[flow], target[flow], (begin[flow] + turn) * _stride(count)[flow])
     owner = np.repeat(flow, np.diff(paths.offsets)) * np.int64(fabric.num_links)
     entry, times = np.unique(owner + paths.links, return_counts=True)
     flow_of, link = np.divmod(entry, fabric.num_links)

@@ -56,7 +56,7 @@ def num_paths(fabric: Fabric, source: ArrayLike, target: ArrayLike) -> Longs:
     here, there, zero = _columns(fabric, source, target, 0)
     if fabric.shape is None or not fabric.whole:
         return shortest_paths(fabric, here, there, zero)[1]
-    start, near = _entry(fabric, here, there)
+    start, near = entry(fabric, here, there)
     count = fabric.shape.num_paths(start, there)
     count[near] = 1
     return count
@@ -68,7 +68,7 @@ def hops(fabric: Fabric, source: ArrayLike, target: ArrayLike) -> Ints:
     if fabric.shape is None or not fabric.whole:
         paths, count = shortest_paths(fabric, here, there, zero)
         return np.where(count > 0, paths.hops, -1).astype(np.int32)
-    start, near = _entry(fabric, here, there)
+    start, near = entry(fabric, here, there)
     far = fabric.shape.hops(start, there) + np.where(start != here, 2, 0)
     return np.where(near, np.where(here == there, 0, 2), far).astype(np.int32)
 
@@ -86,7 +86,7 @@ def _columns(
     return here, there, choice
 
 
-def _entry(fabric: Fabric, here: Ints, there: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def entry(fabric: Fabric, here: Ints, there: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Where each flow enters the scale-out network, and which flows stay inside a scale-up domain."""
     if fabric.scale_up_start < 0:
         return here, here == there
@@ -102,7 +102,7 @@ def _by_formula(fabric: Fabric, here: Ints, there: Ints, choice: Longs) -> Paths
         return Paths(np.empty(0, np.int32), np.zeros(here.size + 1, np.int64))
     if fabric.scale_up_start < 0:
         return fabric.shape.paths(here, there, choice)
-    start, near = _entry(fabric, here, there)
+    start, near = entry(fabric, here, there)
     far = np.flatnonzero(~near)
     inside = np.where(near, there, start)  # the last chip before the network
     rides = inside != here

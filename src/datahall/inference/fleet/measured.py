@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import ceil, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -263,8 +263,9 @@ def enough_replicas(outcome: Outcome) -> int | None:
     if run.stable or traffic.arrivals is None or not isfinite(run.sustained_per_s):
         return None
     offered_per_s = traffic.arrivals.rate_per_s * max(1.0, traffic.conversation.num_turns)
-    needed = outcome.service.fleet.num_replicas * offered_per_s / max(run.sustained_per_s, LEAST_PER_S)
-    return max(1, round(needed * SPARE_RATIO))
+    now = outcome.service.fleet.num_replicas
+    needed = now * offered_per_s / max(run.sustained_per_s, LEAST_PER_S)
+    return max(now + 1, ceil(needed * SPARE_RATIO))
 
 
 def _records(outcome: Outcome) -> Records:

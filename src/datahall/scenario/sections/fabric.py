@@ -21,6 +21,7 @@ from datahall.scenario.kinds import (
 from datahall.scenario.sections.deployment import MOST_CHIPS, USUAL_CHIP, precision_kind
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
 
+MOST_BYTES = 1e18  # of an array: more than any memory holds
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 3  # of switches; no Clos network of more was ever needed
 NCCL = ".".join(map(str, USUAL_NCCL))
@@ -186,7 +187,9 @@ class FabricJob(Section, frozen=True, kw_only=True):
         tuple[int, ...],
         Numbers("Chips that take part: 64 (the first 64), 0-63, 0-1023:8 (default: all).", ranks=True),
     ] = ()
-    size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
+    size_bytes: Annotated[
+        float, Quantity("The whole array, as in nccl-tests.", above=True, most=MOST_BYTES)
+    ] = 1e6
     repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
     start_s: Annotated[float, Quantity("When the job begins.")] = 0.0
     pause_s: Annotated[float, Quantity("Time between two runs.", needs=("repeat",))] = 0.0
@@ -203,7 +206,7 @@ class Background(Section, frozen=True, kw_only=True):
         int | None,
         Count("Incast: the chip that receives (default: the first).", needs=("pattern=incast",), least=0),
     ] = None
-    size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True)] = 1e6
+    size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True, most=MOST_BYTES)] = 1e6
     load_fraction: Annotated[
         float, Share("Random: share of the line rate that is offered.", needs=("pattern=random",), above=True)
     ] = 0.3
@@ -229,7 +232,13 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
     collective: Annotated[str, Choice(f"{', '.join(COLLECTIVES)}.", options=COLLECTIVES)] = "all-reduce"
     size_bytes: Annotated[
         float | None,
-        Quantity("The whole array, as in nccl-tests.", above=True, against=("experts",), example="1GB"),
+        Quantity(
+            "The whole array, as in nccl-tests.",
+            above=True,
+            most=MOST_BYTES,
+            against=("experts",),
+            example="1GB",
+        ),
     ] = None
     experts: Annotated[int | None, Count("MoE: experts, one a chip.", least=2)] = None
     tokens: Annotated[int | None, Count("MoE: tokens of all chips together.", needs=("experts",))] = None

@@ -83,7 +83,11 @@ class Traffic(Section, frozen=True, kw_only=True):
     rate_per_s: Annotated[
         float | None,
         Rate(
-            'Requests per second, or "inf": all at once.', against=("users", "trace"), most=1e12, example="80"
+            'Requests per second, or "inf": all at once.',
+            against=("users", "trace"),
+            least=1e-6,
+            most=1e12,
+            example="80",
         ),
     ] = None
     users: Annotated[
@@ -137,6 +141,7 @@ class Traffic(Section, frozen=True, kw_only=True):
             "Pause of a user between answer and next request.",
             needs=("users", "turns", "traffic"),
             against=("trace",),
+            most=8.64e8,
         ),
     ] = None
     think_variation_ratio: Annotated[

@@ -30,13 +30,14 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_bytes * self.num_rounds * self.source.size
 
 
-Decomposition = Callable[[int, float, int], Iterator[Phase]]
+Domains = tuple[int, ...]  # ranks of each scale-up domain, in the order of the ranks
+Decomposition = Callable[[int, float, Domains], Iterator[Phase]]
 
 
 def phases(
-    collective: str, algorithm: str, num_ranks: int, size_bytes: float, num_in_domain: int = 1
+    collective: str, algorithm: str, num_ranks: int, size_bytes: float, in_domains: int | Domains = 1
 ) -> tuple[Phase, ...]:
-    """What a collective sends.
+    """What a collective sends; `in_domains` is how many of the ranks each scale-up domain has, one after the other.
 
     >>> for phase in phases("all-reduce", "two-level", 16, 1e6, 8):
     ...     print(phase.name, phase.num_rounds, phase.num_bytes)
@@ -51,7 +52,18 @@ def phases(
         raise ScenarioError(f"a collective of {size_bytes:g} bytes", hint="0 or more")
     if num_ranks == 1:
         return ()
-    return tuple(phase for phase in decompose(num_ranks, size_bytes, num_in_domain) if phase.num_rounds > 0)
+    domains = in_domains if isinstance(in_domains, tuple) else filled(num_ranks, in_domains)
+    return tuple(phase for phase in decompose(num_ranks, size_bytes, domains) if phase.num_rounds > 0)
+
+
+def filled(num_ranks: int, num_in_domain: int) -> Domains:
+    """Domains of so many ranks, and one of the rest.
+
+    >>> filled(20, 8)
+    (8, 8, 4)
+    """
+    whole, rest = divmod(num_ranks, max(1, num_in_domain))
+    return (max(1, num_in_domain),) * whole + ((rest,) if rest else ())
 
 
 def checked(collective: str, algorithm: str) -> tuple[str, str]:
@@ -82,22 +94,26 @@ def _ranks(num_ranks: int) -> Ints:
     return np.arange(num_ranks, dtype=np.int32)
 
 
-def _on_all_rails(decompose: Decomposition) -> Decomposition:
-    """The same in as many channels as a domain has chips, each with its share and its own way in and out.
+def _on_all_rails(decompose: Decomposition, *, turning: bool = False) -> Decomposition:
+    """The same in as many channels as the smallest domain has ranks, each with its share and its own way in and out.
 
-    Channel c enters an even domain at place c and leaves it at c − 1, where it enters the next, which it passes
-    backwards: messages between domains stay on one rail, and each port carries one channel.
+    Channel c begins a domain at place c, so that each port carries one channel.  A ring leaves a domain at c − 1; it is
+    `turning`: it enters the next one there and passes it backwards, and so stays on its rail where all domains have
+    as many ranks and their number is even.
     """
 
-    def spread(num_ranks: int, size: float, group: int) -> Iterator[Phase]:
-        if group < 2 or num_ranks % group or num_ranks == group:
-            yield from decompose(num_ranks, size, group)
+    def spread(num_ranks: int, size: float, domains: Domains) -> Iterator[Phase]:
+        channels = min(domains)
+        if channels < 2 or len(domains) < 2:
+            yield from decompose(num_ranks, size, domains)
             return
-        domain, place = np.divmod(_ranks(num_ranks), group)
-        channel = _ranks(group)[:, None]
-        seat = np.where(domain % 2, channel - 1 - place, channel + place) % group
-        chip = (domain * group + seat).astype(np.int32)
-        for phase in decompose(num_ranks, size / group, group):
+        members = np.repeat(domains, domains)
+        number = np.repeat(np.arange(len(domains)), domains)
+        first = np.repeat(np.cumsum(domains) - domains, domains)
+        place, channel = _ranks(num_ranks) - first, _ranks(channels)[:, None]
+        back = (number % 2 == 1) & turning
+        chip = (first + np.where(back, channel - 1 - place, channel + place) % members).astype(np.int32)
+        for phase in decompose(num_ranks, size / channels, domains):
             yield msgspec.structs.replace(
                 phase, source=chip[:, phase.source].ravel(), target=chip[:, phase.target].ravel()
             )
@@ -106,7 +122,7 @@ def _on_all_rails(decompose: Decomposition) -> Decomposition:
 
 
 def _ring(name: str, num_rounds_over: int) -> Decomposition:
-    def decompose(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+    def decompose(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
         rank = _ranks(num_ranks)
         yield Phase(
             name=name, source=rank, target=(rank + 1) % num_ranks, num_bytes=size / num_ranks,
@@ -116,7 +132,7 @@ def _ring(name: str, num_rounds_over: int) -> Decomposition:
     return decompose
 
 
-def _tree_up(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _tree_up(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     """Binomial tree towards rank 0: at step j the odd multiples of 2^j send the whole array down by 2^j."""
     distance = 1
     while distance < num_ranks:
@@ -125,8 +141,8 @@ def _tree_up(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
         distance *= 2
 
 
-def _tree_down(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
-    for phase in reversed(list(_tree_up(num_ranks, size, 1))):
+def _tree_down(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
+    for phase in reversed(list(_tree_up(num_ranks, size, ()))):
         yield _turned(phase)
 
 
@@ -135,9 +151,9 @@ def _turned(phase: Phase) -> Phase:
     return msgspec.structs.replace(phase, name=name, source=phase.target, target=phase.source)
 
 
-def _tree(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
-    yield from _tree_up(num_ranks, size, 1)
-    yield from _tree_down(num_ranks, size, 1)
+def _tree(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
+    yield from _tree_up(num_ranks, size, ())
+    yield from _tree_down(num_ranks, size, ())
 
 
 def _exchange(name: str, num_ranks: int, distance: int, num_bytes: float) -> Phase:
@@ -145,7 +161,7 @@ def _exchange(name: str, num_ranks: int, distance: int, num_bytes: float) -> Pha
     return Phase(name=name, source=rank, target=rank ^ distance, num_bytes=num_bytes)
 
 
-def _halving_doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _halving_doubling(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     """Halve the data and double the distance from the far end, then back (Thakur, Rabenseifner, Gropp 2005).
 
     Ranks past the last power of two hand their array to a neighbour first and get the result from it in the
@@ -167,7 +183,7 @@ def _halving_doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
         yield msgspec.structs.replace(fold, name="unfold", source=fold.target, target=fold.source)
 
 
-def _doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _doubling(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     if num_ranks & (num_ranks - 1):
         low, high = 1 << (num_ranks.bit_length() - 1), 1 << num_ranks.bit_length()
         raise ScenarioError(
@@ -180,12 +196,12 @@ def _doubling(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
         distance *= 2
 
 
-def _halving(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
-    for phase in reversed(list(_doubling(num_ranks, size, 1))):
+def _halving(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
+    for phase in reversed(list(_doubling(num_ranks, size, ()))):
         yield msgspec.structs.replace(phase, name=phase.name.replace("double", "halve"))
 
 
-def _direct(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _direct(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     """Everyone sends its piece to everyone else at once."""
     source, shift = np.divmod(np.arange(num_ranks * (num_ranks - 1)), num_ranks - 1)
     target = (source + shift + 1) % num_ranks
@@ -197,7 +213,7 @@ def _direct(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
     )
 
 
-def _pairwise(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _pairwise(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     """n − 1 steps, in step r everyone sends to the rank r further."""
     rank = _ranks(num_ranks)
     for shift in range(1, num_ranks):
@@ -206,11 +222,12 @@ def _pairwise(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
         )
 
 
-def _two_level(num_ranks: int, size: float, group: int) -> Iterator[Phase]:
+def _two_level(num_ranks: int, size: float, in_domains: Domains) -> Iterator[Phase]:
     """Reduce-scatter in each domain, all-reduce across with a ring per place in the domain, all-gather."""
-    if num_ranks % group or group < 1:
+    group = max(in_domains)
+    if min(in_domains) < group:
         raise ScenarioError(f"{num_ranks:,} ranks do not fill domains of {group}", hint="use ring instead")
-    rank, domains = _ranks(num_ranks), num_ranks // group
+    rank, domains = _ranks(num_ranks), len(in_domains)
     beside = rank // group * group + (rank + 1) % group
     inside = Phase(
         name="reduce-scatter in the domain", source=rank, target=beside, num_bytes=size / group,
@@ -224,19 +241,19 @@ def _two_level(num_ranks: int, size: float, group: int) -> Iterator[Phase]:
     yield msgspec.structs.replace(inside, name="all-gather in the domain")
 
 
-def _neighbours(num_ranks: int, size: float, _: int) -> Iterator[Phase]:
+def _neighbours(num_ranks: int, size: float, _: Domains) -> Iterator[Phase]:
     rank = _ranks(num_ranks)
     yield Phase(name="send", source=rank, target=(rank + 1) % num_ranks, num_bytes=size)
 
 
 DECOMPOSITIONS: dict[tuple[str, str], Decomposition] = {
-    ("all-reduce", "ring"): _on_all_rails(_ring("reduce-scatter and all-gather", 2)),
+    ("all-reduce", "ring"): _on_all_rails(_ring("reduce-scatter and all-gather", 2), turning=True),
     ("all-reduce", "tree"): _on_all_rails(_tree),
     ("all-reduce", "halving-doubling"): _halving_doubling,
     ("all-reduce", "two-level"): _two_level,
-    ("all-gather", "ring"): _on_all_rails(_ring("all-gather", 1)),
+    ("all-gather", "ring"): _on_all_rails(_ring("all-gather", 1), turning=True),
     ("all-gather", "doubling"): _doubling,
-    ("reduce-scatter", "ring"): _on_all_rails(_ring("reduce-scatter", 1)),
+    ("reduce-scatter", "ring"): _on_all_rails(_ring("reduce-scatter", 1), turning=True),
     ("reduce-scatter", "halving"): _halving,
     ("all-to-all", "direct"): _direct,
     ("all-to-all", "pairwise"): _pairwise,
