@@ -344,7 +344,7 @@ def test_a_table_that_a_flag_stands_in_place_of_is_said() -> None:
         '[[job]]\ncollective = "all-gather"\n[[failure]]\nnics = 5\n',
         "s.toml",
     )
-    beside = {"failure": [{"switches": 0}], "job": [{"collective": "reduce"}]}
+    beside = {"failure": [{"switches": 0, "left": "50 %"}], "job": [{"collective": "reduce"}]}
     told = answer_of(ask("simulate fabric", beside, document=file)).notes
     assert any("in place of what s.toml says: 2 tables of job" in note for note in told)
     assert any("in place of what s.toml says: a table of failure" in note for note in told)
