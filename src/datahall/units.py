@@ -200,7 +200,7 @@ def chained(value: float, unit: str) -> str:
         return f"{_digits(value)}×"
     if unit == "fraction":
         return f"{_digits(value * 100)} %"
-    if unit == "tokens" and value == round(value) and abs(value) < 1e6:
+    if unit == "tokens" and value == round(value) and 1 < abs(value) < 1e6:
         return f"{value:,.0f} tokens"
     if unit == "count" and value != round(value):
         return _digits(value, max(4, 2 + math.floor(math.log10(abs(value)))))

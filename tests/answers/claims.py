@@ -25,7 +25,7 @@ SAID = re.compile(
     r"((?: ?[kMGTPE]?(?:B/s|FLOP/s|FLOP|B|W)| (?:ns|µs|ms|s|min|h|days|bytes)| ?%|×)(?![\w/]))?"
 )
 SHAPE = re.compile(
-    r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port)|stages \d+–\d+|P\d+"
+    r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port|tier)|stages \d+–\d+|P\d+"
 )  # a day; of a switch, a torus, a tree, a format; the stages that are alike; a percentile: no figures
 _THINGS = "chip|replica|request|token|layer|user|switche|cable|step|day|price|problem|row|stage|time"
 GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b(?!/)")

@@ -45,7 +45,7 @@ def test_a_fleet_starts_with_no_more_replicas_than_it_may_have(read: Read) -> No
 
 def test_a_wait_is_of_dynamic_batching_alone(shelf: Catalog) -> None:
     chip = shelf.chip("h100-sxm")
-    with pytest.raises(ScenarioError, match="says nothing") as caught:
+    with pytest.raises(ScenarioError, match="does nothing here") as caught:
         engine_of(Deployment(chip="h100-sxm", wait_s=0.1), chip)
     assert caught.value.field == "wait"
     made = engine_of(Deployment(chip="h100-sxm", wait_s=0.1, batching="dynamic"), chip)

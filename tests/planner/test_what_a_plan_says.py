@@ -9,12 +9,9 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
-from datahall.errors import ScenarioError
-from datahall.planner.serving.demand import check_continuous
 from datahall.planner.training.choice import plan_on_chips, ranked
 from datahall.planner.training.plan import TrainingPlan, num_steps
 from datahall.planner.training.shortage import chips_that_hold, on_the_host
-from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.training.layout.search import search
 from datahall.training.layout.space import WIDE
@@ -108,10 +105,3 @@ def test_a_host_without_a_known_link_holds_nothing() -> None:
     assert outside.step_s > 0
     vast = Job(model=SHELF.model("deepseek-v3"), seq=4096, global_batch=256)
     assert on_the_host(search(vast, machine(1), KIT, books=bookkeeping_of(KIT))) is None
-
-
-def test_only_continuous_batching_is_planned() -> None:
-    check_continuous(Deployment(chip="h100-sxm", engine="vllm"))
-    with pytest.raises(ScenarioError, match="no closed form") as caught:
-        check_continuous(Deployment(chip="h100-sxm", batching="static"))
-    assert caught.value.field == "batching"

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.fabric.collectives.crossing import narrowest
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.leaf import GIVEN, Degrees, dimension, narrowest, of_chip
+from datahall.training.leaf import GIVEN, Degrees, dimension, of_chip
 from datahall.training.setup import built, of_any_size
 
 SHELF = Catalog(user=False)
