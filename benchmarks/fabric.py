@@ -100,7 +100,7 @@ def collective_lines() -> list[Line]:
 
 
 def _job(collective: str, algorithm: str, num_ranks: int = 1024) -> Job:
-    steps = phases(collective, algorithm, num_ranks, RING_BYTES, 8)
+    steps = phases(collective, algorithm, num_ranks, RING_BYTES, 8 if algorithm == "two-level" else 1)
     return Job(name=algorithm, hosts=np.arange(num_ranks, dtype=np.int32), phases=steps)
 
 

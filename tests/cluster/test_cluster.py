@@ -305,3 +305,14 @@ def test_one_chip_is_a_torus_that_sends_nothing(topology: str) -> None:
     assert alone.num_chips == 1
     with pytest.raises(ScenarioError, match="a collective of 1 moves nothing"):
         time_collective(alone, "all-reduce", 1e6)
+
+
+@pytest.mark.parametrize(("ratios", "name"), [((1.0, 7.0), "pod"), ((7.0, 1.0), "leaf")])
+def test_the_place_that_binds_is_the_narrowest_of_those_crossed(
+    ratios: tuple[float, float], name: str
+) -> None:
+    asked = FabricDesign(topology="clos", tiers=3, chips=2048, oversubscription=ratios)
+    found = time_collective(cluster_from(asked, Catalog(user=False)), "all-to-all", 1e9)
+    assert found.bound.kind == "cut"
+    assert found.bound.cut is not None
+    assert found.bound.cut.name == name

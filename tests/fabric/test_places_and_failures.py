@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from datahall.answer import Answer
-from datahall.answers.ask import ask
+from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
 from datahall.fabric.collectives.algorithms.steps import phases
 from datahall.fabric.flows.congestion import paused
+from datahall.fabric.flows.outcome import flow_scenario
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes
+from datahall.scenario.read import read_names
 
 SHELF = Catalog(user=False)
 LEAVES: dict[str, Any] = {
@@ -122,3 +124,19 @@ def test_trees_stay_on_their_rails() -> None:
     for step in phases("all-reduce", "tree", 64, 1.0, 8):
         far = step.source // 8 != step.target // 8
         assert (step.source[far] % 8 == step.target[far] % 8).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "pooled"),
+    [
+        ({}, True),
+        ({"failure": [{"links": 16}]}, False),
+        ({"failure": [{"links": 16, "start": "1 ms"}]}, False),
+        ({"stall": [{"chip": 0, "start": "1 ms", "duration": "1 ms"}]}, False),
+        ({"routing": "ecmp"}, False),
+    ],
+)
+def test_links_are_pooled_while_nothing_happens_to_them(more: dict[str, Any], pooled: bool) -> None:
+    said = LEAVES | {"job": EVERYBODY} | more
+    scenario = flow_scenario(read_names(form_of("simulate fabric"), said, SHELF))
+    assert (scenario.net.pool is not None) is pooled
