@@ -121,7 +121,7 @@ def test_a_fabric_from_the_catalogue_can_be_simulated() -> None:
     text = 'version = 1\n[fabric]\ntopology = "rail-optimised"\nchips = 64\nchip = "h100-sxm"\n'
     job = '[[job]]\ncollective = "all-reduce"\nalgorithm = "two-level"\nranks = 64\nsize = "1 GB"\n'
     outcome = simulate_flows(read(text + job))
-    assert outcome.scenario.asks[0].num_in_domain == 8
+    assert [phase.num_rounds for phase in outcome.scenario.jobs[0].phases] == [7, 14, 7]  # domains of eight
     assert outcome.run.num_stuck == 0
 
 

@@ -39,12 +39,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job is, for the closed form: the collective, the algorithm and its size [B]."""
+    """What a job was asked as: the collective, the algorithm and its size [B]."""
 
     collective: str
     algorithm: str
     size_bytes: float
-    num_in_domain: int
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,11 +31,10 @@ class Stall(msgspec.Struct, frozen=True):
 
 
 def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
-    """A collective on some endpoints, and what the closed form needs to know of it."""
+    """A collective on some endpoints, and what was asked for."""
     hosts = endpoints(asked.ranks, fabric, "ranks")
     known = algorithms(asked.collective)
     algorithm = asked.algorithm or (known[0] if known else "")
-    inside = int(np.bincount(fabric.domain[hosts]).max()) if hosts.size else 1
     try:
         steps = phases(asked.collective, algorithm, hosts.size, asked.size_bytes, _in_domains(fabric, hosts))
     except ScenarioError as error:
@@ -50,10 +49,7 @@ def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
         pause_s=asked.pause_s,
         message_s=asked.overhead_s,
     )
-    ask = Ask(
-        collective=asked.collective, algorithm=algorithm, size_bytes=asked.size_bytes, num_in_domain=inside
-    )
-    return job, ask
+    return job, Ask(collective=asked.collective, algorithm=algorithm, size_bytes=asked.size_bytes)
 
 
 def _in_domains(fabric: Fabric, hosts: Ints) -> tuple[int, ...]:
