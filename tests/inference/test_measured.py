@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import isnan
 from types import SimpleNamespace
 from typing import Any
@@ -214,7 +215,10 @@ def test_latencies_of_a_group_by_hand() -> None:
         arrival_s=np.array([0.0, 10.0, 10.0, 20.0, 30.0]), scheduled_s=np.zeros(5),
         first_s=np.array([9.0, 10.0, 11.0, 22.0, 34.0]), end_s=np.array([99.0, 10.0, 12.0, 22.0, 36.0]),
     )  # fmt: skip
-    service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), warmup_s=10.0)
+    service: Any = SimpleNamespace(
+        promise=Promise(ttft_s=2.0, tpot_s=0.5), warmup_s=10.0, measure_until_s=40.0
+    )
+    service.measures = partial(Service.measures, service)
     told: Any = SimpleNamespace(run=SimpleNamespace(records=records), service=service)
     found = _latency(told, "all", np.ones(5, bool))
     assert found.num_requests == 3

@@ -12,16 +12,14 @@ from tests.inference.ticking_case import one_pool
 
 from datahall.inference.fleet.fleet import Fleet, ReplicaOutage
 from datahall.inference.fleet.service import (
-    WARMUP,
     Outcome,
     Service,
     Stream,
-    _first_rush_s,
-    _warmup_s,
+    _measured_part,
     behind_cache,
-    expected_s,
     regions_of,
 )
+from datahall.inference.fleet.span import UNKNOWN_FRACTION, expected_s, stay_s
 from datahall.scenario.sections.promise import Promise
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Conversation, Cut, Think
@@ -95,20 +93,24 @@ def test_requests_come_for_their_number_over_their_rate_or_as_long_as_was_said()
 
 def test_the_beginning_that_is_not_measured_is_of_the_longest_stream() -> None:
     short, long = stream(rate(4.0, num=100)), stream(rate(1.0, num=100))
-    assert _warmup_s((short, long), None) == _warmup_s((long, short), None) == pytest.approx(WARMUP * 100.0)
-    assert 0 < WARMUP < 1
+    first, second = _measured_part((short, long), 0.0), _measured_part((long, short), 0.0)
+    assert first.start_s == second.start_s == pytest.approx(UNKNOWN_FRACTION * 100.0)
+    assert 0 < UNKNOWN_FRACTION < 1
 
 
 def test_users_who_come_at_once_are_not_measured_in_their_first_rush() -> None:
     steady: Any = SimpleNamespace(ttft_s=2.0, tpot_s=0.5)
     at_once, later = (
-        Traffic(users=Users(num=3, think=Think(mean_s=pause_s)), num_requests=10) for pause_s in (0.0, 9.0)
+        Traffic(users=Users(num=3, think=Think(mean_s=pause_s)), num_requests=10) for pause_s in (0.0, 900.0)
     )
-    assert _first_rush_s(at_once, steady) == pytest.approx(2.0 + 0.5 * 250)  # the usual answer has 250 tokens
+    stay = stay_s(at_once, steady)
+    assert stay == pytest.approx(2.0 + 0.5 * 250)  # the usual answer has 250 tokens
+    assert stay_s(at_once, None) == 0
+    rush, calm = (_measured_part((stream(traffic),), stay) for traffic in (at_once, later))
     assert (
-        _first_rush_s(later, steady) == _first_rush_s(at_once, None) == _first_rush_s(rate(1.0), steady) == 0
-    )
-    assert _warmup_s((stream(at_once),), steady) == pytest.approx(127.0)
+        rush.start_s == stay
+    )  # ten requests of three users are 3.3 stays, a sixth of which is less than one
+    assert calm.start_s == 2 * 900.0 + stay  # they begin spread over a pause and a stay, and think first
 
 
 def test_a_session_comes_from_one_place_by_the_shares_of_its_stream() -> None:

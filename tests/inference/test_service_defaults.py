@@ -12,7 +12,8 @@ from datahall.errors import DatahallError
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.fleet.build import cache_of, offered_per_s
 from datahall.inference.fleet.response_cache import hit_rates
-from datahall.inference.fleet.service import Service, expected_s
+from datahall.inference.fleet.service import Service
+from datahall.inference.fleet.span import expected_s
 from datahall.scenario.sections.fleet import AnswerCache
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Conversation
@@ -52,10 +53,14 @@ def test_how_long_requests_come(changes: dict[str, object], lasts_s: float) -> N
     assert expected_s(replace(PLAIN, **changes)) == pytest.approx(lasts_s)
 
 
-def test_a_tenth_of_the_longest_stream_is_warm_up(read: Read) -> None:
+def test_two_stays_are_warm_up_or_a_tenth_of_streams_that_have_no_closed_form(read: Read) -> None:
     short, long = traffic("rate = 5\nrequests = 300"), traffic("rate = 2\nrequests = 300")
-    assert read(ROOT + POOL + short).warmup_s == pytest.approx(6.0)
-    assert read(ROOT + POOL + short + long).warmup_s == pytest.approx(15.0)
+    one = read(ROOT + POOL + short)
+    assert one.steady is not None
+    stay = one.steady.ttft_s + one.steady.tpot_s * 40
+    assert (one.warmup_s, 60.0 - one.measure_until_s) == pytest.approx((2 * stay, 2 * stay))
+    both = read(ROOT + POOL + short + long)
+    assert (both.warmup_s, both.measure_until_s) == (pytest.approx(15.0), inf)
 
 
 def test_a_warm_up_that_was_said_is_taken(read: Read) -> None:
@@ -71,11 +76,18 @@ def test_users_who_all_come_at_once_warm_up_for_the_stay_of_one(read: Read) -> N
     assert steady is not None
     stay_s = steady.ttft_s + steady.tpot_s * load_of(service.traffic).output
     assert stay_s > 0.3
-    assert service.warmup_s == pytest.approx(stay_s)
+    assert service.warmup_s == pytest.approx(
+        300 / 30 * stay_s / 6
+    )  # ten stays, of which a sixth is more than one
+    brief = read(ROOT + POOL + traffic("users = 30\nrequests = 60"))
+    assert brief.warmup_s == pytest.approx(stay_s)
 
 
-def test_users_who_think_first_have_no_rush(read: Read) -> None:
-    assert read(ROOT + POOL + traffic('users = 30\nthink = "5 s"\nrequests = 300')).warmup_s == 0.0
+def test_users_who_think_first_warm_up_for_one_round(read: Read) -> None:
+    """They begin spread over a pause and a stay, and think first."""
+    service = read(ROOT + POOL + traffic('users = 30\nthink = "5 s"\nrequests = 300'))
+    assert service.steady is not None
+    assert service.warmup_s == pytest.approx(10.0 + service.steady.ttft_s + 40 * service.steady.tpot_s)
 
 
 def test_requests_are_no_longer_than_every_pool_accepts(read: Read) -> None:

@@ -30,7 +30,6 @@ from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
 from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.units import fmt
 
 
@@ -182,7 +181,7 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
 
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The same service simulated, its techniques, and our error."""
-    replica, demand = best.replica, best.demand
+    replica = best.replica
     degrees: dict[str, Plain | None] = {
         name: getattr(replica, name) for name in ("pp", "dp", "ep") if getattr(replica, name) > 1
     }
@@ -193,8 +192,6 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     }
     share = _rounded(best.replica_rate_per_s)
     run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas}
-    if not demand.users and (enough := best.num_requests) > DEFAULT_REQUESTS:
-        run["requests"] = enough
     commands = [follow(scenario, "simulate serve", {**there, **run})]
     if not any(is_changed(scenario, name) for name in ("on", "failure")):
         # techniques are of one replica: a fabric that joins all of them is another one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.counted import counted
@@ -124,6 +126,11 @@ def _headline(outcome: Outcome) -> str:
             f"Overloaded: {title} on {pools} holds {run.sustained_per_s:.3g} requests/s, and more come; the queue "
             f"reached {run.queue_peak:,} and grows."
         )
+    if outcome.is_burst and service.steady is not None:
+        return (
+            f"Overloaded: to {title} on {pools} comes {service.steady.use:.3g} times what it holds in closed form; "
+            f"the {counted(run.num_arrived, 'request')} of this run are too few to show it."
+        )
     promise = service.promise
     limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')}"
     return (
@@ -163,7 +170,7 @@ def _binding(outcome: Outcome) -> str:
 
 def _broken(outcome: Outcome) -> str:
     """Which latency is beyond its limit at the percentile that was asked for."""
-    if outcome.keeps_limits or not outcome.run.stable:
+    if outcome.keeps_limits or not outcome.run.stable or outcome.is_burst:
         return ""
     promise = outcome.service.promise
     at = fmt(promise.percentile, "percentile")
@@ -255,10 +262,13 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     first_low, first_high = service.replica.engine.band("TTFT")
     lines = [
         f"{run.num_finished:,} of {counted(run.num_arrived, 'request')} finished in {fmt(run.duration_s, 's', 3)} of "
-        f"simulated time; {run.num_measured:,} after the warm-up were measured",
+        f"simulated time{_chosen(outcome)}; {run.num_measured:,} {_when(service)} were measured",
+        *_too_short(outcome),
         f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
         f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
     ]
+    if service.users_over_s:
+        lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
     if run.num_rejected:
         lines.append(_refused(run).rstrip("."))
     if service.replica.adapters is not None:
@@ -268,6 +278,32 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if run.num_unfinished:
         lines.append(_unended(run).rstrip("."))
     return tuple(lines)
+
+
+def _chosen(outcome: Outcome) -> str:
+    """Why it is so long, where nobody said how long."""
+    if not outcome.service.length_chosen:
+        return ""
+    return ", which is long beside the time that one takes"
+
+
+def _when(service: Service) -> str:
+    """Which requests are measured."""
+    start, end = fmt(service.warmup_s, "s", 3), fmt(service.measure_until_s, "s", 3)
+    if not isfinite(service.measure_until_s):
+        return f"that came after the first {start}" if service.warmup_s else "of them"
+    return f"that came between {start} and {end}, while the fleet neither filled nor drained,"
+
+
+def _too_short(outcome: Outcome) -> tuple[str, ...]:
+    """That a run has no middle, and what rates are of then."""
+    run = outcome.run
+    if run.drain_apart or not run.num_measured:
+        return ()
+    return (
+        "requests come for less time than one takes, so rates are of the whole run, with its drain: "
+        f"more {option('requests')} show what lasts",
+    )
 
 
 def _service_notes(outcome: Outcome) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def replica_table(outcome: Outcome) -> Table:
             *BELOW[: 2 if below else 0],
         ),
         rows=tuple(rows),
-        note="means over the run; waiting: requests in front of one replica",
+        note="means of the time that is measured; waiting: requests in front of one replica",
     )
 
 

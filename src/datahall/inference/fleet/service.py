@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from math import inf, isfinite
+from math import inf
 
 import msgspec
 import numpy as np
@@ -14,7 +14,6 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.events import stream as random_stream
 from datahall.inference.closed_form.fleet_state import closed_form
-from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.deploy import region_number
 from datahall.inference.engine.replica import Replica
@@ -22,6 +21,7 @@ from datahall.inference.fleet.build import cache_of, fleet_of
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
+from datahall.inference.fleet.span import Measured, enough_requests, expected_s, measured_part, stay_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import StepPrice, price_steps
@@ -36,8 +36,6 @@ from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate
 
 Ints = NDArray[np.int64]
-
-WARMUP = 0.1  # share of the expected run that is simulated but not measured
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +58,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     cache: ResponseCache | None = None
     seed: int = 0
     warmup_s: float = 0.0
+    measure_until_s: float = inf  # requests that arrive later only keep the load up
+    users_over_s: float = 0.0  # in which users begin, one after the other
     until_s: float = inf
+    length_chosen: bool = False  # from the load: nobody said how many requests come, or how long
     price: StepPrice
     steady: State | None = None
 
@@ -73,6 +74,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     def traffic(self) -> Traffic:
         """The first stream, which stands for all in a headline."""
         return self.streams[0].traffic
+
+    def measures(self, arrival_s: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of the requests that arrive then are measured."""
+        return (arrival_s >= self.warmup_s) & (arrival_s < self.measure_until_s)
 
     @property
     def records(self) -> bool:
@@ -100,7 +105,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def keeps_limits(self) -> bool:
         """Whether as many requests as there should kept both limits."""
         run, share = self.run, self.service.promise.percentile
-        return bool(run.stable and run.num_measured and run.good_fraction >= share)
+        held = run.stable and not self.is_burst
+        return bool(held and run.num_measured and run.good_fraction >= share)
+
+    @property
+    def is_burst(self) -> bool:
+        """Whether more comes than the fleet holds in closed form, in a run too short to show it."""
+        steady = self.service.steady
+        return steady is not None and steady.use > 1.0 and not self.run.drain_apart
 
     @property
     def beyond(self) -> list[tuple[str, float, float]]:
@@ -137,6 +149,11 @@ def service_of(scenario: Scenario) -> Service:
     fleet, price = _priced(fleet, attempts)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
     steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
+    stay = stay_s(known[0].traffic, steady)
+    chosen = bool(stay) and not _length_said(scenario.all(Said)[0])
+    if chosen:
+        known = (_of_length(known[0], stay),)
+    part = _measured_part(known, stay)
     return Service(
         model=fleet.pools[0].replica.model,
         fleet=fleet,
@@ -146,10 +163,13 @@ def service_of(scenario: Scenario) -> Service:
         promise=scenario.one(Promise),
         cache=cache,
         seed=scenario.root.seed,
-        warmup_s=_warmup_s(known, steady) if asked.warmup_s is None else asked.warmup_s,
+        warmup_s=part.start_s if asked.warmup_s is None else asked.warmup_s,
+        measure_until_s=part.end_s,
+        users_over_s=stay + first.think.mean_s if stay and (first := known[0].traffic.users) else 0.0,
         until_s=inf if asked.until_s is None else asked.until_s,
         price=price,
         steady=steady,
+        length_chosen=chosen,
     )
 
 
@@ -201,25 +221,22 @@ def _users_alone() -> None:
     )
 
 
-def _warmup_s(streams: tuple[Stream, ...], steady: State | None) -> float:
-    """Time at the start that is simulated but not measured: an empty fleet flatters, a first rush does not last."""
-    share_s = WARMUP * max((expected_s(stream.traffic) for stream in streams), default=0.0)
-    return max(share_s, _first_rush_s(streams[0].traffic, steady))
+def _length_said(said: Said) -> bool:
+    return said.requests is not None or said.duration_s is not None
 
 
-def _first_rush_s(traffic: Traffic, steady: State | None) -> float:
-    """The stay of a user's first request, when all come at once [s]."""
-    if traffic.users is None or traffic.users.think.mean_s > 0 or steady is None:
-        return 0.0
-    return steady.ttft_s + steady.tpot_s * load_of(traffic).output
+def _of_length(stream: Stream, stay: float) -> Stream:
+    """The stream with as many requests as make a run long beside a stay."""
+    traffic = msgspec.structs.replace(stream.traffic, num_requests=enough_requests(stream.traffic, stay))
+    return msgspec.structs.replace(stream, traffic=traffic)
 
 
-def expected_s(traffic: Traffic) -> float:
-    """How long requests come, where that is known before they do; otherwise 0."""
-    if traffic.arrivals is None or not isfinite(traffic.arrivals.rate_per_s):
-        return traffic.duration_s
-    sessions = traffic.num_requests / traffic.conversation.num_turns
-    return traffic.duration_s or sessions / traffic.arrivals.rate_per_s
+def _measured_part(streams: tuple[Stream, ...], stay: float) -> Measured:
+    """An empty fleet flatters, a first rush does not last, and neither does a fleet to which nobody comes any more."""
+    first = streams[0].traffic
+    rush_s = stay + 2 * first.users.think.mean_s if first.users is not None and stay else 0.0
+    coming_s = max((expected_s(stream.traffic, stay) for stream in streams), default=0.0)
+    return measured_part(coming_s, stay, rush_s=rush_s)
 
 
 def drawn_streams(service: Service) -> list[TrafficStream]:
@@ -249,7 +266,9 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
     drawn = drawn_streams(service)
     asked = partial(
         simulate_serving, users=users.num if users else 0, users_until_s=service.traffic.duration_s or inf,
-        slo=service.promise, seed=service.seed, warmup_s=service.warmup_s, until_s=service.until_s, trace_s=trace_s,
+        slo=service.promise, seed=service.seed, warmup_s=service.warmup_s, measure_until_s=service.measure_until_s,
+        drain_apart=True, users_over_s=service.users_over_s,
+        until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):
         run, none = asked(service.fleet, drawn[0]), np.zeros(0, np.int64)

@@ -37,7 +37,8 @@ def count_lifted(s: State, replica: int, slot: int, entry: int) -> None:
     """A prompt finds a block below the chip: whose hit it is, and the time of its way up."""
     one, step = s.slots[slot], s.tiers[NUM_TIERS * replica]
     row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
-    if one["preempted"] == 0 and one["arrival_s"] >= s.fleet[0]["warmup_s"]:
+    fleet = s.fleet[0]
+    if one["preempted"] == 0 and fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
         row["hit_tokens"] += s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
         step["lifting"], step["own_lifted_s"] = slot, 0.0

@@ -118,7 +118,9 @@ def end_request(s: State, slot: int, status: int, now: float) -> None:
     if status in (FINISHED, ANSWERED):
         fleet["num_finished"] += 1
         fleet["num_answered"] += status == ANSWERED
-        if one["arrival_s"] >= fleet["warmup_s"]:
+        fleet["all_prompt_tokens"] += one["prompt"]
+        fleet["all_output_tokens"] += one["output"]
+        if fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
             count_request(s, slot, first_s, end_s)
     elif status == TOO_LONG:
         fleet["num_too_long"] += 1

@@ -40,6 +40,7 @@ from datahall.inference.simulation.state import (
     NEED_ROWS,
     NEED_SLOTS,
     NEXT,
+    NO_MORE_ROWS,
     NONE,
     OFF,
     PREFILL,
@@ -172,6 +173,9 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
         if not fleet["last_rows"] and s.rows.size - fleet["next_row"] <= fleet["users"]:
             return NEED_ROWS
         queue_posts(s)
+        if fleet["last_rows"] and not fleet["rows_out"] and fleet["next_row"] >= s.rows.size:
+            fleet["rows_out"] = 1
+            return NO_MORE_ROWS
         event_s, row_s = next_time(s)
         now = min(event_s, row_s)
         if now == np.inf:

@@ -79,7 +79,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run as a whole.  Percentiles, rates and goodput are of requests that arrived after the warm-up."""
+    """The run as a whole.  Percentiles and goodput are of requests that arrived in the part that is measured."""
 
     duration_s: float  # from the start to the last end
     num_arrived: int
@@ -95,7 +95,11 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     output_tokens: int
     hit_tokens: int  # found in a cache of prefixes, wherever
-    measured_s: float
+    measured_s: float  # over which rates are taken, and means over time
+    num_ended: int  # in that time, whenever they arrived; as their tokens
+    ended_prompt_tokens: int
+    ended_output_tokens: int
+    drain_apart: bool  # rates leave out the drain too; otherwise the run was too short, or was to count whole
     queue_mean: float
     queue_peak: int
     stable: bool
@@ -144,20 +148,20 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests_per_s(self) -> float:
-        return self.num_measured / self.measured_s if self.measured_s > 0 else nan
+        return self.num_ended / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def output_tokens_per_s(self) -> float:
-        return self.output_tokens / self.measured_s if self.measured_s > 0 else nan
+        return self.ended_output_tokens / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def prompt_tokens_per_s(self) -> float:
-        return self.prompt_tokens / self.measured_s if self.measured_s > 0 else nan
+        return self.ended_prompt_tokens / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def goodput_per_s(self) -> float:
         """Requests per second that kept both limits."""
-        return self.num_good / self.measured_s if self.measured_s > 0 else nan
+        return self.good_fraction * self.requests_per_s
 
     @property
     def good_fraction(self) -> float:

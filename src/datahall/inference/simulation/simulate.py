@@ -17,7 +17,7 @@ from datahall.inference.fleet.autoscale import Scaler
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.simulation.feed import Feed, shares_prefixes
 from datahall.inference.simulation.loop import advance, widen_queue
-from datahall.inference.simulation.result import summarise
+from datahall.inference.simulation.result import Meter, read_meter, summarise
 from datahall.inference.simulation.run import Scaling, ServingRun
 from datahall.inference.simulation.setup import NUM_SLOTS, new_state, stack, step_tables, uneven_contexts
 from datahall.inference.simulation.state import (
@@ -28,6 +28,7 @@ from datahall.inference.simulation.state import (
     NEED_ROWS,
     NEED_SLOTS,
     NEXT,
+    NO_MORE_ROWS,
     NONE,
     OFF,
     POST,
@@ -50,6 +51,7 @@ def simulate_serving(
     traffic: Requests | Iterable[Requests],
     *,
     users: int = 0,
+    users_over_s: float = 0.0,
     users_until_s: float = inf,
     slo: Promise | None = None,
     seed: int = 0,
@@ -58,6 +60,8 @@ def simulate_serving(
     answer_s: NDArray[np.float64] | None = None,
     region: NDArray[np.int64] | None = None,
     warmup_s: float = 0.0,
+    measure_until_s: float = inf,
+    drain_apart: bool = False,
     until_s: float = inf,
     trace_s: float = 0.0,
     max_leap: int = ALWAYS,
@@ -66,9 +70,12 @@ def simulate_serving(
     """Play requests on a fleet until all have ended, or until a time.
 
     Open loop: each request comes at its arrival_s.  With `users`, each of them sends the next row when its last request
-    has ended and arrival_s (think time) has passed, unless that is after `users_until_s`.  `cached_tokens` says how
+    has ended and arrival_s (think time) has passed, unless that is after `users_until_s`; they begin evenly spread over
+    `users_over_s`, so that those who ask alike do not march together for ever.  `cached_tokens` says how
     much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
     −1 for a request that it passes on.
+    Requests that arrive from `warmup_s` to `measure_until_s` are measured; with `drain_apart`, rates and means over
+    time are of the time from the warm-up until no more requests come, otherwise of all that comes after the warm-up.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -101,8 +108,9 @@ def simulate_serving(
     state.pools["uneven"] = uneven_contexts(first, state.pools["lanes"])
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
-    whole["users_until_s"] = users_until_s
+    whole["users_until_s"], whole["measure_until_s"] = users_until_s, measure_until_s
     state.posts["kind"][:users] = NEXT
+    state.posts["time_s"][:users] = np.arange(users) * (users_over_s / max(1, users))
     limits = slo or NO_LIMITS
     whole["ttft_limit_s"], whole["tpot_limit_s"] = limits.ttft_s, limits.tpot_s
     whole["trace_until_s"], whole["max_leap"] = trace_s, max(1, max_leap)
@@ -118,7 +126,8 @@ def simulate_serving(
         back_s = outage.start_s + outage.duration_s
         if isfinite(back_s):
             push(state.queue, back_s, STATUS, outage.replica, ACTIVE, priority=STATUS)
-    return Play(fleet, state, stack(tables), feed, compiled).run(until_s)
+    play = Play(fleet, state, stack(tables), feed, compiled)
+    return play.run(until_s, (warmup_s, users_until_s) if drain_apart else None)
 
 
 TRACE_STEPS = 200_000  # kept for a timeline
@@ -132,9 +141,12 @@ class Play:
         self._advance = advance if compiled else advance.interpreted
         self._ended: list[Records] = []
         self._looks: list[tuple[float, int, int, int]] = []
+        self._begun: Meter | None = None  # read at the end of the warm-up
+        self._closed: Meter | None = None  # and when no more requests come
 
-    def run(self, until_s: float) -> ServingRun:
-        """Play to the end, or to a time, with the autoscaler in between."""
+    def run(self, until_s: float, load_s: tuple[float, float] | None = None) -> ServingRun:
+        """Play to the end, or to a time, with the autoscaler in between; `load_s`: when the load begins and ends."""
+        self._load_s = load_s
         rule = self.fleet.autoscaling
         if rule is None:
             self.play(until_s)
@@ -154,13 +166,30 @@ class Play:
         return self._result()
 
     def play(self, until_s: float) -> int:
-        """Advance to a time; returns `UNTIL` or `DONE`."""
+        """Advance to a time, reading the meters when the load begins and ends; returns `UNTIL` or `DONE`."""
+        start_s, end_s = self._load_s or (inf, inf)
+        if self._begun is None and self._closed is None and start_s <= until_s:
+            self._advance_to(start_s)
+            self._begun = read_meter(self.state) if self._closed is None else None
+        if self._begun is not None and self._closed is None and end_s <= until_s:
+            self._advance_to(end_s)
+            self._close()
+        return self._advance_to(until_s)
+
+    def _close(self) -> None:
+        """No more requests come, for one reason or the other; the first counts."""
+        if self._closed is None:
+            self._closed = read_meter(self.state)
+
+    def _advance_to(self, until_s: float) -> int:
         while True:
             why = self._advance(self.state, self.tables, until_s)
             if why in (UNTIL, DONE):
                 return int(why)
             if why == NEED_ROWS:
                 self._more_rows()
+            elif why == NO_MORE_ROWS:
+                self._close()
             elif why == NEED_SLOTS:
                 self._more_slots(self.state.slots.size)
             elif why == NEED_RECORDS:
@@ -252,7 +281,7 @@ class Play:
 
     def _result(self) -> ServingRun:
         self._take_records()
-        run = summarise(self.state, np.concatenate(self._ended))
+        run = summarise(self.state, np.concatenate(self._ended), self._begun, self._closed)
         if not self._looks:
             return run
         time_s, active, starting, requests = (np.array(column) for column in zip(*self._looks, strict=True))

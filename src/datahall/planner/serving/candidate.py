@@ -11,8 +11,6 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.demand import Demand
 
-STAYS_SIMULATED = 10  # times that a request stays, at least
-
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One way to serve the demand."""
@@ -126,12 +124,6 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def chip_output_tokens_per_s(self) -> float:
         """What one chip yields at the load asked."""
         return self.demand.rate_per_s * self.demand.load.output / self.num_chips
-
-    @property
-    def num_requests(self) -> int:
-        """Requests of a run of all its replicas that is long beside the stay of one."""
-        stay_s = self.state.ttft_s + self.state.tpot_s * self.demand.load.output
-        return int(float(f"{2 * STAYS_SIMULATED * self.demand.rate_per_s * stay_s:.2g}"))
 
     @property
     def never_short(self) -> bool:

@@ -8,14 +8,14 @@ from math import ceil
 import msgspec
 
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.service import WARMUP
+from datahall.inference.fleet.span import measured_part
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.planner.serving.candidate import STAYS_SIMULATED, Candidate
+from datahall.planner.serving.candidate import Candidate
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
 MOST_SIMULATED = 4  # replicas: more of the same under the same share behave alike
-REQUESTS_SIMULATED = 3000
+REQUESTS_SIMULATED, STAYS_SIMULATED = 3000, 10  # at least, and times that a request stays
 STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
 
 
@@ -75,12 +75,14 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
         users=None,
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
+    part = measured_part(asked.num_requests / share, stay_s)
     run = simulate_serving(
         Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
         generate(asked, seed),
         slo=candidate.demand.promise,
         seed=seed,
-        warmup_s=WARMUP * asked.num_requests / share,
+        warmup_s=part.start_s,
+        measure_until_s=part.end_s,
     )
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 

@@ -222,7 +222,7 @@ class Traffic(Section, frozen=True, kw_only=True):
     requests: Annotated[
         int | None,
         Count(
-            f"Requests to simulate (default: {DEFAULT_REQUESTS}, and at least {REQUESTS_PER_USER} a user).",
+            f"Requests to simulate (default: {DEFAULT_REQUESTS:,}, or more where a run would be short beside a request).",
             most=10**12,
         ),
     ] = None

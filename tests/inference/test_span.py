@@ -1,0 +1,94 @@
+"""What is measured of a run does not depend on how long it fills, drains and lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import datahall as dh
+from datahall.inference.fleet.service import Service, simulate_service
+from datahall.inference.fleet.span import enough_requests, expected_s, measured_part
+from datahall.inference.simulation.lifecycle import E2E
+from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.traffic import Traffic
+from datahall.workload.traffic.users import Users
+
+times = st.floats(1e-3, 1e6)
+
+
+@given(times, times)
+def test_the_middle_is_most_of_a_run_and_lies_within_it(coming_s: float, stay: float) -> None:
+    part = measured_part(coming_s, stay)
+    assert 0 < part.start_s < part.end_s < coming_s
+    assert part.end_s - part.start_s >= 0.66 * coming_s
+    assert part.start_s <= 2 * stay
+
+
+@given(times)
+def test_a_run_of_unknown_stays_has_no_drain_apart(coming_s: float) -> None:
+    assert 0 < measured_part(coming_s, 0.0).start_s < coming_s
+    assert measured_part(coming_s, 0.0).end_s == inf
+
+
+def test_a_rush_longer_than_the_run_leaves_no_middle() -> None:
+    assert measured_part(10.0, 30.0, rush_s=30.0) == (30.0, inf)
+
+
+@pytest.mark.parametrize("rate_per_s", [0.1, 50.0, 5_000.0])
+@pytest.mark.parametrize("stay", [0.5, 20.0])
+def test_a_run_lasts_many_stays_whatever_the_rate(rate_per_s: float, stay: float) -> None:
+    asked = Traffic(arrivals=Arrivals(rate_per_s=rate_per_s), num_requests=1)
+    assert enough_requests(asked, stay) / rate_per_s >= 6 * stay * 0.999
+    users = Traffic(users=Users(num=round(rate_per_s) + 1), num_requests=1)
+    assert enough_requests(users, stay) >= 6 * (round(rate_per_s) + 1)
+
+
+def test_users_come_as_long_as_their_stays_last() -> None:
+    asked = Traffic(users=Users(num=4), num_requests=40)
+    assert expected_s(asked, 3.0) == pytest.approx(30.0)
+    assert expected_s(asked) == 0.0
+
+
+def run_of(**asked: object) -> Any:
+    return dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", **asked).results  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("load", [{"rate": 12}, {"users": 60}])
+def test_rates_are_those_of_the_load_however_long_the_run(load: dict[str, int]) -> None:
+    short, long = (run_of(**load, requests=num) for num in (1_500, 6_000))
+    for name in ("requests_per_s", "output_tokens_per_s", "prompt_tokens_per_s", "tpot_mean_s"):
+        assert short[name] == pytest.approx(long[name], rel=0.1), name
+    if "rate" in load:
+        assert long["requests_per_s"] == pytest.approx(12, rel=0.03)
+    else:  # Little's law: users are all there, all the time
+        present = long["output_tokens_per_s"] * long["tpot_mean_s"]
+        assert present == pytest.approx(60, rel=0.05)
+
+
+def test_a_burst_beyond_what_is_held_keeps_no_promise() -> None:
+    answer = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", rate=1000, requests=50)
+    assert answer.verdict == "no"
+    assert answer.headline.startswith("Overloaded")
+    assert any("whole run" in note for note in answer.notes)
+
+
+def test_what_replicas_do_while_they_drain_is_not_in_their_means(read: Callable[[str], Service]) -> None:
+    text = """version = 1
+model = "llama-3.1-8b"
+[[deployment]]
+chip = "h100-sxm"
+[[traffic]]
+users = 200
+requests = 6000
+"""
+    outcome = simulate_service(read(text))
+    run = outcome.run
+    assert run.drain_apart
+    assert run.measured_s < run.duration_s - outcome.service.warmup_s
+    assert run.requests_per_s * run.mean_s(E2E) == pytest.approx(200, rel=0.08)  # Little's law
+    assert run.replicas.cache_mean_fraction[0] > 0.5 * run.replicas.cache_peak_fraction[0]
