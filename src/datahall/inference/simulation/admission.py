@@ -145,8 +145,8 @@ def take_prompts(s: State, replica: int, left: int, preempted: bool, now: float)
             s.fleet[0]["num_over_budget"] += 1
             if pool["chunked"]:
                 chunk = min(left, pool["budget"])
-            elif head != NONE or chunk <= pool["budget"]:
-                break
+            elif head != NONE:
+                break  # a whole prompt that comes first goes, or decodes would keep it out for ever
         tokens = done + chunk
         if pool["reserve"]:
             tokens = one["todo"] + one["output"] - one["emitted"] - 1
