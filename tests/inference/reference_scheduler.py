@@ -135,7 +135,7 @@ class _Replica:
             if chunk > left:
                 if rules.chunked:
                     chunk = left
-                elif prompts or chunk <= rules.budget:
+                elif prompts:
                     break
             tokens = one.todo + one.output - one.emitted - 1 if rules.whole_output else done + chunk
             if self.blocks(max(tokens, one.todo) if rules.whole_prompt else tokens) > self.free:
