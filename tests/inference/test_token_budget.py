@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import datahall as dh
@@ -21,5 +23,5 @@ def test_throughput_is_continuous_in_the_prompt(engine: str, chunked: bool, budg
             chunked_prefill=chunked, token_budget=budget,
         ).results  # fmt: skip
         found.append(float(run["sustained_per_s"]) * prompt)  # type: ignore[arg-type]
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert after == pytest.approx(before, rel=MOST), dict(zip(lengths, found, strict=True))
