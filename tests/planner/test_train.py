@@ -212,7 +212,7 @@ def test_the_answer_holds_the_decision_its_margin_and_its_rivals() -> None:
         ({"chips": 8, "state": "fp9"}, UnknownNameError, "state", "state recipe"),
         ({"chips": 8, "precision": "bf17"}, UnknownNameError, "precision", "bf16"),
         ({"chips": 8, "chip": "a100-sxm-80gb", "precision": "fp8"}, UnsupportedError, "precision", "no FP8"),
-        ({"chips": 2047}, ScenarioError, "chips", "no layout of llama-3.1-8b divides 2,047 chips"),
+        ({"chips": 3, "global_batch": 2**30}, ScenarioError, "global_batch", "more than"),
         ({"chips": 8, "imbalance": 0.5}, ScenarioError, "imbalance", "at least 1"),
     ],
 )

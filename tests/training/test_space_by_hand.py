@@ -278,16 +278,27 @@ def test_the_nearest_legal_values_are_found_by_trying() -> None:
         assert nearest_legal(layout, field, model, 12, 24) == (*below[-1:], *above[:1])
 
 
-@pytest.mark.parametrize(("num_layers", "num_parts"), [(7, 3), (8, 3), (9, 3), (126, 16), (61, 16), (5, 5)])
-def test_an_even_cut_leaves_the_ends_short(num_layers: int, num_parts: int) -> None:
-    """The last part is short first, then the first, then the one before the last, and so on inwards."""
-    most = -(-num_layers // num_parts)
-    expected = [most] * num_parts
-    inwards = [at for pair in zip(reversed(range(num_parts)), range(num_parts), strict=True) for at in pair]
-    for at in list(dict.fromkeys(inwards))[: most * num_parts - num_layers]:
-        expected[at] -= 1
-    assert cut_layers(num_layers, num_parts).tolist() == expected
-    assert part_layers(num_layers, num_parts).tolist() == expected
+@pytest.mark.parametrize(
+    ("num_layers", "num_parts", "head", "cut"),
+    [
+        (7, 3, 1.0, [2, 3, 2]),
+        (8, 3, 1.0, [3, 3, 2]),
+        (9, 3, 1.0, [3, 3, 3]),
+        (7, 3, 2.0, [3, 3, 1]),  # the last with a head of two layers has three to do
+        (7, 3, 9.0, [3, 3, 1]),
+        (5, 4, 9.0, [1, 2, 2, 0]),
+        (61, 16, 1.5, [3, *[4] * 14, 2]),
+        (5, 5, 1.0, [1] * 5),
+        (2, 4, 0.0, [0, 1, 1, 0]),
+        (5, 1, 3.0, [5]),
+    ],
+)
+def test_an_even_cut_leaves_the_ends_short(
+    num_layers: int, num_parts: int, head: float, cut: list[int]
+) -> None:
+    """What is over goes off the last part while its head is longer, then off the first, and so on inwards."""
+    assert cut_layers(num_layers, num_parts, head).tolist() == cut
+    assert part_layers(num_layers, num_parts, head=head).tolist() == cut
 
 
 def test_chunks_are_dealt_out_in_turn() -> None:

@@ -309,7 +309,7 @@ VERBS = (
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),
-            Takes("training", without=("tokens", "deadline")),
+            Takes("training", without=("tokens", "deadline", "memory_margin")),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("failure", only=("fabric…",)),
             Takes("layout"),

@@ -17,6 +17,7 @@ from datahall.answers.training.plan_table import (
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.wiring import wiring_of
+from datahall.errors import option
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
@@ -34,7 +35,7 @@ def plan_train(scenario: Scenario) -> Answer:
     plan = plan_training(scenario)
     return Answer(
         kind="training plan",
-        headline=_headline(plan),
+        headline=_headline(scenario, plan),
         binding=_binding(plan),
         results=_results(plan),
         tables=(
@@ -69,8 +70,8 @@ def prepare(scenario: Scenario) -> None:
     search_of(scenario)
 
 
-def _headline(plan: TrainingPlan) -> str:
-    model, cluster = plan.job.model, plan.cluster
+def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
+    model, batch = plan.job.model, _batch(scenario, plan)
     tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
     what = f"{tokens} through {model.title or model.name}"
     took = (
@@ -78,11 +79,31 @@ def _headline(plan: TrainingPlan) -> str:
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
     )
     if plan.deadline_s is None:
-        return f"{what} on {plan.num_chips:,} × {cluster.chip.name}: {plan.layout.words}; {took}."
+        return f"{what} on {_chips(plan)}: {plan.layout.words}; {batch}; {took}."
     spare = fmt(plan.spare_s, "s", 3)
     return (
-        f"{what} in {fmt(plan.deadline_s, 's', 3)} takes {plan.num_chips:,} × {cluster.chip.name}, "
-        f"{plan.layout.words}: {took}, {spare} to spare."
+        f"{what} in {fmt(plan.deadline_s, 's', 3)} takes {_chips(plan)}, "
+        f"{plan.layout.words}, {batch}: {took}, {spare} to spare."
+    )
+
+
+def _batch(scenario: Scenario, plan: TrainingPlan) -> str:
+    """The global batch, and why it is that."""
+    size = plan.job.global_batch
+    why = "as asked" if scenario.given("global_batch") else "the usual"
+    return f"global batch {size:,}, {why} ({fmt(size * plan.job.seq, 'tokens')})"
+
+
+def _chips(plan: TrainingPlan) -> str:
+    """How many are used, and of how many."""
+    used = f"{plan.num_chips:,} × {plan.cluster.chip.name}"
+    if not plan.num_idle:
+        return used
+    why = "it cannot be laid out on all of them"
+    if plan.on_all_s is not None:
+        why = f"on all of them it takes {fmt(plan.on_all_s, 's', 3)}"
+    return (
+        f"{plan.num_chips:,} of {plan.num_asked:,} × {plan.cluster.chip.name}, {plan.num_idle:,} idle ({why})"
     )
 
 
@@ -120,6 +141,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
     return {
         "objective": plan.objective.name,
         "num_chips": plan.num_chips,
+        "num_idle_chips": plan.num_idle,
         **degrees,
         "step_s": plan.step_s,
         "closed_step_s": plan.closed_step_s,
@@ -162,10 +184,24 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
+        *_preferred(plan),
+        f"each chip keeps {fmt(found.options.margin_fraction, 'fraction')} of its memory free at least "
+        f"({option('memory_margin')})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
         *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
         "MFU counts causal attention and no recomputation",
+    )
+
+
+def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
+    """That a simpler layout was taken, and what it costs."""
+    slower = plan.step_s / plan.fastest_s - 1.0
+    if slower <= 0:
+        return ()
+    return (
+        f"the fastest layout is {fmt(slower, 'fraction')} faster, less than can be told: this one keeps tensor "
+        "parallelism inside a scale-up domain, or more memory free",
     )
 
 

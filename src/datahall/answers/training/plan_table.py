@@ -11,7 +11,10 @@ from datahall.training.layout.search import Elsewhere
 
 def best_table(plan: TrainingPlan) -> Table:
     """The best cuts of the model: in closed form, the first few also as simulated; why the others lost."""
-    ranked = [(plan.chosen, ""), *((one.candidate, why_lost(one.loss)) for one in plan.alternatives)]
+    ranked = [
+        (plan.chosen, ""),
+        *((one.candidate, why_lost(one.loss, leaves_domain=one.leaves_domain)) for one in plan.alternatives),
+    ]
 
     def row(candidate: Candidate, why: str) -> tuple[Cell, ...]:
         run = candidate.execution

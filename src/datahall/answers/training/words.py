@@ -24,8 +24,8 @@ def beside_simulation(away: float) -> str:
     return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"
 
 
-def why_lost(loss: Loss) -> str:
-    """One clause on why a layout is not the chosen one."""
+def why_lost(loss: Loss, *, leaves_domain: bool | None = None) -> str:
+    """One clause on why a layout is not the chosen one; with `leaves_domain`, of one that could have been."""
     if not loss.fits and loss.over_bytes <= 0:
         return "the host does not hold what it moves there"
     if not loss.fits:
@@ -34,7 +34,12 @@ def why_lost(loss: Loss) -> str:
     if abs(away) < ALIKE:
         return "equally fast"
     if away < 0:
-        return f"{fmt(-away, 'fraction')} faster"
+        faster = f"{fmt(-away, 'fraction')} faster"
+        if leaves_domain is None:
+            return faster
+        return (
+            f"{faster}, too little to tell; {'tp leaves the domain' if leaves_domain else 'less memory free'}"
+        )
     return f"{fmt(away, 'fraction')} slower: {more}"
 
 

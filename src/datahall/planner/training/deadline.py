@@ -10,7 +10,7 @@ import msgspec
 from datahall.cluster.cluster import Cluster
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
-from datahall.planner.training.choice import chosen_of, ranked, with_reasons
+from datahall.planner.training.choice import best_of, with_reasons
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
@@ -44,7 +44,7 @@ def plan_by_deadline(
         if num_chips < needed:
             continue
         try:
-            plan = chosen_of(ranked(job, machine, num_chips, framework, kept, options), num_tokens)
+            plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options)
         except (InfeasibleError, ScenarioError) as error:
             refused.append(
                 Refusal(

@@ -22,6 +22,7 @@ class Lost(Alternative[Candidate], frozen=True, kw_only=True):
     """A layout that would do, and how it compares with the chosen one: as simulated where both were."""
 
     loss: Loss
+    leaves_domain: bool = False  # its tensor parallelism, where the chosen one's does not
 
 
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
@@ -31,6 +32,13 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     search: Search
     num_tokens: float
     num_simulated: int = 0  # layouts
+    num_asked: int = 0  # chips that there are; some may stay idle
+    on_all_s: float | None = (
+        None  # the run on all of them, where some stay idle and it can be laid out at all
+    )
+    fastest_s: float = (
+        0.0  # the step of the fastest layout, where one that is as fast as can be told was chosen
+    )
     deadline_s: float | None = None
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     changes: tuple[Change, ...] = ()  # one choice of the layout changed
@@ -57,6 +65,11 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     @property
     def num_chips(self) -> int:
         return self.chosen.num_chips
+
+    @property
+    def num_idle(self) -> int:
+        """Chips that the run is faster without."""
+        return max(0, self.num_asked - self.num_chips)
 
     @property
     def step_s(self) -> float:

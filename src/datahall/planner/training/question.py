@@ -34,7 +34,9 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
     framework, books = framework_of(scenario)
     offload = scenario.one(TrainingLayout).offload
-    options = msgspec.structs.replace(WIDE, offload=((), offload)) if offload else WIDE
+    options = msgspec.structs.replace(
+        WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=asked.margin_fraction
+    )
     if num_chips is not None:
         machine(num_chips)  # refuses what cannot be wired; the search begins with it
         return partial(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import floor
+
 import msgspec
 import numpy as np
 
@@ -36,6 +38,14 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
 def fits_nowhere(found: Search, machine: Machine) -> InfeasibleError:
     """Nothing fits: the layout that comes nearest, what it lacks, and the smallest changes that are enough."""
     job, cluster, memory = found.job, found.cluster, found.memory
+    if found.margin_bytes and (free := _most_free(found)) > 0:
+        return InfeasibleError(
+            f"no layout of {job.model.name} on {cluster.num_chips:,} × {cluster.chip.name} leaves "
+            f"{fmt(found.margin_bytes, 'bytes', 3)} of each chip free: at most {fmt(free, 'bytes', 3)}",
+            field="memory_margin",
+            hint=f"{option('memory_margin', floor(100 * free / memory.limit_bytes) / 100)}, or more "
+            f"{option('chips')}",
+        )
     layout = found.space.row(least_bytes(memory))
     shortage = why_not(job, cluster, layout, found.framework, found.books)
     assert shortage is not None
@@ -48,6 +58,13 @@ def fits_nowhere(found: Search, machine: Machine) -> InfeasibleError:
         hint=f"{_changes(found, machine)}; or a leaner state ({option('state', 'pure-bf16')}), a shorter "
         f"{option('seq')}, a chip with more memory",
     )
+
+
+def _most_free(found: Search) -> float:
+    """Bytes that the leanest layout leaves free; less than 0 where it does not fit at all."""
+    bare = msgspec.structs.replace(found.options, margin_fraction=0.0)
+    there = search(found.job, found.cluster, found.framework, options=bare, books=found.books)
+    return float(there.memory.headroom_bytes[there.order].max()) if there.num_fitting else -1.0
 
 
 def _changes(found: Search, machine: Machine) -> str:

@@ -93,6 +93,10 @@ class TrainingJob(Section, frozen=True, kw_only=True):
             of="recipe",
         ),
     ] = ""
+    margin_fraction: Annotated[
+        float,
+        Share("Share of a chip's memory that a plan leaves free.", name="memory_margin"),
+    ] = 0.05
     imbalance_ratio: Annotated[
         float | None,
         Quantity(

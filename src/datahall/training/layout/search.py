@@ -34,6 +34,11 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = USUAL  # what was searched
 
     @property
+    def margin_bytes(self) -> float:
+        """What must stay free on each chip."""
+        return self.options.margin_fraction * self.memory.limit_bytes
+
+    @property
     def num_fitting(self) -> int:
         return int(self.order.size)
 
@@ -73,7 +78,8 @@ def search(
     kept = books or bookkeeping_of(framework)
     space = layout_space(job, cluster.num_chips, options)
     memory = peak_memory(job, cluster.chip, space, kept, schedule=schedule)
-    fitting = np.flatnonzero((memory.headroom_bytes >= 0) & host_holds(job, cluster, space, kept))
+    spare = memory.headroom_bytes - options.margin_fraction * memory.limit_bytes
+    fitting = np.flatnonzero((spare >= 0) & host_holds(job, cluster, space, kept))
     times = step_times(job, cluster, space.keep(fitting), framework)
     # equal times: the layout that leaves more memory comes first
     ranked = np.lexsort((memory.total_bytes[fitting], times.step_s))
@@ -151,7 +157,7 @@ class Loss(NamedTuple):
 
     layout: Layout
     fits: bool
-    over_bytes: float  # beyond what a chip has; 0 where it is the host that does not hold it
+    over_bytes: float  # beyond what a chip has less its margin; 0 where it is the host that does not hold it
     slower_fraction: float  # of the other's step; negative: faster
     part: str  # of the step, a key of `PARTS`
     more_s: float
@@ -169,7 +175,7 @@ class Change(NamedTuple):
 def loss(found: Search, row: int, place: int = 0) -> Loss:
     """How a row of the space compares in closed form with the layout at a place of the ranking."""
     layout = found.space.row(row)
-    over = float(-found.memory.headroom_bytes[row])
+    over = found.margin_bytes - float(found.memory.headroom_bytes[row])
     places = np.flatnonzero(found.order == row)
     if over > 0 or not places.size:
         return Loss(layout, False, max(0.0, over), np.inf, "", 0.0)

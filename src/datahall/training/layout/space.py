@@ -42,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
     sharded_pipeline: bool = False  # whether ZeRO-2 and 3 may spread the stages of a pipeline
+    margin_fraction: float = 0.0  # of a chip's memory that stays free
 
 
 def weighed(options: Options) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 
 import msgspec
 import numpy as np
@@ -11,52 +12,64 @@ from numpy.typing import NDArray
 from datahall.catalog.entries.model import Layer, Model
 from datahall.errors import UnknownNameError
 from datahall.scenario.words import SCHEDULES
-from datahall.training.layout.columns import Column, Space
+from datahall.training.layout.columns import Column, Space, unique_rows
+from datahall.workload.parameters import layer_parameters
 
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 
 
-def cut_layers(num_layers: int, num_parts: int) -> NDArray[np.int64]:
-    """Layers of each part: as even as can be, the last and the first part short first, as they hold the tables.
+def cut_layers(num_layers: int, num_parts: int, head_layers: float = 1.0) -> NDArray[np.int64]:
+    """Layers of each part: as even as can be with the head, which takes as long as so many layers, on the last one.
 
-    >>> cut_layers(126, 16).tolist()
+    What is over goes off the last part while that has more to do than the others, then off the first, which holds the
+    table of tokens, and the others from both ends.
+
+    >>> cut_layers(126, 16, 0.7).tolist()
     [7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]
+    >>> cut_layers(32, 7, 2.4).tolist()
+    [5, 5, 5, 5, 5, 5, 2]
     """
-    layers = np.full(num_parts, -(-num_layers // num_parts), np.int64)
-    ends = [
-        part for pair in zip(range(num_parts - 1, -1, -1), range(num_parts), strict=True) for part in pair
-    ]
-    short = list(dict.fromkeys(ends))[: int(layers.sum()) - num_layers]
-    layers[short] -= 1
+    most = -(-num_layers // num_parts)
+    layers = np.full(num_parts, most, np.int64)
+    over = most * num_parts - num_layers
+    layers[-1] -= min(over, most, max(1, ceil(head_layers)))
+    left = over - (most - int(layers[-1]))
+    pairs = zip(range(num_parts), range(num_parts - 2, -1, -1), strict=False)
+    short = [part for part in dict.fromkeys(part for pair in pairs for part in pair) if part < num_parts - 1]
+    layers[short[:left]] -= 1
     return layers
 
 
-def part_layers(num_layers: int, num_parts: int, split: tuple[int, ...] = ()) -> NDArray[np.int64]:
+def head_layers(model: Model) -> float:
+    """As how many layers the head counts: its products over those of a mean layer, by the weights a token passes."""
+    layers = sum(times * layer_parameters(model, layer).active for layer, times in model.layer_groups())
+    return model.vocab * model.hidden / (layers / model.num_layers)
+
+
+def part_layers(
+    num_layers: int, num_parts: int, split: tuple[int, ...] = (), head: float = 1.0
+) -> NDArray[np.int64]:
     """Layers of each part of the model in its order: cut by hand, by stage or by chunk, else as even as can be.
 
     >>> part_layers(22, 8, (4, 6, 6, 6)).tolist()
     [2, 3, 3, 3, 2, 3, 3, 3]
     """
     if not split:
-        return cut_layers(num_layers, num_parts)
+        return cut_layers(num_layers, num_parts, head)
     chunks = max(1, num_parts // len(split))
     return np.tile(np.array(split, np.int64) // chunks, chunks)
 
 
 def stage_depths(model: Model, space: Space) -> tuple[Column, Column, Column]:
     """Layers of the deepest stage before the last, of the last, and of the mean one, for every layout."""
-    deepest = np.ceil(model.num_layers / space.pp)
-    on_last = np.maximum(0.0, model.num_layers - deepest * (space.pp - 1.0))
-    mean = (deepest * (space.pp - 1.0) + on_last) / space.pp
-    for which in np.unique(space.split[space.split > 0]):
-        here = space.split == which
-        by_part = np.array(space.splits[int(which)])
-        for pp in np.unique(space.pp[here]):
-            rows = here & (space.pp == pp)
-            stages = by_part.reshape(-1, int(pp)).sum(axis=0)
-            deepest[rows] = stages[:-1].max() if stages.size > 1 else stages[0]
-            on_last[rows] = stages[-1] if stages.size > 1 else 0.0
-            mean[rows] = stages.mean()
+    cuts, index = unique_rows((space.pp, space.vpp, space.split))
+    depths, head = np.empty((3, len(cuts))), head_layers(model)
+    for place, (pp, vpp, split) in enumerate(cuts):
+        parts = part_layers(model.num_layers, int(pp * vpp), space.splits[int(split)], head)
+        stages = parts.reshape(-1, int(pp)).sum(axis=0)
+        before = stages[:-1] if pp > 1 else stages
+        depths[:, place] = before.max(), stages[-1], stages.mean()
+    deepest, on_last, mean = depths[:, index]
     return deepest, on_last, mean
 
 
@@ -79,7 +92,7 @@ def stage_layers(model: Model, pp: int, vpp: int = 1, split: tuple[int, ...] = (
     >>> [count for (_, count), in stage_layers(load().model("llama-3.1-405b"), pp=8, vpp=8)]
     [15, 16, 16, 16, 16, 16, 16, 15]
     """
-    ends = np.cumsum(part_layers(model.num_layers, pp * vpp, split))
+    ends = np.cumsum(part_layers(model.num_layers, pp * vpp, split, head_layers(model)))
     starts = np.concatenate(([0], ends[:-1]))
     return tuple(
         tuple(

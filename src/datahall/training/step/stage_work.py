@@ -22,7 +22,7 @@ from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
 from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.passes import BLOCKS, PARAMETER_BYTES, WAYS
-from datahall.training.step.stage import part_layers, stage_depths
+from datahall.training.step.stage import head_layers, part_layers, stage_depths
 from datahall.training.step.step import Job, StepTimes, accumulation_time, kernel_times, operator_times
 from datahall.workload.parameters import count_parameters
 
@@ -69,7 +69,7 @@ def stage_work(
     deepest = float(stage_depths(job.model, space)[0][0])
     alone_s = float(closed.compute_s[0]) + deepest * sum(layer.exchange_s)
     beside_ratio = float(closed.slot_s[0] - closed.pipeline_s[0]) / alone_s
-    layers = part_layers(job.model.num_layers, plan.num_parts, layout.split)
+    layers = part_layers(job.model.num_layers, plan.num_parts, layout.split, head_layers(job.model))
     ends = np.arange(plan.num_parts)
     parts_s = beside_ratio * (
         layers[:, None] * layer.total_s

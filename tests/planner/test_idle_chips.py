@@ -1,0 +1,120 @@
+"""More chips, and more time, never make a plan worse: what divides badly stays idle."""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import median
+
+import pytest
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.errors import InfeasibleError
+from datahall.planner.training.choice import ALIKE
+from datahall.planner.training.fewer import fewer
+from datahall.training.step.step import Job
+from datahall.validation.ledger import TRAINING, outcomes, shipped_files
+from datahall.validation.scorecard import Prediction
+from datahall.workload.precision import Precision
+
+
+@cache
+def planned(model: str, chips: int, batch: int) -> Answer:
+    return dh.plan_train(model, tokens="100B", chips=chips, global_batch=batch)
+
+
+def test_numbers_below_one_leave_replicas_that_divide_the_batch(shelf: dh.Catalog) -> None:
+    job = Job(
+        model=shelf.model("llama-3.1-8b"), seq=8192, global_batch=1536, precision=Precision.named("bf16")
+    )
+    counts = fewer(job, 1000)
+    assert counts == sorted(set(counts), reverse=True)
+    assert all(500 < count < 1000 for count in counts)
+    assert {960, 768, 999} <= set(counts)  # 15 of 64, 1 of 768, 333 of 3
+    assert fewer(job, 1) == []
+
+
+@pytest.mark.parametrize(("model", "batch"), [("llama-3.1-8b", 1024), ("llama-3.1-70b", 1536)])
+def test_more_chips_never_make_a_run_slower(model: str, batch: int) -> None:
+    """But for what cannot be told apart, within which a plan takes the simpler layout."""
+    best_s = float("inf")
+    for chips in (64, 72, 100, 128):
+        plan = planned(model, chips, batch).results
+        assert plan["duration_s"] <= best_s * (1 + ALIKE), chips
+        assert plan["num_chips"] + plan["num_idle_chips"] == chips
+        best_s = min(best_s, float(plan["duration_s"]))
+
+
+def test_a_prime_number_of_chips_leaves_some_idle_and_says_so() -> None:
+    answer = planned("llama-3.1-8b", 127, 1024)
+    idle = answer.results["num_idle_chips"]
+    assert idle > 0
+    assert f"of 127 × h100-sxm, {idle} idle" in answer.headline
+
+
+def test_a_longer_deadline_never_takes_more_chips() -> None:
+    most = float("inf")
+    for days in (3, 5, 10, 20):
+        plan = dh.plan_train("llama-3.1-8b", tokens="1T", deadline=f"{days}d").results
+        assert plan["num_chips"] <= most, days
+        assert plan["duration_s"] <= days * 86_400
+        most = plan["num_chips"]
+
+
+def test_a_margin_stays_free_and_costs_time_at_most() -> None:
+    tight, usual, wide = (
+        dh.plan_train("llama-3.1-70b", tokens="100B", chips=64, memory_margin=margin).results
+        for margin in (0.0, 0.05, 0.3)
+    )
+    limit = 85.5e9
+    for plan, margin in ((usual, 0.05), (wide, 0.3)):
+        assert plan["headroom_bytes"] >= margin * limit * 0.99
+    assert tight["duration_s"] <= (1 + ALIKE) * wide["duration_s"]
+
+
+def test_a_margin_that_nothing_leaves_is_refused_with_the_most_there_is() -> None:
+    with pytest.raises(InfeasibleError, match="at most") as error:
+        dh.plan_train("llama-3.1-8b", tokens="1B", chips=8, memory_margin=0.95)
+    assert "memory_margin" in str(error.value)
+    allowed = float(str(error.value).split("memory_margin=")[1].split(",")[0])
+    found = dh.plan_train("llama-3.1-8b", tokens="1B", chips=8, memory_margin=allowed)
+    assert found.results["headroom_bytes"] >= allowed * 85e9
+
+
+def test_the_batch_and_its_reason_stand_in_the_headline() -> None:
+    assert "global batch 1,024, as asked" in planned("llama-3.1-8b", 127, 1024).headline
+    assert "the usual" in dh.plan_train("llama-3.1-8b", tokens="1B", chips=8).headline
+
+
+def test_of_layouts_too_near_to_tell_the_simpler_is_taken() -> None:
+    """On 16,384 chips the fastest of all crosses servers with its tensor parallelism, too little to tell."""
+    answer = dh.plan_train("llama-3.1-405b", tokens="15.6T", chips=16384)
+    best = answer.tables[0].rows
+    chosen_s = answer.results["step_s"]
+    assert answer.results["tp"] <= 8
+    assert any("too little to tell; tp leaves the domain" in str(row[-1]) for row in best)
+    assert all(chosen_s <= (1 + ALIKE) * row[2] for row in best if row[2])
+    assert any("less than can be told" in note for note in answer.notes)
+
+
+def test_what_cannot_be_told_apart_is_what_the_ledger_says() -> None:
+    """Pairs of layouts of one run, predicted within a tenth of each other: how far their measured ratio is from ours."""
+    runs: dict[tuple[str, str], list[Prediction]] = {}
+    for path in shipped_files("training"):
+        for row in outcomes(path, TRAINING):
+            if isinstance(row, Prediction) and row.metric == "step time" and not row.fitted:
+                runs.setdefault((row.source, row.choice), []).append(row)
+    away = [
+        abs((one.measured / one.predicted) / (other.measured / other.predicted) - 1.0)
+        for rows in runs.values()
+        for place, one in enumerate(rows)
+        for other in rows[:place]
+        if abs(one.predicted / other.predicted - 1.0) < 0.1
+    ]
+    assert len(away) > 500
+    assert median(away) == pytest.approx(ALIKE, abs=0.005)
+
+
+@pytest.fixture(scope="module")
+def shelf() -> dh.Catalog:
+    return dh.Catalog(user=False)
