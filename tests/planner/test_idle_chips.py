@@ -98,7 +98,7 @@ def test_of_layouts_too_near_to_tell_the_simpler_is_taken() -> None:
 
 
 def test_what_cannot_be_told_apart_is_what_the_ledger_says() -> None:
-    """Pairs of layouts of one run, predicted within a tenth of each other: how far their measured ratio is from ours."""
+    """Pairs of layouts of one run, predicted within a tenth of each other: how far their measured ratio is off ours."""
     runs: dict[tuple[str, str], list[Prediction]] = {}
     for path in shipped_files("training"):
         for row in outcomes(path, TRAINING):
