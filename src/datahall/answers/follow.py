@@ -84,12 +84,8 @@ def _word(value: Plain | None) -> str:
 def _flag(form: Form, field: Field, value: Plain | None) -> str:
     assert value is not None
     if isinstance(field.kind, Flag):
-        flag = form.flag(field.name)
-        if not value:
-            return (
-                "" if field.default is False else flag.replace("--", "--no-", 1)
-            )  # there is no other word for it
-        return flag
+        unsaid = not value and field.default is False  # there is no word for it
+        return "" if unsaid else form.flag(field.name, str(value))
     return form.flag(field.name, _inline(value))
 
 

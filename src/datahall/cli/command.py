@@ -73,8 +73,13 @@ class Question(click.Command):
         once = [one for one in order if isinstance(one, click.Option) and not (one.multiple or one.count)]
         twice = next((one for place, one in enumerate(once) if one in once[:place]), None)
         if twice is not None:
-            flag = twice.opts[-1]
-            raise ScenarioError(f"{flag} is said twice", where=flag, hint="say it once")
+            both = (twice.opts[-1], *twice.secondary_opts)
+            flag, *other = [word for word in both if word in args] or both[:1]
+            if other:
+                message, hint = f"{flag} and {other[0]} do not go together", "say one of them"
+            else:
+                message, hint = f"{flag} is said twice", "say it once"
+            raise ScenarioError(message, where=flag, hint=hint)
         return super().parse_args(ctx, args)
 
     def run(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
+from datahall.scenario.kinds import Flag
 from datahall.scenario.takes import Takes
 
 # names that every question has at some border
@@ -58,6 +59,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         if field is None and name not in {concept.name for concept in self.tables}:
             return name if value is None else f"{name} {value}"
         flag = f"--{name.replace('_', '-')}"
+        if field is not None and isinstance(field.kind, Flag):
+            return f"--no-{flag[2:]}" if value == str(False) else flag
         return flag if value is None else f"{flag} {quoted(value)}"
 
     def key(self, name: str, value: str | None = None) -> str:
@@ -70,6 +73,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         path = field.path if field else name
         if value is None:
             return path
+        if field is not None and isinstance(field.kind, Flag):
+            value = value.lower()
         bare = value.replace(".", "", 1).isdecimal() or value in ("true", "false")
         return f"{path} = {value}" if bare else f'{path} = "{value}"'
 
