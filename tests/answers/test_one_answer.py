@@ -98,7 +98,7 @@ def heart(answer: dict[str, Any]) -> dict[str, Any]:
     """What must be the same: all but the file that asked, and texts in which a border spells inputs its own way."""
     spelled = ("next", "next_commands", *(("binding",) if answer["verdict"] == "no" else ()))
     kept = {key: value for key, value in answer.items() if key not in spelled}
-    kept["assumptions"] = [unspelled(note, str(answer["question"]["ask"])) for note in answer["assumptions"]]
+    kept["notes"] = [unspelled(note, str(answer["question"]["ask"])) for note in answer["notes"]]
     kept["inputs"] = {key: value for key, value in answer["inputs"].items() if key != "scenario"}
     return kept
 

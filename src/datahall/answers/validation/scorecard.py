@@ -95,7 +95,7 @@ def _coverage(card: Scorecard) -> str:
 
 
 def _results(card: Scorecard) -> dict[str, Cell]:
-    known = dict(zip((column.field for column in COLUMNS), _cells(card.overall), strict=True))
+    known = dict(zip((column.key for column in COLUMNS), _cells(card.overall), strict=True))
     return {"num_scored": card.scored, "num_fitted": card.fitted, **known}
 
 
