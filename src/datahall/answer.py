@@ -39,9 +39,9 @@ Cell: TypeAlias = str | int | float | bool | Quantity | None  # None: not known
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """The head of a column.
 
-    `unit` is that of its numbers; "citation" is a number in the list of sources.  `key` is its name in JSON and CSV: the
-    words and the unit, unless another is given.  An `aside` is a remark on its row: on a screen it stands under the
-    table, where it does not make the rows tall.
+    `unit` is that of its numbers; "citation" is a number in the list of sources.  `key` is its name in JSON and
+    CSV: the words and the unit, unless another is given.  An `aside` is a remark on its row: on a screen it
+    stands under the table, where it does not make the rows tall.
 
     >>> Column("memory bandwidth", "bytes_per_s").key, Column("layers", "count").key
     ('memory_bandwidth_bytes_per_s', 'layers')

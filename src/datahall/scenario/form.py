@@ -58,10 +58,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
             return field.placeholder if value is None else quoted(value)
         if field is None and name not in {concept.name for concept in self.tables}:
             return name if value is None else f"{name} {value}"
-        flag = f"--{name.replace('_', '-')}"
-        if field is not None and isinstance(field.kind, Flag):
-            return f"--no-{flag[2:]}" if value == str(False) else flag
-        return flag if value is None else f"{flag} {quoted(value)}"
+        is_flag = field is not None and isinstance(field.kind, Flag)
+        word = f"no_{name}" if is_flag and value == str(False) else name
+        flag = f"--{word.replace('_', '-')}"
+        return flag if value is None or is_flag else f"{flag} {quoted(value)}"
 
     def key(self, name: str, value: str | None = None) -> str:
         """An input as a file spells it."""
