@@ -137,6 +137,7 @@ def service_of(scenario: Scenario) -> Service:
     fleet, price = _priced(fleet, attempts)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
     steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
+    until_s = inf if asked.until_s is None else asked.until_s
     return Service(
         model=fleet.pools[0].replica.model,
         fleet=fleet,
@@ -146,8 +147,8 @@ def service_of(scenario: Scenario) -> Service:
         promise=scenario.one(Promise),
         cache=cache,
         seed=scenario.root.seed,
-        warmup_s=_warmup_s(known, steady) if asked.warmup_s is None else asked.warmup_s,
-        until_s=inf if asked.until_s is None else asked.until_s,
+        warmup_s=_warmup_s(known, steady, until_s) if asked.warmup_s is None else asked.warmup_s,
+        until_s=until_s,
         price=price,
         steady=steady,
     )
@@ -201,10 +202,10 @@ def _users_alone() -> None:
     )
 
 
-def _warmup_s(streams: tuple[Stream, ...], steady: State | None) -> float:
+def _warmup_s(streams: tuple[Stream, ...], steady: State | None, until_s: float = inf) -> float:
     """Time at the start that is simulated but not measured: an empty fleet flatters, a first rush does not last."""
-    share_s = WARMUP * max((expected_s(stream.traffic) for stream in streams), default=0.0)
-    return max(share_s, _first_rush_s(streams[0].traffic, steady))
+    coming_s = max((expected_s(stream.traffic) for stream in streams), default=0.0)
+    return max(WARMUP * min(coming_s, until_s), _first_rush_s(streams[0].traffic, steady))
 
 
 def _first_rush_s(traffic: Traffic, steady: State | None) -> float:
