@@ -12,7 +12,8 @@ from datahall.scenario.kinds import Flag
 from datahall.scenario.takes import Takes
 
 # names that every question has at some border
-RESERVED = {"format", "json", "output", "catalog", "quiet", "color", "debug", "help", "scenario"}
+CATALOG = "catalog"
+RESERVED = {CATALOG, "format", "json", "output", "quiet", "color", "debug", "help", "scenario"}
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +59,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
             return field.placeholder if value is None else quoted(value)
         if field is None and name not in {concept.name for concept in self.tables}:
             return name if value is None else f"{name} {value}"
-        is_flag = field is not None and isinstance(field.kind, Flag)
-        word = f"no_{name}" if is_flag and value == str(False) else name
-        flag = f"--{word.replace('_', '-')}"
-        return flag if value is None or is_flag else f"{flag} {quoted(value)}"
+        if field is not None and isinstance(field.kind, Flag):
+            return flag_of(f"no_{name}" if value == str(False) else name)
+        return flag_of(name) if value is None else f"{flag_of(name)} {quoted(value)}"
 
     def key(self, name: str, value: str | None = None) -> str:
         """An input as a file spells it."""
@@ -117,6 +117,15 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     )
+
+
+def flag_of(name: str) -> str:
+    """A name as the flag of the command line.
+
+    >>> flag_of("global_batch")
+    '--global-batch'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def quoted(value: str) -> str:
