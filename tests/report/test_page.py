@@ -206,3 +206,47 @@ def test_a_long_text_in_a_table_keeps_room_and_a_short_one_its_line() -> None:
     assert classes == ["t", "s"]
     assert re.search(r"td\.t \{ min-width: \d+rem", page)
     assert re.search(r"td\.s \{ white-space: nowrap", page)
+
+
+def test_a_legend_stands_beside_the_picture_too(answer: Answer) -> None:
+    """On a phone the picture is wider than the screen, and its right end out of sight."""
+    page = render(answer, "html")
+    for chart in answer.charts:
+        drawn = svg(chart)
+        inside = re.search(r'<g class="legend">(.*?)</g>', drawn)
+        told = [words for *_, words in texts_of(inside[1])] if inside else []
+        beside = re.search(
+            r'<p class="legend" aria-hidden="true">((?:(?!</p>).)*)</p><div class="scroll">'
+            + re.escape(drawn),
+            page,
+        )
+        assert told == (re.findall(r"</i>([^<]*)</span>", beside[1]) if beside else [])
+    assert re.search(
+        r"@media \(max-width: \d+px\) \{.*p\.legend \{ display: block.*svg \.legend \{ display: none",
+        page,
+        re.S,
+    )
+
+
+def test_one_thing_alone_needs_no_legend() -> None:
+    alone = StackChart(title="held", unit="s", rows=("a", "b"), parts={"held": (1.0, 2.0)})
+    assert "legend" not in svg(alone)
+    assert "held</text>" not in svg(alone)
+
+
+def test_a_whole_line_is_drawn_over_dashed_ones() -> None:
+    chart = LineChart(
+        title="lines", x=Axis("x"), y=Axis("time", "s"),
+        series=(Series("chosen", (0.0, 1.0), (1.0, 2.0)), Series("other", (0.0, 1.0), (1.0, 2.0), dashed=True)),
+    )  # fmt: skip
+    drawn = re.findall(
+        r'<path class="series" d="[^"]*" stroke="(var\(--c\d\))"( stroke-dasharray)?', svg(chart)
+    )
+    assert [(color, bool(dashed)) for color, dashed in drawn] == [("var(--c2)", True), ("var(--c1)", False)]
+
+
+def test_a_name_in_the_headline_is_not_broken_at_its_hyphen() -> None:
+    answer = Answer(kind="example", headline="It needs 8 × b200-sxm <now> - or h200-sxm: all-reduce.")
+    title = re.search(r"<h1>(.*)</h1>", render(answer, "html"))
+    assert title is not None
+    assert re.findall(r"<span>(.*?)</span>", title[1]) == ["b200-sxm", "h200-sxm", "all-reduce"]

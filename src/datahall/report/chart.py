@@ -38,6 +38,24 @@ def svg(chart: Chart) -> str:
             return draw_stack(chart)
 
 
+def keys(chart: Chart) -> list[tuple[str, str]]:
+    """The names that a chart tells apart by colour, for a legend that stands beside it; none where there is one."""
+    match chart:
+        case RooflineChart():
+            from datahall.report.roofline_chart import names as names_of_roofline
+
+            found = names_of_roofline(chart)
+        case LineChart():
+            from datahall.report.line_chart import names as names_of_lines
+
+            found = names_of_lines(chart)
+        case StackChart():
+            from datahall.report.stack_chart import names as names_of_stack
+
+            found = names_of_stack(chart)
+    return found if len(found) > 1 else []
+
+
 def picture(title: str, body: Iterable[str], *, width: int = WIDTH, height: int = HEIGHT) -> str:
     """Wrap drawn parts as one accessible picture that scales with the page."""
     return (
@@ -180,6 +198,8 @@ def legend(
     rows: Sequence[Sequence[tuple[str, str]]], right: float, y: float, *, round_dots: bool = False
 ) -> list[str]:
     """Names with their colours in lines that end at `right`, the first at `y`."""
+    if len(rows) == 1 and len(rows[0]) <= 1:  # nothing to tell apart
+        return []
     parts = []
     radius = 5 if round_dots else 2
     for line, names in enumerate(rows):
@@ -190,4 +210,4 @@ def legend(
             )
             parts.append(text(x + 16, base, name, "tick"))
             x += KEY + LETTER * len(name)
-    return parts
+    return ['<g class="legend">', *parts, "</g>"]

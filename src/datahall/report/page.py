@@ -11,7 +11,7 @@ from pathlib import Path
 from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table
 from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import asked, shown
-from datahall.report.chart import svg
+from datahall.report.chart import keys, svg
 from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
@@ -66,7 +66,7 @@ def _header(answer: Answer) -> str:
     kicker = " · ".join(said if same else [answer.kind, *said])
     no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
-    title = f"<h1>{_unbroken(answer.headline)}</h1>"
+    title = f"<h1>{_whole_names(_unbroken(answer.headline))}</h1>"
     return f'<header><p class="kicker">{escape(kicker)}</p>{no}{title}{binding}</header>'
 
 
@@ -75,11 +75,24 @@ def _unbroken(sentence: str) -> str:
     return escape(re.sub(r"(?<=\d) (?=%|[A-Za-zµ][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
 
 
+def _whole_names(sentence: str) -> str:
+    """Keep a name with a hyphen, such as b200-sxm, on one line."""
+    return re.sub(r"(?<![\w&-])\w+(?:-\w+)+(?![\w-])", r"<span>\g<0></span>", sentence)
+
+
 def _figure(chart: Chart) -> str:
     note = chart.note if isinstance(chart, RooflineChart) else ""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    figure = f'<figure><div class="scroll">{svg(chart)}</div>{caption}</figure>'
+    figure = f'<figure>{_legend(chart)}<div class="scroll">{svg(chart)}</div>{caption}</figure>'
     return f"<section><h2>{escape(chart.title)}</h2>{figure}</section>"
+
+
+def _legend(chart: Chart) -> str:
+    """The names of colours in lines of their own: on a phone those of the picture would be out of sight."""
+    names = "".join(
+        f'<span><i style="background:{color}"></i>{escape(name)}</span>' for name, color in keys(chart)
+    )
+    return f'<p class="legend" aria-hidden="true">{names}</p>' if names else ""
 
 
 def _table(table: Table) -> str:

@@ -46,10 +46,14 @@ def draw(chart: RooflineChart) -> str:
     for index, (name, rate) in enumerate(chart.slopes.items()):
         parts += _slope(name, rate, top, across, up, labels, main=index == 0)
     parts += _points(chart.points, across, up, labels)
-    groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
-    names = [(f"{name}-bound", COLOR[name]) for name in groups]
-    parts += legend([names], WIDTH - RIGHT, TOP - 10, round_dots=True)
+    parts += legend([names(chart)], WIDTH - RIGHT, TOP - 10, round_dots=True)
     return picture(chart.title, parts)
+
+
+def names(chart: RooflineChart) -> list[tuple[str, str]]:
+    """What binds the operators that are drawn, each with its colour."""
+    groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
+    return [(f"{name}-bound", COLOR[name]) for name in groups]
 
 
 def _scales(chart: RooflineChart) -> tuple[Scale, Scale]:

@@ -15,9 +15,10 @@ def draw(chart: StackChart) -> str:
     totals = [sum(values[row] for values in chart.parts.values()) for row in range(len(chart.rows))]
     left = LETTER * max(len(name) for name in chart.rows) + 14
     scale = (WIDTH - left - 70) / max(totals)
-    colors = _colors(chart)
-    rows = legend_rows([(name, colors[name]) for name in chart.parts], WIDTH)
-    parts, top = legend(rows, WIDTH, 14), TOP + ROW * (len(rows) - 1)
+    colors = dict(names(chart))
+    rows = legend_rows(names(chart), WIDTH)
+    parts = legend(rows, WIDTH, 14)
+    top = TOP + ROW * (len(rows) - 1) if parts else GAP
     for row, name in enumerate(chart.rows):
         y = top + row * (BAR + GAP)
         parts.append(text(left - 10, y + 13, name, "tick", "end"))
@@ -34,6 +35,7 @@ def draw(chart: StackChart) -> str:
     return picture(chart.title, parts, height=int(top) + len(chart.rows) * (BAR + GAP))
 
 
-def _colors(chart: StackChart) -> dict[str, str]:
+def names(chart: StackChart) -> list[tuple[str, str]]:
+    """Each part with its colour."""
     own = iter(COLORS)
-    return {name: FADED.get(name) or next(own, COLORS[-1]) for name in chart.parts}
+    return [(name, FADED.get(name) or next(own, COLORS[-1])) for name in chart.parts]
