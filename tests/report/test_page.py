@@ -250,3 +250,16 @@ def test_a_name_in_the_headline_is_not_broken_at_its_hyphen() -> None:
     title = re.search(r"<h1>(.*)</h1>", render(answer, "html"))
     assert title is not None
     assert re.findall(r"<span>(.*?)</span>", title[1]) == ["b200-sxm", "h200-sxm", "all-reduce"]
+
+
+def test_a_page_that_explains_begins_with_the_chain_and_opens_it(answer: Answer) -> None:
+    figure = answer.figure
+    assert figure is not None
+    plain, explained = (render(answer, "html", explain=one) for one in (False, True))
+    assert explained.index("the chain behind it") < explained.index("<svg") < explained.index("<table")
+    assert plain.index("<svg") < plain.index("<table") < plain.index("how it adds up")
+    folds = sum(bool(one.parts) for _, one in figure.walk())
+    assert plain.count("<details") == explained.count("<details") == folds
+    assert plain.count("<details open") == 1
+    assert explained.count("<details open") == folds  # of so short a chain, all of it
+    assert "The band holds eight of ten measurements: 41 points" in explained

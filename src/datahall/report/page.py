@@ -15,33 +15,30 @@ from datahall.report.chart import keys, svg
 from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
+CHAIN_DEPTH = 4  # of a page that is asked for the chain
 FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
 SHORT = 30  # characters of a cell that is never broken
 
 
-def page(answer: Answer) -> str:
-    """Write the answer as a whole HTML document."""
+def page(answer: Answer, *, explain: bool = False) -> str:
+    """Write the answer as a whole HTML document; one that explains begins with the chain behind the answer."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(_title(answer))} · datahall</title>\n"
         "<style>html{background:#fff}@media(prefers-color-scheme:dark){html{background:#14171b}}body{margin:0}</style>\n"
-        f"</head>\n<body>\n{fragment(answer)}\n</body>\n</html>\n"
+        f"</head>\n<body>\n{fragment(answer, explain=explain)}\n</body>\n</html>\n"
     )
 
 
-def fragment(answer: Answer) -> str:
+def fragment(answer: Answer, *, explain: bool = False) -> str:
     """Write the answer as an element with its own style, for a page or a notebook."""
     from datahall import __version__
 
     citations = answer.citations()
-    sections = [_figure(chart) for chart in answer.charts]
-    sections += [_table(table) for table in answer.tables]
-    if answer.figure is not None:
-        numbers = {source: number for number, source in enumerate(citations, start=1)}
-        tree = _tree(answer.figure, numbers, 0)
-        sections.append(f'<section><h2>how it adds up</h2><div class="tree">{tree}</div></section>')
+    shown = [_figure(chart) for chart in answer.charts] + [_table(table) for table in answer.tables]
+    sections = [_chain(answer, explain=True), *shown] if explain else [*shown, _chain(answer, explain=False)]
     sections += [_list("notes", "ul", answer.notes), _sources(citations), _commands(answer.next_commands)]
     return (
         f'<style>{_style()}</style>\n<main class="datahall">\n{_header(answer)}\n'
@@ -131,13 +128,30 @@ def _cell(column: Column, cell: Cell, aside: str) -> str:
     return f"<td{_class(' '.join(filter(None, kinds)))}>{_unbroken(said)}{aside}</td>"
 
 
-def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
+def _chain(answer: Answer, *, explain: bool) -> str:
+    """The figure and its parts, which open and close; to explain, with the defaults and the band it rests on."""
+    if answer.figure is None:
+        return ""
+    numbers = {source: number for number, source in enumerate(answer.citations(), start=1)}
+    tree = _tree(answer.figure, numbers, CHAIN_DEPTH if explain else OPEN_DEPTH)
+    title, notes = "how it adds up", []
+    if explain:
+        title = "the chain behind it"
+        usual = ", ".join(f"{name} = {value}" for name, value in asked(answer, by_default=True))
+        notes += [f"By default: {usual}"] if usual else []
+        band = answer.figure.band
+        notes += [f"The band holds eight of ten measurements: {band.basis}"] if band and band.basis else []
+    said = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    return f'<section><h2>{title}</h2><div class="tree">{tree}</div>{said}</section>'
+
+
+def _tree(figure: Breakdown, numbers: dict[Source, int], opened: int) -> str:
+    """A figure over its parts, of which so many levels are open."""
     said = _line(figure, numbers)
     if not figure.parts:
         return f'<div class="leaf">{said}</div>'
-    parts = "".join(_tree(part, numbers, depth + 1) for part in figure.parts)
-    opened = " open" if depth < OPEN_DEPTH else ""
-    return f"<details{opened}><summary>{said}</summary>{parts}</details>"
+    parts = "".join(_tree(part, numbers, opened - 1) for part in figure.parts)
+    return f"<details{' open' if opened > 0 else ''}><summary>{said}</summary>{parts}</details>"
 
 
 def _line(figure: Breakdown, numbers: dict[Source, int]) -> str:
