@@ -88,7 +88,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 class Series(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a chart."""
+    """One line of a chart, or one cloud of dots."""
 
     name: str
     x: tuple[float, ...]
@@ -145,7 +145,17 @@ class StackChart(msgspec.Struct, frozen=True, kw_only=True, tag="stack"):
     limits: tuple[float, ...] = ()
 
 
-Chart: TypeAlias = LineChart | RooflineChart | StackChart
+class ScatterChart(msgspec.Struct, frozen=True, kw_only=True, tag="scatter"):
+    """Pairs of numbers of one unit as dots around the diagonal on which they are equal; `points` are named."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    points: tuple[Point, ...] = ()
+
+
+Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pytest
 
 from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
-from datahall.report.chart import LETTER, Labels, Scale, decades, steps, svg
+from datahall.report.chart import LETTER, WIDTH, Labels, Scale, decades, steps, svg
 
 VOID = {"meta"}
 
@@ -263,3 +263,25 @@ def test_a_page_that_explains_begins_with_the_chain_and_opens_it(answer: Answer)
     assert plain.count("<details open") == 1
     assert explained.count("<details open") == folds  # of so short a chain, all of it
     assert "The band holds eight of ten measurements: 41 points" in explained
+
+
+@pytest.mark.parametrize(
+    ("unit", "high", "title"),
+    [
+        ("tokens_per_s", 1e6, "rate [tok/s]"),
+        ("flop_per_byte", 100.0, "rate [FLOP/B]"),
+        ("bytes_per_s", 1e12, "rate"),
+    ],
+)
+def test_a_long_unit_stands_in_the_title_of_its_axis_once(unit: str, high: float, title: str) -> None:
+    axis = Axis("rate", unit, log=True)
+    chart = LineChart(title="lines", x=axis, y=axis, series=(Series("a", (1.0, high), (1.0, high)),))
+    said = [words for *_, words in texts_of(svg(chart))]
+    assert said.count(title) == 2
+    ticks = [words for words in said if words != title]
+    assert all(("/" in words) == (unit == "bytes_per_s") for words in ticks)
+    for x, _, anchor, words in texts_of(svg(chart)):  # nothing leaves the picture
+        width = LETTER * len(words)
+        left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        assert left >= 0
+        assert left + width <= WIDTH + 0.1

@@ -23,6 +23,7 @@ from datahall.report.chart import (
     line,
     path,
     picture,
+    room_beside,
     text,
 )
 
@@ -33,7 +34,7 @@ def draw(chart: LineChart) -> str:
     """Draw the lines, the named places and a legend."""
     across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, WIDTH - RIGHT)
     colors = dict(names(chart))
-    keys = legend_rows(names(chart), WIDTH - RIGHT - LEFT - LETTER * (len(chart.y.label) + 2))
+    keys = legend_rows(names(chart), room_beside(chart.y.label))
     top = TOP + ROW * (len(keys) - 1)
     up = _scale(chart.y, [y for one in chart.series for y in one.y], HEIGHT - BOTTOM, top)
     parts = frame(chart.x, chart.y, across, up)

@@ -32,7 +32,7 @@ def draw(chart: RooflineChart) -> str:
     """Draw roofs, slopes and points on logarithmic axes."""
     across, up = _scales(chart)
     x, y = (
-        Axis("arithmetic intensity [FLOP/B]", "flop_per_byte", log=True),
+        Axis("arithmetic intensity", "flop_per_byte", log=True),
         Axis("achieved arithmetic", "flop_per_s", log=True),
     )
     parts = frame(x, y, across, up)
