@@ -285,3 +285,16 @@ def test_a_long_unit_stands_in_the_title_of_its_axis_once(unit: str, high: float
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         assert left >= 0
         assert left + width <= WIDTH + 0.1
+
+
+@pytest.mark.parametrize("unit", ["s", "bytes", "requests/s"])
+def test_what_is_said_at_the_end_of_a_bar_stays_inside(unit: str) -> None:
+    chart = StackChart(title="held", unit=unit, rows=("a", "a longer one"), parts={"x": (1.2345, 9.8765)})
+    for x, _, anchor, words in texts_of(svg(chart)):
+        width = LETTER * len(words)
+        assert (x >= width) if anchor == "end" else (x + width <= WIDTH)
+
+
+def test_bars_without_length_are_drawn() -> None:
+    chart = StackChart(title="held", unit="s", rows=("a",), parts={"x": (0.0,)})
+    assert 'width="0.0"' in svg(chart)

@@ -14,7 +14,8 @@ def draw(chart: StackChart) -> str:
     """Draw one bar per row on a common scale, with its total at the end."""
     totals = [sum(values[row] for values in chart.parts.values()) for row in range(len(chart.rows))]
     left = LETTER * max(len(name) for name in chart.rows) + 14
-    scale = (WIDTH - left - 70) / max(totals)
+    ends = [fmt(total, chart.unit, 3) for total in totals]
+    scale = (WIDTH - left - LETTER * max(len(end) for end in ends) - 10) / (max(totals) or 1.0)
     colors = dict(names(chart))
     rows = legend_rows(names(chart), WIDTH)
     parts = legend(rows, WIDTH, 14)
@@ -31,7 +32,7 @@ def draw(chart: StackChart) -> str:
                 f"<title>{escape(said)}</title></rect>"
             )
             x += width
-        parts.append(text(x + 8, y + 13, fmt(totals[row], chart.unit, 3), "tick"))
+        parts.append(text(x + 8, y + 13, ends[row], "tick"))
     return picture(chart.title, parts, height=int(top) + len(chart.rows) * (BAR + GAP))
 
 
