@@ -155,7 +155,33 @@ class ScatterChart(msgspec.Struct, frozen=True, kw_only=True, tag="scatter"):
     points: tuple[Point, ...] = ()
 
 
-Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart
+class Boxes(msgspec.Struct, frozen=True):
+    """Things of one kind side by side, in groups; `sizes` is how many each group has, `label` says all of them."""
+
+    name: str
+    label: str
+    sizes: tuple[int, ...]
+
+
+class Cables(msgspec.Struct, frozen=True):
+    """All that joins two groups; a group is a row from below, and a place in it.  The rate is one way [B/s]."""
+
+    low: tuple[int, int]
+    high: tuple[int, int]
+    num: int
+    bytes_per_s: float
+
+
+class TopologyChart(msgspec.Struct, frozen=True, kw_only=True, tag="topology"):
+    """Rows of boxes from below, and the cables between them; one row alone is drawn as a ring."""
+
+    title: str
+    rows: tuple[Boxes, ...]
+    cables: tuple[Cables, ...]
+    note: str = ""
+
+
+Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from html import escape as escape
 
 import msgspec
 
-from datahall.answer import Axis, Chart, LineChart, RooflineChart, ScatterChart, StackChart
+from datahall.answer import Axis, Chart, LineChart, RooflineChart, ScatterChart, StackChart, TopologyChart
 from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
@@ -41,6 +41,10 @@ def svg(chart: Chart) -> str:
             from datahall.report.scatter_chart import draw as draw_scatter
 
             return draw_scatter(chart)
+        case TopologyChart():
+            from datahall.report.topology_chart import draw as draw_topology
+
+            return draw_topology(chart)
 
 
 def keys(chart: Chart) -> list[tuple[str, str]]:
@@ -62,6 +66,8 @@ def keys(chart: Chart) -> list[tuple[str, str]]:
             from datahall.report.scatter_chart import names as names_of_scatter
 
             found = names_of_scatter(chart)
+        case TopologyChart():
+            found = []
     return found if len(found) > 1 else []
 
 
