@@ -35,4 +35,4 @@ def drawn(made: Design, before: str = "") -> TopologyChart:
 def _name(tier: Tier, num_tiers: int) -> str:
     if tier.tier == SCALE_UP_TIER:
         return "scale-up domain"
-    return f"{tier_name(tier.tier - 1, num_tiers)} switch".strip() if tier.tier else "chip"
+    return f"{tier_name(tier.of_switches, num_tiers)} switch".strip() if tier.tier else "chip"

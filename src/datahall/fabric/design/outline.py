@@ -22,6 +22,11 @@ class Tier(NamedTuple):
     def num_nodes(self) -> int:
         return sum(self.sizes)
 
+    @property
+    def of_switches(self) -> int:
+        """Its place among the tiers of switches, the lowest of which is 0."""
+        return self.tier - 1
+
 
 class Bundle(NamedTuple):
     """All cables between two groups; a place is the number of a tier from below, and that of the group in it."""
