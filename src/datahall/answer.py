@@ -181,7 +181,16 @@ class TopologyChart(msgspec.Struct, frozen=True, kw_only=True, tag="topology"):
     note: str = ""
 
 
-Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart
+class ChangeChart(msgspec.Struct, frozen=True, kw_only=True, tag="changes"):
+    """What each of some changes does to one figure, as a share of it: a bar to the right is more, to the left less."""
+
+    title: str
+    rows: tuple[str, ...]
+    shares: tuple[float, ...]
+    note: str = ""
+
+
+Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart | ChangeChart
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from datahall.answer import ScatterChart
 from datahall.answers.validation.scorecard import scorecard_answer
-from datahall.report.chart import COLORS
+from datahall.report.charts.chart import COLORS
 from datahall.validation.scorecard import Prediction, scorecard, scorecard_json
 
 

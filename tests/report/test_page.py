@@ -10,7 +10,7 @@ import pytest
 
 from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
-from datahall.report.chart import LETTER, WIDTH, Labels, Scale, decades, steps, svg
+from datahall.report.charts.chart import LETTER, WIDTH, Labels, Scale, decades, steps, svg
 
 VOID = {"meta"}
 

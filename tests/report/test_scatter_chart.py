@@ -7,7 +7,7 @@ import re
 import pytest
 
 from datahall.answer import Axis, Point, ScatterChart, Series
-from datahall.report.chart import svg
+from datahall.report.charts.chart import svg
 
 
 def drawn(*pairs: tuple[float, float], points: tuple[Point, ...] = ()) -> str:

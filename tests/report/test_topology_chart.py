@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from datahall.answer import Boxes, Cables, TopologyChart
-from datahall.report.chart import LETTER, WIDTH, svg
+from datahall.report.charts.chart import LETTER, WIDTH, svg
 
 TREE = TopologyChart(
     title="tree",

@@ -8,10 +8,10 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table, TopologyChart
+from datahall.answer import Answer, Cell, ChangeChart, Chart, Column, RooflineChart, Table, TopologyChart
 from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import asked, shown
-from datahall.report.chart import keys, svg
+from datahall.report.charts.chart import keys, svg
 from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
@@ -78,7 +78,7 @@ def _whole_names(sentence: str) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    note = chart.note if isinstance(chart, RooflineChart | TopologyChart) else ""
+    note = chart.note if isinstance(chart, RooflineChart | TopologyChart | ChangeChart) else ""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
     figure = f'<figure>{_legend(chart)}<div class="scroll">{svg(chart)}</div>{caption}</figure>'
     return f"<section><h2>{escape(chart.title)}</h2>{figure}</section>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from datahall.answer import Axis, Point, RooflineChart
-from datahall.report.chart import (
+from datahall.report.charts.chart import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -20,7 +20,7 @@ from datahall.report.chart import (
     line,
     picture,
 )
-from datahall.report.chart import text as words
+from datahall.report.charts.chart import text as words
 from datahall.units import fmt
 
 COLOR = {"compute": "var(--c2)", "memory": "var(--c1)", "launch": "var(--c3)"}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from datahall.answer import Cables, TopologyChart
-from datahall.report.chart import LETTER, RIGHT, WIDTH, escape, picture, text
+from datahall.report.charts.chart import LETTER, RIGHT, WIDTH, escape, picture, text
 from datahall.units import fmt
 
 MARGIN, STEP = 40, 110  # above the highest row, and from one to the next

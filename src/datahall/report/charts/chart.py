@@ -11,7 +11,16 @@ from html import escape as escape
 
 import msgspec
 
-from datahall.answer import Axis, Chart, LineChart, RooflineChart, ScatterChart, StackChart, TopologyChart
+from datahall.answer import (
+    Axis,
+    ChangeChart,
+    Chart,
+    LineChart,
+    RooflineChart,
+    ScatterChart,
+    StackChart,
+    TopologyChart,
+)
 from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
@@ -26,47 +35,51 @@ def svg(chart: Chart) -> str:
     """Draw a chart."""
     match chart:
         case RooflineChart():
-            from datahall.report.roofline_chart import draw as draw_roofline
+            from datahall.report.charts.roofline import draw as draw_roofline
 
             return draw_roofline(chart)
         case LineChart():
-            from datahall.report.line_chart import draw as draw_lines
+            from datahall.report.charts.lines import draw as draw_lines
 
             return draw_lines(chart)
         case StackChart():
-            from datahall.report.stack_chart import draw as draw_stack
+            from datahall.report.charts.stack import draw as draw_stack
 
             return draw_stack(chart)
         case ScatterChart():
-            from datahall.report.scatter_chart import draw as draw_scatter
+            from datahall.report.charts.scatter import draw as draw_scatter
 
             return draw_scatter(chart)
         case TopologyChart():
-            from datahall.report.topology_chart import draw as draw_topology
+            from datahall.report.charts.topology import draw as draw_topology
 
             return draw_topology(chart)
+        case ChangeChart():
+            from datahall.report.charts.changes import draw as draw_changes
+
+            return draw_changes(chart)
 
 
 def keys(chart: Chart) -> list[tuple[str, str]]:
     """The names that a chart tells apart by colour, for a legend that stands beside it; none where there is one."""
     match chart:
         case RooflineChart():
-            from datahall.report.roofline_chart import names as names_of_roofline
+            from datahall.report.charts.roofline import names as names_of_roofline
 
             found = names_of_roofline(chart)
         case LineChart():
-            from datahall.report.line_chart import names as names_of_lines
+            from datahall.report.charts.lines import names as names_of_lines
 
             found = names_of_lines(chart)
         case StackChart():
-            from datahall.report.stack_chart import names as names_of_stack
+            from datahall.report.charts.stack import names as names_of_stack
 
             found = names_of_stack(chart)
         case ScatterChart():
-            from datahall.report.scatter_chart import names as names_of_scatter
+            from datahall.report.charts.scatter import names as names_of_scatter
 
             found = names_of_scatter(chart)
-        case TopologyChart():
+        case TopologyChart() | ChangeChart():
             found = []
     return found if len(found) > 1 else []
 

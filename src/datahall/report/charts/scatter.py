@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from datahall.answer import ScatterChart
-from datahall.report.chart import (
+from datahall.report.charts.chart import (
     BOTTOM,
     COLORS,
     HEIGHT,

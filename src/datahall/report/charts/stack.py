@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from datahall.answer import StackChart
-from datahall.report.chart import COLORS, LETTER, ROW, WIDTH, escape, legend, legend_rows, picture, text
+from datahall.report.charts.chart import (
+    COLORS,
+    LETTER,
+    ROW,
+    WIDTH,
+    escape,
+    legend,
+    legend_rows,
+    picture,
+    text,
+)
 from datahall.units import fmt
 
 BAR, GAP, TOP = 18, 9, 36
