@@ -10,7 +10,7 @@ import pytest
 
 from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
-from datahall.report.charts.chart import LETTER, WIDTH, Labels, Scale, decades, steps, svg
+from datahall.report.charts.chart import LETTER, RIGHT, WIDTH, Labels, Scale, decades, steps, svg
 
 VOID = {"meta"}
 
@@ -298,3 +298,21 @@ def test_what_is_said_at_the_end_of_a_bar_stays_inside(unit: str) -> None:
 def test_bars_without_length_are_drawn() -> None:
     chart = StackChart(title="held", unit="s", rows=("a",), parts={"x": (0.0,)})
     assert 'width="0.0"' in svg(chart)
+
+
+@pytest.mark.parametrize(
+    ("headline", "said"), [("It does not fit.", 1), ("No: it is late.", 0), ("No row fits.", 0)]
+)
+def test_a_no_is_said_once(headline: str, said: int) -> None:
+    page = render(Answer(kind="example", headline=headline, verdict="no"), "html")
+    assert page.count("The answer is no.") == said
+
+
+def test_an_axis_of_shares_ends_at_the_whole() -> None:
+    axis = Axis("share", "fraction")
+    chart = LineChart(
+        title="lines", x=axis, y=Axis("time", "s"), series=(Series("a", (0.0, 0.99), (1.0, 2.0)),)
+    )
+    ticks = {words: x for x, _, anchor, words in texts_of(svg(chart)) if anchor == "middle"}
+    assert ticks["100 %"] == pytest.approx(WIDTH - RIGHT, abs=LETTER * 3)
+    assert max(ticks.values()) == ticks["100 %"]

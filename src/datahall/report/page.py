@@ -61,7 +61,8 @@ def _header(answer: Answer) -> str:
     said = [f"{name} {value}" for name, value in asked(answer)]
     same = bool(said) and said[0].startswith(f"{answer.kind} ")
     kicker = " · ".join(said if same else [answer.kind, *said])
-    no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
+    said_so = answer.headline.startswith("No")
+    no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" and not said_so else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
     title = f"<h1>{_whole_names(_unbroken(answer.headline))}</h1>"
     return f'<header><p class="kicker">{escape(kicker)}</p>{no}{title}{binding}</header>'

@@ -78,7 +78,8 @@ def _mark_label(labels: Labels, place: float, top: float, said: str) -> str:
 def _scale(axis: Axis, values: list[float], start: float, end: float) -> Scale:
     low, high = min(values), max(values)
     if not axis.log:
-        return Scale(min(0.0, low), high * 1.05 or 1.0, start, end)
+        whole = axis.unit == "fraction" and high <= 1.0  # there is no more than all
+        return Scale(min(0.0, low), 1.0 if whole else high * 1.05 or 1.0, start, end)
     floor, ceiling = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high * 1.2))
     return Scale(
         min(low, floor) if start > end else low, ceiling if start > end else high, start, end, log=True
