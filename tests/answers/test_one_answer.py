@@ -88,8 +88,12 @@ def as_toml(body: dict[str, Any]) -> str:
 
 
 def unspelled(note: str, verb: str) -> str:
-    """A note with its inputs by their names alone: --on, fabric.topology and on are one."""
+    """A note with its inputs by their names alone: --on, fabric.topology and on are one, and so is each denied."""
     for name, field in form_of(verb).fields.items():
+        flag = name.replace("_", "-")
+        note = re.sub(
+            rf"--no-{flag}\b|\b{field.section}\.{field.key} = false|\b{name}=False", f"no {name}", note
+        )
         note = re.sub(rf"(\b{field.section}\.{field.key}|--{name.replace('_', '-')})(?![\w-])", name, note)
     return re.sub(r"\[\[(\w+)\]\]|--(failure|job|stall|background|cache|region)\b", r"\1\2", note)
 
