@@ -41,7 +41,7 @@ from datahall.answers.reference import reference
 from datahall.answers.term.term import terms
 from datahall.catalog import load
 from datahall.cli.main import run
-from datahall.report.chart import HEIGHT, WIDTH, svg
+from datahall.report.charts.chart import HEIGHT, WIDTH, svg
 from datahall.units import fmt
 from datahall.validation.kernels import SYSTEMS
 from datahall.validation.ledger import DOMAINS, validate

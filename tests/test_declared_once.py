@@ -18,8 +18,8 @@ from datahall.scenario import words
 from datahall.scenario.field import CONCEPTS, fields
 from datahall.scenario.sections.deployment import ENGINE
 
-# `follow` writes commands; a launcher's own flags are what `file.py` reads
-SPELLS_FLAGS = ("cli", "answers/verbs.py", "answers/follow.py", "training/layout/file.py")
+# the table has lines to copy; a launcher's own flags are what `file.py` reads
+SPELLS_FLAGS = ("cli/", "answers/verbs.py", "training/layout/file.py")
 FLAG = re.compile(r"(?<![\w(-])--[a-z]")
 
 
@@ -27,6 +27,20 @@ FLAG = re.compile(r"(?<![\w(-])--[a-z]")
 def test_no_flag_is_spelled_but_at_the_command_line(path: Path) -> None:
     found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if FLAG.search(text)]
     assert not found
+
+
+def test_those_who_may_spell_flags_do_and_are_on_the_map() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"nothing but (.+?) spells a flag", " ".join(page.split()))
+    assert tuple(re.findall(r"`(.+?)`", said)) == SPELLS_FLAGS
+    for place in SPELLS_FLAGS:
+        assert any(FLAG.search(text) for path in inside(place) for _, text in texts(path)), place
+
+
+def test_the_folder_of_a_catalogue_has_one_name() -> None:
+    """Read by a command and written into the next one, as a flag that is made of it."""
+    typed = [path for path in MODULES for _, text in texts(path) if re.search(r"--catalog\b", text)]
+    assert typed == []
 
 
 @pytest.mark.parametrize(
@@ -68,6 +82,32 @@ def test_an_input_is_declared_once_in_its_section(section: str) -> None:
     for one in declared:
         assert one.kind.help.strip().endswith((".", "…")), f"{one.path}: help is a sentence"
         assert not one.kind.help.startswith(LEANS), f"{one.path}: its help says nothing alone"
+
+
+def shown_texts(section: str) -> dict[str, set[str]]:
+    """The help that some verb shows of each input of a section."""
+    found: dict[str, set[str]] = {}
+    for verb in VERBS:
+        for key, one in form_of(verb.name).of(section).items():
+            found.setdefault(key, set()).add(one.kind.help)
+    return found
+
+
+@pytest.mark.parametrize("section", CONCEPTS)
+def test_help_that_is_declared_is_shown(section: str) -> None:
+    """What every verb replaces by words of its own says nothing to anybody."""
+    shown = shown_texts(section)
+    assert [one.path for one in fields(section) if one.kind.help not in shown[one.key]] == []
+
+
+def test_words_that_a_verb_has_of_its_own_are_its_own() -> None:
+    for verb in VERBS:
+        for section in form_of(verb.name).sections:
+            for one in fields(section):
+                assert dict(verb.means).get(one.name) != one.kind.help, f"{verb.name}: {one.path}"
+    typed = Counter(text for _, text in texts(HOUSE / "answers" / "verbs.py"))
+    said = {text for verb in VERBS for _, text in verb.means}
+    assert [text for text in said if typed[text] > 1] == [], "type it once"
 
 
 LEANS = ("…", "The same", "Or ", "And ", "Of ")  # on the help of the input before it

@@ -39,8 +39,12 @@ Cell: TypeAlias = str | int | float | bool | Quantity | None  # None: not known
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """The head of a column.
 
-    `unit` is that of its numbers; "citation" is a number in the list of sources.  An `aside` is a remark on
-    its row: on a screen it stands under the table, where it does not make the rows tall.
+    `unit` is that of its numbers; "citation" is a number in the list of sources.  `key` is its name in JSON and
+    CSV: the words and the unit, unless another is given.  An `aside` is a remark on its row: on a screen it
+    stands under the table, where it does not make the rows tall.
+
+    >>> Column("memory bandwidth", "bytes_per_s").key, Column("layers", "count").key
+    ('memory_bandwidth_bytes_per_s', 'layers')
     """
 
     name: str
@@ -48,17 +52,11 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""
     aside: bool = False
 
-    @property
-    def field(self) -> str:
-        """The key of this column in JSON and CSV, with its unit.
-
-        >>> Column("memory bandwidth", "bytes_per_s").field, Column("layers", "count").field
-        ('memory_bandwidth_bytes_per_s', 'layers')
-        """
-        if self.key:
-            return self.key
-        words = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
-        return words if self.unit in _UNSPOKEN else f"{words}_{self.unit}"
+    def __post_init__(self) -> None:
+        if not self.key:
+            words = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
+            key = words if self.unit in _UNSPOKEN else f"{words}_{self.unit}"
+            msgspec.structs.force_setattr(self, "key", key)
 
     @property
     def numeric(self) -> bool:
@@ -77,7 +75,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     def records(self) -> list[dict[str, Cell]]:
         """The rows as dictionaries under the keys of JSON."""
-        keys = [column.field for column in self.columns]
+        keys = [column.key for column in self.columns]
         return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
 
@@ -90,7 +88,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 class Series(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a chart."""
+    """One line of a chart, or one cloud of dots."""
 
     name: str
     x: tuple[float, ...]
@@ -147,7 +145,52 @@ class StackChart(msgspec.Struct, frozen=True, kw_only=True, tag="stack"):
     limits: tuple[float, ...] = ()
 
 
-Chart: TypeAlias = LineChart | RooflineChart | StackChart
+class ScatterChart(msgspec.Struct, frozen=True, kw_only=True, tag="scatter"):
+    """Pairs of numbers of one unit as dots around the diagonal on which they are equal; `points` are named."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    points: tuple[Point, ...] = ()
+
+
+class Boxes(msgspec.Struct, frozen=True):
+    """Things of one kind side by side, in groups; `sizes` is how many each group has, `label` says all of them."""
+
+    name: str
+    label: str
+    sizes: tuple[int, ...]
+
+
+class Cables(msgspec.Struct, frozen=True):
+    """All that joins two groups; a group is a row from below, and a place in it.  The rate is one way [B/s]."""
+
+    low: tuple[int, int]
+    high: tuple[int, int]
+    num: int
+    bytes_per_s: float
+
+
+class TopologyChart(msgspec.Struct, frozen=True, kw_only=True, tag="topology"):
+    """Rows of boxes from below, and the cables between them; one row alone is drawn as a ring."""
+
+    title: str
+    rows: tuple[Boxes, ...]
+    cables: tuple[Cables, ...]
+    note: str = ""
+
+
+class ChangeChart(msgspec.Struct, frozen=True, kw_only=True, tag="changes"):
+    """What each of some changes does to one figure, as a share of it: a bar to the right is more, to the left less."""
+
+    title: str
+    rows: tuple[str, ...]
+    shares: tuple[float, ...]
+    note: str = ""
+
+
+Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart | ChangeChart
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import pytest
 from tests.answers.borders import asked_everywhere, runs
 
 import datahall as dh
-from datahall.answer import Quantity
+from datahall.answer import Quantity, TopologyChart
 from datahall.answers.verbs import BY_NAME
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
@@ -29,6 +29,28 @@ def test_one_fabric_says_what_it_takes_and_what_binds() -> None:
     ]
     assert any(note.startswith("estimates:") for note in answer.notes)
     assert all(len(table.columns) <= 7 for table in answer.tables)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["fat-tree", "rail-only", "rail-optimised", "hyperx", "full-mesh", "dragonfly", "dgx-superpod-h100"],
+)
+def test_a_fabric_is_drawn_with_all_its_chips_and_switches(name: str) -> None:
+    answer = dh.show_fabric(
+        name, chips=8 if name == "full-mesh" else 512 if name in TOPOLOGIES else None, catalog=CATALOG
+    )
+    (chart,) = answer.charts
+    assert isinstance(chart, TopologyChart)
+    drawn = {boxes.name: sum(boxes.sizes) for boxes in chart.rows}
+    assert drawn.pop("chip") == answer.results["num_chips"]
+    drawn.pop("scale-up domain", None)
+    assert sum(drawn.values()) == answer.results["num_switches"]
+    assert all(boxes.label.startswith(f"{sum(boxes.sizes):,} {boxes.name}") for boxes in chart.rows)
+
+
+def test_fabrics_side_by_side_are_each_drawn() -> None:
+    answer = dh.show_fabric(["fat-tree", "torus"], chips=512, catalog=CATALOG)
+    assert [chart.title.partition(":")[0] for chart in answer.charts] == ["fat-tree", "torus"]
 
 
 @pytest.mark.parametrize("name", ["fat-tree", "tree", "rail-only", "hyperx", "torus", "dragonfly-plus"])

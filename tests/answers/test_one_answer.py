@@ -88,8 +88,12 @@ def as_toml(body: dict[str, Any]) -> str:
 
 
 def unspelled(note: str, verb: str) -> str:
-    """A note with its inputs by their names alone: --on, fabric.topology and on are one."""
+    """A note with its inputs by their names alone: --on, fabric.topology and on are one, and so is each denied."""
     for name, field in form_of(verb).fields.items():
+        flag = name.replace("_", "-")
+        note = re.sub(
+            rf"--no-{flag}\b|\b{field.section}\.{field.key} = false|\b{name}=False", f"no {name}", note
+        )
         note = re.sub(rf"(\b{field.section}\.{field.key}|--{name.replace('_', '-')})(?![\w-])", name, note)
     return re.sub(r"\[\[(\w+)\]\]|--(failure|job|stall|background|cache|region)\b", r"\1\2", note)
 
@@ -98,7 +102,7 @@ def heart(answer: dict[str, Any]) -> dict[str, Any]:
     """What must be the same: all but the file that asked, and texts in which a border spells inputs its own way."""
     spelled = ("next", "next_commands", *(("binding",) if answer["verdict"] == "no" else ()))
     kept = {key: value for key, value in answer.items() if key not in spelled}
-    kept["assumptions"] = [unspelled(note, str(answer["question"]["ask"])) for note in answer["assumptions"]]
+    kept["notes"] = [unspelled(note, str(answer["question"]["ask"])) for note in answer["notes"]]
     kept["inputs"] = {key: value for key, value in answer["inputs"].items() if key != "scenario"}
     return kept
 

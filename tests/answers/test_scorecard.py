@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from datahall.answer import ScatterChart
 from datahall.answers.validation.scorecard import scorecard_answer
-from datahall.validation.scorecard import Prediction, scorecard
+from datahall.report.charts.chart import COLORS
+from datahall.validation.scorecard import Prediction, scorecard, scorecard_json
 
 
 def row(metric: str = "", label: str = "a way", predicted: float = 1.1, choice: str = "") -> Prediction:
@@ -34,3 +38,37 @@ def test_regret_has_a_table_where_there_was_a_choice() -> None:
     rows = [row(label="tp 1", choice="job"), row(label="tp 2", choice="job", predicted=1.0)]
     assert "regret of choosing by prediction" in titles(rows)
     assert "regret of choosing by prediction" not in titles([row()])
+
+
+def test_each_metric_has_a_picture_of_all_its_rows() -> None:
+    rows = [
+        row("step time"),
+        row("step time", predicted=0.8),
+        row("peak memory", label="far off", predicted=1.5),
+    ]
+    charts = scorecard_answer(scorecard("training", rows)).charts
+    assert [chart.title.partition(",")[0] for chart in charts] == ["step time", "peak memory"]
+    step, memory = charts
+    assert isinstance(step, ScatterChart)
+    assert isinstance(memory, ScatterChart)
+    assert [(one.name, one.x, one.y) for one in step.series] == [("h100-sxm", (1.0, 1.0), (1.1, 0.8))]
+    assert [(point.label, point.y) for point in memory.points] == [("far off", 1.5)]
+    assert "charts" not in scorecard_json(scorecard("training", rows))
+
+
+def test_hardware_beyond_what_colours_tell_apart_is_put_together() -> None:
+    rows = [
+        msgspec.structs.replace(row(), hardware=f"chip {number}", fitted=number == 30)
+        for number in range(31)
+        for _ in range(31 - number)
+    ]
+    (chart,) = scorecard_answer(scorecard("kernels", rows)).charts
+    assert isinstance(chart, ScatterChart)
+    names = [one.name for one in chart.series]
+    assert (names[0], names[-1]) == ("chip 0", "others")
+    assert len(set(names)) == len(names) <= len(COLORS)
+    assert sum(len(one.x) for one in chart.series) == sum(not one.fitted for one in rows)
+
+
+def test_nothing_scored_is_no_picture() -> None:
+    assert scorecard_answer(scorecard("kernels", [])).charts == ()

@@ -72,6 +72,13 @@ def test_explain_runs_the_question_and_shows_the_whole_chain(datahall: Callable)
     assert out.index("context = 4,096") < out.index("sources")
 
 
+def test_explain_writes_a_page_that_begins_with_the_chain(datahall: Callable) -> None:
+    out = datahall("explain", "show", "model", "llama-3.1-8b", "--format", "html").out
+    assert "how it adds up" not in out
+    assert out.index("the chain behind it") < out.index("<table")
+    assert out.count("<details open") > 1
+
+
 def test_explain_passes_on_a_no_and_an_error(datahall: Callable) -> None:
     assert datahall("explain", "catalog", "search", "abacus").code == 1
     assert datahall("explain", "show", "chip", "h10").code == 2

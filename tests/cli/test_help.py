@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 import click
 import pytest
 
-from datahall.answers.ask import form_of
+from datahall.answers.ask import ask, form_of
+from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
+from datahall.catalog import Catalog
 from datahall.cli.main import root
 from datahall.cli.names import completer
-from datahall.scenario.kinds import Flag
+from datahall.scenario.kinds import Flag, Name
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -47,6 +49,30 @@ def test_help_shows_every_input_with_its_default(datahall: Callable, verb: Verb)
         if field.shown_default and name not in form.arguments and not isinstance(field.kind, Flag):
             assert "".join(f"[default: {field.shown_default}]".split()) in "".join(out.split()), name
     assert all(f"--{concept.name.replace('_', '-')}" in out for concept in form.tables)
+
+
+ON = {  # a fabric that is made of a chip of its own
+    "simulate serve": {"model": "llama-3.1-8b", "rate": 2, "requests": 20},
+    "show techniques": {"model": "llama-3.1-8b", "rate": 2},
+    "show collective": {"collective": "all-reduce", "chips": 72, "size": "1GB"},
+    "show memory": {"model": "llama-3.1-8b", "chips": 72},
+    "simulate train": {"model": "llama-3.1-8b", "chips": 72, "global_batch": 72},
+}
+
+
+@pytest.mark.parametrize("verb", ON)
+def test_help_says_where_a_default_does_not_hold_on_a_fabric(verb: str) -> None:
+    answer = answer_of(ask(verb, {**ON[verb], "on": "nvl72"}, catalog=Catalog(user=False)))
+    changed = [
+        field
+        for name, field in form_of(verb).fields.items()
+        if name not in ON[verb]
+        and field.shown_default
+        and field.attribute in answer.inputs
+        and answer.inputs[field.attribute] != field.default
+        and isinstance(field.kind, Name)
+    ]
+    assert [field.name for field in changed if "fabric" not in field.kind.help] == []
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

@@ -145,7 +145,7 @@ def test_flags_beside_a_file_stand_in_its_place_and_that_is_said(datahall: Calla
         answer["results"]
         == json.loads(datahall("simulate", "serve", write(changed), "--json").out)["results"]
     )
-    said = [note for note in answer["assumptions"] if "in place of" in note]
+    said = [note for note in answer["notes"] if "in place of" in note]
     assert len(said) == 1  # tp was not in the file, so nothing gave way to it
     assert "rate 8" in said[0]
     assert "scenario.toml" in said[0]

@@ -10,7 +10,7 @@ import pytest
 
 from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
 from datahall.report import render, write
-from datahall.report.chart import LETTER, Labels, Scale, decades, steps, svg
+from datahall.report.charts.chart import LETTER, RIGHT, WIDTH, Labels, Scale, decades, steps, svg
 
 VOID = {"meta"}
 
@@ -206,3 +206,113 @@ def test_a_long_text_in_a_table_keeps_room_and_a_short_one_its_line() -> None:
     assert classes == ["t", "s"]
     assert re.search(r"td\.t \{ min-width: \d+rem", page)
     assert re.search(r"td\.s \{ white-space: nowrap", page)
+
+
+def test_a_legend_stands_beside_the_picture_too(answer: Answer) -> None:
+    """On a phone the picture is wider than the screen, and its right end out of sight."""
+    page = render(answer, "html")
+    for chart in answer.charts:
+        drawn = svg(chart)
+        inside = re.search(r'<g class="legend">(.*?)</g>', drawn)
+        told = [words for *_, words in texts_of(inside[1])] if inside else []
+        beside = re.search(
+            r'<p class="legend" aria-hidden="true">((?:(?!</p>).)*)</p><div class="scroll">'
+            + re.escape(drawn),
+            page,
+        )
+        assert told == (re.findall(r"</i>([^<]*)</span>", beside[1]) if beside else [])
+    assert re.search(
+        r"@media \(max-width: \d+px\) \{.*p\.legend \{ display: block.*svg \.legend \{ display: none",
+        page,
+        re.S,
+    )
+
+
+def test_one_thing_alone_needs_no_legend() -> None:
+    alone = StackChart(title="held", unit="s", rows=("a", "b"), parts={"held": (1.0, 2.0)})
+    assert "legend" not in svg(alone)
+    assert "held</text>" not in svg(alone)
+
+
+def test_a_whole_line_is_drawn_over_dashed_ones() -> None:
+    chart = LineChart(
+        title="lines", x=Axis("x"), y=Axis("time", "s"),
+        series=(Series("chosen", (0.0, 1.0), (1.0, 2.0)), Series("other", (0.0, 1.0), (1.0, 2.0), dashed=True)),
+    )  # fmt: skip
+    drawn = re.findall(
+        r'<path class="series" d="[^"]*" stroke="(var\(--c\d\))"( stroke-dasharray)?', svg(chart)
+    )
+    assert [(color, bool(dashed)) for color, dashed in drawn] == [("var(--c2)", True), ("var(--c1)", False)]
+
+
+def test_a_name_in_the_headline_is_not_broken_at_its_hyphen() -> None:
+    answer = Answer(kind="example", headline="It needs 8 × b200-sxm <now> - or h200-sxm: all-reduce.")
+    title = re.search(r"<h1>(.*)</h1>", render(answer, "html"))
+    assert title is not None
+    assert re.findall(r"<span>(.*?)</span>", title[1]) == ["b200-sxm", "h200-sxm", "all-reduce"]
+
+
+def test_a_page_that_explains_begins_with_the_chain_and_opens_it(answer: Answer) -> None:
+    figure = answer.figure
+    assert figure is not None
+    plain, explained = (render(answer, "html", explain=one) for one in (False, True))
+    assert explained.index("the chain behind it") < explained.index("<svg") < explained.index("<table")
+    assert plain.index("<svg") < plain.index("<table") < plain.index("how it adds up")
+    folds = sum(bool(one.parts) for _, one in figure.walk())
+    assert plain.count("<details") == explained.count("<details") == folds
+    assert plain.count("<details open") == 1
+    assert explained.count("<details open") == folds  # of so short a chain, all of it
+    assert "The band holds eight of ten measurements: 41 points" in explained
+
+
+@pytest.mark.parametrize(
+    ("unit", "high", "title"),
+    [
+        ("tokens_per_s", 1e6, "rate [tok/s]"),
+        ("flop_per_byte", 100.0, "rate [FLOP/B]"),
+        ("bytes_per_s", 1e12, "rate"),
+    ],
+)
+def test_a_long_unit_stands_in_the_title_of_its_axis_once(unit: str, high: float, title: str) -> None:
+    axis = Axis("rate", unit, log=True)
+    chart = LineChart(title="lines", x=axis, y=axis, series=(Series("a", (1.0, high), (1.0, high)),))
+    said = [words for *_, words in texts_of(svg(chart))]
+    assert said.count(title) == 2
+    ticks = [words for words in said if words != title]
+    assert all(("/" in words) == (unit == "bytes_per_s") for words in ticks)
+    for x, _, anchor, words in texts_of(svg(chart)):  # nothing leaves the picture
+        width = LETTER * len(words)
+        left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        assert left >= 0
+        assert left + width <= WIDTH + 0.1
+
+
+@pytest.mark.parametrize("unit", ["s", "bytes", "requests/s"])
+def test_what_is_said_at_the_end_of_a_bar_stays_inside(unit: str) -> None:
+    chart = StackChart(title="held", unit=unit, rows=("a", "a longer one"), parts={"x": (1.2345, 9.8765)})
+    for x, _, anchor, words in texts_of(svg(chart)):
+        width = LETTER * len(words)
+        assert (x >= width) if anchor == "end" else (x + width <= WIDTH)
+
+
+def test_bars_without_length_are_drawn() -> None:
+    chart = StackChart(title="held", unit="s", rows=("a",), parts={"x": (0.0,)})
+    assert 'width="0.0"' in svg(chart)
+
+
+@pytest.mark.parametrize(
+    ("headline", "said"), [("It does not fit.", 1), ("No: it is late.", 0), ("No row fits.", 0)]
+)
+def test_a_no_is_said_once(headline: str, said: int) -> None:
+    page = render(Answer(kind="example", headline=headline, verdict="no"), "html")
+    assert page.count("The answer is no.") == said
+
+
+def test_an_axis_of_shares_ends_at_the_whole() -> None:
+    axis = Axis("share", "fraction")
+    chart = LineChart(
+        title="lines", x=axis, y=Axis("time", "s"), series=(Series("a", (0.0, 0.99), (1.0, 2.0)),)
+    )
+    ticks = {words: x for x, _, anchor, words in texts_of(svg(chart)) if anchor == "middle"}
+    assert ticks["100 %"] == pytest.approx(WIDTH - RIGHT, abs=LETTER * 3)
+    assert max(ticks.values()) == ticks["100 %"]

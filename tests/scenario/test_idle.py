@@ -12,11 +12,14 @@ from tests.answers.drawing import value_of
 from tests.house import HOUSE, MODULES, each, texts
 
 from datahall.answers.ask import form_of
-from datahall.answers.verbs import VERBS
+from datahall.answers.verbs import BY_NAME, VERBS
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError, DocumentError
+from datahall.cli.command import Question
+from datahall.errors import DatahallError, DocumentError, spelled
 from datahall.scenario.field import CONCEPTS, Field
 from datahall.scenario.form import Form
+from datahall.scenario.idle import idle_together
+from datahall.scenario.kinds import Flag
 from datahall.scenario.read import read_names
 from datahall.scenario.rules import NOTHING
 
@@ -99,3 +102,27 @@ def test_that_an_input_does_nothing_is_worded_in_one_place(path: Path) -> None:
 @pytest.mark.parametrize("text", ["--x says nothing without --y", "--x is not used here", "--x does nothing"])
 def test_other_words_are_known_when_seen(text: str) -> None:
     assert OTHER_WORDS.search(text)
+
+
+DENIABLE = [
+    (verb.name, field.name)
+    for verb in VERBS
+    for field in form_of(verb.name).fields.values()
+    if isinstance(field.kind, Flag) and field.default is None
+]
+
+
+@pytest.mark.parametrize(("verb", "name"), DENIABLE, ids=str)
+@pytest.mark.parametrize("value", [True, False])
+def test_a_flag_that_does_nothing_is_spelled_as_it_was_set(
+    verb: str, name: str, value: bool, shelf: Catalog
+) -> None:
+    form, command = form_of(verb), Question(BY_NAME[verb])
+    asked = {"model": "llama-3.1-8b", "rate": 1, name: value}
+    scenario = read_names(form, {key: one for key, one in asked.items() if key in form.fields}, shelf)
+    (note,) = idle_together(scenario, (name,), "x")
+    (option,) = (one for one in command.params if one.name == name)
+    assert spelled(note, form.flag).split()[0] == (option.opts if value else option.secondary_opts)[-1]
+    said_in_file = form.fields[name].path + ("" if value else " = false")
+    assert spelled(note, form.key).startswith(f"{said_in_file} does nothing here")
+    assert spelled(note).startswith(f"{name} does" if value else f"{name}=False does")

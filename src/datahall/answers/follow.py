@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from datahall.answers.ask import form_of
 from datahall.scenario.field import CONCEPTS, Field
-from datahall.scenario.form import Form, quoted
+from datahall.scenario.form import CATALOG, Form, flag_of, quoted
 from datahall.scenario.kinds import Flag, Plain
 from datahall.scenario.scenario import Scenario
 
@@ -35,7 +35,7 @@ def follow(
         for name, field in form.fields.items()
         if values.get(name) is not None and name not in form.arguments
     ]
-    words += [f"--catalog {quoted(folder)}" for folder in scenario.catalog.extra]
+    words += [f"{flag_of(CATALOG)} {quoted(folder)}" for folder in scenario.catalog.extra]
     return " ".join(word for word in ("datahall", form.verb, *words, tail) if word)
 
 
@@ -70,7 +70,7 @@ def _tables(scenario: Scenario, form: Form, only: Sequence[str] | None = None) -
             continue
         for table in scenario.said.get(concept.name, ()):
             inside = ",".join(f"{key}={_inline(value)}" for key, value in table.items())
-            words.append(f"--{concept.name} {quoted(inside)}")
+            words.append(form.flag(concept.name, inside))
     return words
 
 
@@ -84,12 +84,8 @@ def _word(value: Plain | None) -> str:
 def _flag(form: Form, field: Field, value: Plain | None) -> str:
     assert value is not None
     if isinstance(field.kind, Flag):
-        flag = form.flag(field.name)
-        if not value:
-            return (
-                "" if field.default is False else flag.replace("--", "--no-", 1)
-            )  # there is no other word for it
-        return flag
+        unsaid = not value and field.default is False  # there is no word for it
+        return "" if unsaid else form.flag(field.name, str(value))
     return form.flag(field.name, _inline(value))
 
 

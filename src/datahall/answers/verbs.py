@@ -22,6 +22,8 @@ GROUPS = (
 
 MODEL = Takes("", only=("model",))
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
+JOINED = ("chips", "How many chips it joins; a fabric that was built has its own.")
+ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
 
 # what some verbs take of a deployment or a fabric
@@ -161,10 +163,6 @@ VERBS = (
                 "context",
                 "Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one.",
             ),
-            (
-                "level",
-                "Constants of the chip's kernels: datasheet, family or measured (default: the best there are).",
-            ),
         ),
         examples=(
             "h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096",
@@ -193,7 +191,7 @@ VERBS = (
         arguments=("topologies",),
         required=("topologies",),
         several=True,
-        means=(("chips", "How many chips it joins; a fabric that was built has its own."),),
+        means=(JOINED,),
         examples=(
             "fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1",
             "nvl72 fat-tree torus tree --chips 9216",
@@ -236,13 +234,7 @@ VERBS = (
         ),
         arguments=("collective",),
         required=("collective",),
-        means=(
-            ("chips", "How many chips take part; one an expert where experts are given."),
-            (
-                "level",
-                "Constants of links and network: datasheet, family or measured (default: the best there are).",
-            ),
-        ),
+        means=(("chips", "How many chips take part; one an expert where experts are given."),),
         examples=(
             "all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB",
             "all-reduce --on nvl72 --chips 144 --size 64MB --all",
@@ -265,6 +257,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model", "rate"),
+        means=(ON_FABRIC,),
         examples=(
             "llama-3.1-70b --chip h200 --rate 5",
             'llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"',
@@ -292,6 +285,7 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         traced=True,
+        means=(ON_FABRIC,),
         examples=(
             "llama-3.1-70b --chip h100-sxm --tp 4 --replicas 45 --rate 80 --isl 1000",
             "llama-3.1-8b --chip l40s --users 32 --traffic azure-conversation",
@@ -344,8 +338,7 @@ VERBS = (
         traced=True,
         means=(
             ("on", "Topology, or a fabric that was built."),
-            ("chips", "How many chips it joins; a fabric that was built has its own."),
-            ("level", "How finely: symmetric folds alike flows, full simulates every message."),
+            JOINED,
         ),
         examples=(
             "scenario.toml",

@@ -18,6 +18,7 @@ from datahall.cli.names import completer
 from datahall.errors import CatalogError, OutputError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
+from datahall.scenario.form import CATALOG, flag_of
 from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
 
 if TYPE_CHECKING:
@@ -73,8 +74,13 @@ class Question(click.Command):
         once = [one for one in order if isinstance(one, click.Option) and not (one.multiple or one.count)]
         twice = next((one for place, one in enumerate(once) if one in once[:place]), None)
         if twice is not None:
-            flag = twice.opts[-1]
-            raise ScenarioError(f"{flag} is said twice", where=flag, hint="say it once")
+            both = (twice.opts[-1], *twice.secondary_opts)
+            flag, *other = [word for word in both if word in args] or both[:1]
+            if other:
+                message, hint = f"{flag} and {other[0]} do not go together", "say one of them"
+            else:
+                message, hint = f"{flag} is said twice", "say it once"
+            raise ScenarioError(message, where=flag, hint=hint)
         return super().parse_args(ctx, args)
 
     def run(
@@ -168,11 +174,11 @@ def _joined(field: Field | None, values: tuple[str, ...]) -> Raw:
 
 
 def _option(field: Field) -> click.Option:
-    flag = f"--{field.name.replace('_', '-')}"
+    flag = flag_of(field.name)
     default = f"  [default: {field.shown_default}]" if field.shown_default else ""
     text = f"{field.kind.help}{default}"
     if isinstance(field.kind, Flag):
-        spelled = flag if field.default is False else f"{flag}/--no-{flag[2:]}"
+        spelled = flag if field.default is False else f"{flag}/{flag_of(f'no_{field.name}')}"
         return click.Option([field.name, spelled], is_flag=True, default=None, help=text)
     return click.Option(
         [field.name, flag], metavar=field.placeholder, help=text, multiple=isinstance(field.kind, Listed),
@@ -184,7 +190,7 @@ def _table_option(concept: Concept, taken: Sequence[Field]) -> click.Option:
     about = (concept.struct().__doc__ or "").strip().split("\n")[0]
     keys = ", ".join(field.key for field in taken)
     return click.Option(
-        [concept.name, f"--{concept.name.replace('_', '-')}"], multiple=True, metavar="KEY=VALUE,…",
+        [concept.name, flag_of(concept.name)], multiple=True, metavar="KEY=VALUE,…",
         help=f"{about} Keys: {keys}.",
     )  # fmt: skip
 
@@ -202,7 +208,8 @@ def _common(traced: bool) -> list[click.Parameter]:
             help="Write to FILE; its ending chooses the format.",
         ),
         click.Option(
-            ["folders", "--catalog"], multiple=True, metavar="DIR", help="Your own catalogue entries, over the shipped."
+            ["folders", flag_of(CATALOG)], multiple=True, metavar="DIR",
+            help="Your own catalogue entries, over the shipped.",
         ),
         click.Option(["--quiet"], is_flag=True, help="No remarks, only the answer."),
         click.Option(["--color/--no-color"], default=None, help="Colour, or none (default: on a terminal)."),
@@ -217,7 +224,9 @@ def open_catalog(folders: tuple[str, ...]) -> Catalog:
     for folder in folders:
         if not folder or not Path(folder).is_dir():
             raise CatalogError(
-                f'"{folder}" is not a folder', where="--catalog", hint="name a folder with TOML files in it"
+                f'"{folder}" is not a folder',
+                where=flag_of(CATALOG),
+                hint="name a folder with TOML files in it",
             )
     return Catalog(extra=folders) if folders else load()
 

@@ -70,7 +70,7 @@ def _deliver_text(reply: Reply, way: Delivery) -> None:
         form = "explain"
     color = target is None and wants_color(way.color)
     own = reply.json if isinstance(reply, Scored) and form == "json" else ""
-    text = own or render(answer, form, width=width(), color=color, quiet=way.quiet)
+    text = own or render(answer, form, width=width(), color=color, quiet=way.quiet, explain=way.explain)
     if target is None:
         put(text)
     else:

@@ -24,9 +24,18 @@ _ENDINGS = {
 
 
 def render(
-    answer: Answer, form: str = "table", *, width: int = 100, color: bool = False, quiet: bool = False
+    answer: Answer,
+    form: str = "table",
+    *,
+    width: int = 100,
+    color: bool = False,
+    quiet: bool = False,
+    explain: bool = False,
 ) -> str:
-    """Return the answer as text in one of `FORMATS` (or "explain", the tree with everything behind it)."""
+    """Return the answer as text in one of `FORMATS` (or "explain", the tree with everything behind it).
+
+    A page that shall `explain` begins with the chain.
+    """
     match form:
         case "table" | "tree" | "explain":
             from datahall.report import screen
@@ -50,7 +59,7 @@ def render(
         case "html":
             from datahall.report.page import page
 
-            return page(answer)
+            return page(answer, explain=explain)
     guess = nearest(form, FORMATS, 1)
     raise ScenarioError(
         f'"{form}" is not a format',

@@ -8,40 +8,37 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from datahall.answer import Answer, Cell, Chart, Column, RooflineChart, Table
+from datahall.answer import Answer, Cell, ChangeChart, Chart, Column, RooflineChart, Table, TopologyChart
 from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import asked, shown
-from datahall.report.chart import svg
+from datahall.report.charts.chart import keys, svg
 from datahall.report.tree import remark, standing
 
 OPEN_DEPTH = 1  # levels of the breakdown that are open when the page is
+CHAIN_DEPTH = 4  # of a page that is asked for the chain
 FOOTER = "GB is 10⁹ bytes; peaks are dense; links are one way"
 SHORT = 30  # characters of a cell that is never broken
 
 
-def page(answer: Answer) -> str:
-    """Write the answer as a whole HTML document."""
+def page(answer: Answer, *, explain: bool = False) -> str:
+    """Write the answer as a whole HTML document; one that explains begins with the chain behind the answer."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(_title(answer))} · datahall</title>\n"
         "<style>html{background:#fff}@media(prefers-color-scheme:dark){html{background:#14171b}}body{margin:0}</style>\n"
-        f"</head>\n<body>\n{fragment(answer)}\n</body>\n</html>\n"
+        f"</head>\n<body>\n{fragment(answer, explain=explain)}\n</body>\n</html>\n"
     )
 
 
-def fragment(answer: Answer) -> str:
+def fragment(answer: Answer, *, explain: bool = False) -> str:
     """Write the answer as an element with its own style, for a page or a notebook."""
     from datahall import __version__
 
     citations = answer.citations()
-    sections = [_figure(chart) for chart in answer.charts]
-    sections += [_table(table) for table in answer.tables]
-    if answer.figure is not None:
-        numbers = {source: number for number, source in enumerate(citations, start=1)}
-        tree = _tree(answer.figure, numbers, 0)
-        sections.append(f'<section><h2>how it adds up</h2><div class="tree">{tree}</div></section>')
+    shown = [_figure(chart) for chart in answer.charts] + [_table(table) for table in answer.tables]
+    sections = [_chain(answer, explain=True), *shown] if explain else [*shown, _chain(answer, explain=False)]
     sections += [_list("notes", "ul", answer.notes), _sources(citations), _commands(answer.next_commands)]
     return (
         f'<style>{_style()}</style>\n<main class="datahall">\n{_header(answer)}\n'
@@ -64,9 +61,10 @@ def _header(answer: Answer) -> str:
     said = [f"{name} {value}" for name, value in asked(answer)]
     same = bool(said) and said[0].startswith(f"{answer.kind} ")
     kicker = " · ".join(said if same else [answer.kind, *said])
-    no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" else ""
+    said_so = answer.headline.startswith("No")
+    no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" and not said_so else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""
-    title = f"<h1>{_unbroken(answer.headline)}</h1>"
+    title = f"<h1>{_whole_names(_unbroken(answer.headline))}</h1>"
     return f'<header><p class="kicker">{escape(kicker)}</p>{no}{title}{binding}</header>'
 
 
@@ -75,11 +73,24 @@ def _unbroken(sentence: str) -> str:
     return escape(re.sub(r"(?<=\d) (?=%|[A-Za-zµ][\w/]{0,7}\b)", "\N{NO-BREAK SPACE}", sentence))
 
 
+def _whole_names(sentence: str) -> str:
+    """Keep a name with a hyphen, such as b200-sxm, on one line."""
+    return re.sub(r"(?<![\w&-])\w+(?:-\w+)+(?![\w-])", r"<span>\g<0></span>", sentence)
+
+
 def _figure(chart: Chart) -> str:
-    note = chart.note if isinstance(chart, RooflineChart) else ""
+    note = chart.note if isinstance(chart, RooflineChart | TopologyChart | ChangeChart) else ""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    figure = f'<figure><div class="scroll">{svg(chart)}</div>{caption}</figure>'
+    figure = f'<figure>{_legend(chart)}<div class="scroll">{svg(chart)}</div>{caption}</figure>'
     return f"<section><h2>{escape(chart.title)}</h2>{figure}</section>"
+
+
+def _legend(chart: Chart) -> str:
+    """The names of colours in lines of their own: on a phone those of the picture would be out of sight."""
+    names = "".join(
+        f'<span><i style="background:{color}"></i>{escape(name)}</span>' for name, color in keys(chart)
+    )
+    return f'<p class="legend" aria-hidden="true">{names}</p>' if names else ""
 
 
 def _table(table: Table) -> str:
@@ -118,13 +129,30 @@ def _cell(column: Column, cell: Cell, aside: str) -> str:
     return f"<td{_class(' '.join(filter(None, kinds)))}>{_unbroken(said)}{aside}</td>"
 
 
-def _tree(figure: Breakdown, numbers: dict[Source, int], depth: int) -> str:
+def _chain(answer: Answer, *, explain: bool) -> str:
+    """The figure and its parts, which open and close; to explain, with the defaults and the band it rests on."""
+    if answer.figure is None:
+        return ""
+    numbers = {source: number for number, source in enumerate(answer.citations(), start=1)}
+    tree = _tree(answer.figure, numbers, CHAIN_DEPTH if explain else OPEN_DEPTH)
+    title, notes = "how it adds up", []
+    if explain:
+        title = "the chain behind it"
+        usual = ", ".join(f"{name} = {value}" for name, value in asked(answer, by_default=True))
+        notes += [f"By default: {usual}"] if usual else []
+        band = answer.figure.band
+        notes += [f"The band holds eight of ten measurements: {band.basis}"] if band and band.basis else []
+    said = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    return f'<section><h2>{title}</h2><div class="tree">{tree}</div>{said}</section>'
+
+
+def _tree(figure: Breakdown, numbers: dict[Source, int], opened: int) -> str:
+    """A figure over its parts, of which so many levels are open."""
     said = _line(figure, numbers)
     if not figure.parts:
         return f'<div class="leaf">{said}</div>'
-    parts = "".join(_tree(part, numbers, depth + 1) for part in figure.parts)
-    opened = " open" if depth < OPEN_DEPTH else ""
-    return f"<details{opened}><summary>{said}</summary>{parts}</details>"
+    parts = "".join(_tree(part, numbers, opened - 1) for part in figure.parts)
+    return f"<details{' open' if opened > 0 else ''}><summary>{said}</summary>{parts}</details>"
 
 
 def _line(figure: Breakdown, numbers: dict[Source, int]) -> str:

@@ -26,7 +26,7 @@ def spreadsheet(answer: Answer) -> str:
 
 
 def _keys(column: Column, spread: bool) -> list[str]:
-    return [column.field, f"{column.field}_unit"] if spread else [column.field]
+    return [column.key, f"{column.key}_unit"] if spread else [column.key]
 
 
 def _texts(cell: Cell, spread: bool) -> list[str]:

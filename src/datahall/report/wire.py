@@ -1,7 +1,7 @@
 """An answer as JSON, versioned, and back.
 
 Numbers are SI under keys that end in their unit (`memory_bytes`), or stand beside a `unit`; what is not known
-is null.  A key is never renamed within a version; new ones may appear.
+is null.  A key is what Python calls it; it is never renamed within a version; new ones may appear.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datahall.breakdown import Band, Basis, Breakdown, Operation, Origin, Source
 from datahall.errors import DocumentError, Problem
 
 SCHEMA = "datahall/answer"
-VERSION = 1
+VERSION = 2
 
 
 class _Heading(msgspec.Struct):
@@ -53,11 +53,16 @@ class _Node(msgspec.Struct, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
-class _Wire(msgspec.Struct, kw_only=True):
-    """The shape of the document."""
+class _Head(msgspec.Struct, kw_only=True):
+    """What says whether the rest can be read."""
 
     schema: str
     version: int
+
+
+class _Wire(_Head, kw_only=True):
+    """The shape of the document."""
+
     kind: str
     inputs: dict[str, Cell]
     defaults: list[str] = []
@@ -69,7 +74,7 @@ class _Wire(msgspec.Struct, kw_only=True):
     tables: list[_Sheet]
     figure: _Node | None
     charts: list[Chart]
-    assumptions: list[str]
+    notes: list[str]
     citations: list[_Citation]
     next_commands: list[str]
 
@@ -90,7 +95,7 @@ def encode(answer: Answer) -> str:
         tables=[_sheet(table) for table in answer.tables],
         figure=_node(answer.figure) if answer.figure is not None else None,
         charts=list(answer.charts),
-        assumptions=list(answer.notes),
+        notes=list(answer.notes),
         citations=[_Citation(number, source) for number, source in enumerate(answer.citations(), start=1)],
         next_commands=list(answer.next_commands),
     )
@@ -100,11 +105,12 @@ def encode(answer: Answer) -> str:
 def decode(text: str | bytes, name: str = "answer") -> Answer:
     """Read an answer that `encode` wrote; anything else is a `DocumentError`."""
     try:
-        wire = msgspec.json.decode(text, type=_Wire)
+        head = msgspec.json.decode(text, type=_Head)
+        wire = msgspec.json.decode(text, type=_Wire) if _is_known(head) else None
     except msgspec.DecodeError as error:
         raise DocumentError(name, [Problem(name, f"is not an answer of datahall: {error}")]) from error
-    if wire.schema != SCHEMA or wire.version != VERSION:
-        seen = f"{wire.schema} version {wire.version}"
+    if wire is None:
+        seen = f"{head.schema} version {head.version}"
         raise DocumentError(
             name, [Problem(name, f"is {seen}", f"this datahall reads {SCHEMA} version {VERSION}")]
         )
@@ -120,10 +126,14 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
         tables=tuple(_table(sheet) for sheet in wire.tables),
         figure=_figure(wire.figure) if wire.figure is not None else None,
         charts=tuple(wire.charts),
-        notes=tuple(wire.assumptions),
+        notes=tuple(wire.notes),
         sources=tuple(citation.source for citation in wire.citations),
         next_commands=tuple(wire.next_commands),
     )
+
+
+def _is_known(head: _Head) -> bool:
+    return (head.schema, head.version) == (SCHEMA, VERSION)
 
 
 def json_schema() -> dict[str, object]:
@@ -143,7 +153,7 @@ def _figure(node: _Node) -> Breakdown:
 
 
 def _sheet(table: Table) -> _Sheet:
-    headings = [_Heading(column.field, column.name, column.unit) for column in table.columns]
+    headings = [_Heading(column.key, column.name, column.unit) for column in table.columns]
     return _Sheet(table.title, headings, table.records(), table.marked, table.note)
 
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
+from datahall.scenario.kinds import Flag
 from datahall.scenario.takes import Takes
 
 # names that every question has at some border
-RESERVED = {"format", "json", "output", "catalog", "quiet", "color", "debug", "help", "scenario"}
+CATALOG = "catalog"
+RESERVED = {CATALOG, "format", "json", "output", "quiet", "color", "debug", "help", "scenario"}
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +59,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
             return field.placeholder if value is None else quoted(value)
         if field is None and name not in {concept.name for concept in self.tables}:
             return name if value is None else f"{name} {value}"
-        flag = f"--{name.replace('_', '-')}"
-        return flag if value is None else f"{flag} {quoted(value)}"
+        if field is not None and isinstance(field.kind, Flag):
+            return flag_of(f"no_{name}" if value == str(False) else name)
+        return flag_of(name) if value is None else f"{flag_of(name)} {quoted(value)}"
 
     def key(self, name: str, value: str | None = None) -> str:
         """An input as a file spells it."""
@@ -70,6 +73,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         path = field.path if field else name
         if value is None:
             return path
+        if field is not None and isinstance(field.kind, Flag):
+            value = value.lower()
         bare = value.replace(".", "", 1).isdecimal() or value in ("true", "false")
         return f"{path} = {value}" if bare else f'{path} = "{value}"'
 
@@ -112,6 +117,15 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     )
+
+
+def flag_of(name: str) -> str:
+    """A name as the flag of the command line.
+
+    >>> flag_of("global_batch")
+    '--global-batch'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def quoted(value: str) -> str:

@@ -48,17 +48,25 @@ def idle_together(scenario: Scenario, names: Iterable[str], why: str) -> tuple[s
 
 def is_changed(scenario: Scenario, name: str) -> bool:
     """Whether a table was given, or an input another value than its usual one, in any section of its kind."""
-    field = scenario.form.fields.get(name)
-    if field is None:
+    if name not in scenario.form.fields:
         return any(scenario.said.get(name, ()))
+    return bool(_changed(scenario, name))
+
+
+def _changed(scenario: Scenario, name: str) -> list[object]:
+    """The values of an input that were given and are not its usual one, section by section."""
+    field = scenario.form.fields[name]
     said, sections = scenario.said.get(field.section, ()), scenario.sections.get(field.section, ())
-    return any(
-        field.key in table and getattr(section, field.attribute) != field.default
+    return [
+        value
         for table, section in zip(said, sections, strict=False)
-    )
+        if field.key in table and (value := getattr(section, field.attribute)) != field.default
+    ]
 
 
 def _word(scenario: Scenario, name: str) -> str:
-    """An input, or the part of several failures that is meant."""
-    apart = name == "failure" and any(one.of_service for one in scenario.all(Failure))
-    return "what fails of the fabric" if apart else option(name)
+    """An input, a flag as it was set, or the part of several failures that is meant."""
+    if name == "failure" and any(one.of_service for one in scenario.all(Failure)):
+        return "what fails of the fabric"
+    denied = name in scenario.form.fields and all(value is False for value in _changed(scenario, name))
+    return option(name, False) if denied else option(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -89,6 +89,17 @@ class Worst(msgspec.Struct, frozen=True):
     measured: float
     predicted: float
     error_percent: float
+    metric: str = ""
+
+
+class Cloud(msgspec.Struct, frozen=True, kw_only=True):
+    """Measured figures of one metric on one hardware, and what was predicted of each."""
+
+    metric: str
+    unit: str
+    hardware: str
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
 
 
 class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +119,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     regret: dict[str, Regret]  # by source
     worst: tuple[Worst, ...]
     noise: dict[str, Noise] = {}  # of repeated measurements, by metric
+    clouds: tuple[Cloud, ...] = ()  # every scored row, for a picture; not in JSON
 
     @property
     def num_unsupported(self) -> int:
@@ -116,6 +128,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RIGHT_COVERAGE_PERCENT = 80.0  # of rows that lie in a P10–P90 band, where the band is right
+MOST_CLOUDS, OTHERS = 8, "others"  # as many as can be told apart by colour
 EMPTY = Score(0, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
@@ -181,7 +194,28 @@ def scorecard(
         regret=regrets(judged),
         worst=tuple(_worst(one) for one in worst),
         noise=dict(noise or {}),
+        clouds=tuple(_clouds(judged)),
     )
+
+
+def _clouds(predictions: Sequence[Prediction]) -> Iterator[Cloud]:
+    """The pairs of each metric by hardware, that with the most rows first; what is rare is put together."""
+    metrics: dict[tuple[str, str], dict[str, list[Prediction]]] = {}
+    for one in predictions:
+        metrics.setdefault((one.metric, one.unit), {}).setdefault(one.hardware or "–", []).append(one)
+    for (metric, unit), found in metrics.items():
+        ranked = sorted(found, key=lambda name: (-len(found[name]), name))
+        own = ranked if len(ranked) <= MOST_CLOUDS else ranked[: MOST_CLOUDS - 1]
+        groups = {name: found[name] for name in own}
+        rest = [one for name in ranked[len(own) :] for one in found[name]]
+        for name, rows in {**groups, **({OTHERS: rest} if rest else {})}.items():
+            yield Cloud(
+                metric=metric,
+                unit=unit,
+                hardware=name,
+                measured=tuple(one.measured for one in rows),
+                predicted=tuple(one.predicted for one in rows),
+            )
 
 
 def regrets(predictions: Sequence[Prediction]) -> dict[str, Regret]:
@@ -227,7 +261,7 @@ def _grouped(predictions: Sequence[Prediction], key: Callable[[Prediction], str]
 def _worst(one: Prediction) -> Worst:
     return Worst(
         one.where, one.label, one.source, one.hardware, one.model, one.unit, one.measured, one.predicted,
-        one.error_percent,
+        one.error_percent, one.metric,
     )  # fmt: skip
 
 
@@ -243,4 +277,5 @@ def fraction(percent: float) -> float | None:
 def scorecard_json(card: Scorecard) -> str:
     """A scorecard as JSON under a schema of its own; errors are in percent."""
     named = {"schema": "datahall/scorecard", "version": 1, **msgspec.to_builtins(card)}
+    del named["clouds"]
     return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"

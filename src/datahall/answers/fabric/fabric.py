@@ -6,6 +6,7 @@ import msgspec
 
 from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.counted import counted
+from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
@@ -65,6 +66,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
         results=_results(made, cost),
         tables=tuple(table for table in tables if table.rows),
         figure=cost.price if cost.items else None,
+        charts=(drawn(made),),
         notes=(*made.notes, *_idle(scenario, made), *_notes(made, cost)),
         sources=(*cost.power.citations(), *dict.fromkeys(one.source for one in failures)),
         next_commands=(
@@ -94,6 +96,7 @@ def _several(
         results=results,
         tables=compared(names, designs, bills, best),
         figure=bills[best].price if bills[best].items else None,
+        charts=tuple(drawn(made, f"{name}: ") for name, made in zip(names, designs, strict=True)),
         notes=(*notes, *idle, *_notes(designs[best], bills[best]), *_chips_differ(names, designs)),
         sources=tuple(dict.fromkeys(source for cost in bills for source in cost.power.citations())),
         next_commands=tuple(

@@ -27,7 +27,13 @@ from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.measured import enough_replicas, mean_use, recomputed_tokens, scaling_use
+from datahall.inference.fleet.measured import (
+    all_ended_s,
+    enough_replicas,
+    mean_use,
+    recomputed_tokens,
+    scaling_use,
+)
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
 from datahall.inference.simulation.run import ServingRun
@@ -73,7 +79,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
         verdict="yes" if outcome.keeps_limits else "no",
         results=_results(outcome),
         tables=(
-            latency_table(run, service.promise),
+            *((latency_table(run, service.promise),) if run.num_measured else ()),
             *group_tables(outcome),
             replica_table(outcome),
             *((scaling_table(outcome, scaling),) if scaling is not None else ()),
@@ -152,20 +158,29 @@ def _many(fleet: Fleet, pool: Pool) -> str:
 def _binding(outcome: Outcome) -> str:
     run = outcome.run
     if not run.num_measured:
-        if not run.num_arrived:
-            end = fmt(outcome.service.until_s, "s")
-            return f"None had come when the run ended, after {end}: a later {option('until')}."
-        early = (
-            f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
-            f"{fmt(outcome.service.warmup_s, 's')}: more {option('requests')}, or a shorter {option('warmup')}."
-        )
-        return early if run.num_finished else _refused(run) or _unended(run)
+        return _unmeasured(outcome)
     busy, held, peak = mean_use(run)
     full = "; preemptions show that the cache is too small" if run.num_preempted else ""
     return (
         f"{_broken(outcome)}Replicas are busy {percent(busy)} of the time, their caches {percent(held)} full on "
         f"average and {percent(peak)} at most{full}."
     )
+
+
+def _unmeasured(outcome: Outcome) -> str:
+    """Why there is nothing to tell, and what would change it."""
+    run, service = outcome.run, outcome.service
+    ends = isfinite(service.until_s)
+    longer = f"a later {option('until')}" if ends else f"more {option('requests')}"
+    if not run.num_arrived:
+        return f"None had come when the run ended, after {fmt(service.until_s, 's')}: {longer}."
+    if run.num_finished:
+        return (
+            f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
+            f"{fmt(service.warmup_s, 's')}: {longer}, or a shorter {option('warmup')}."
+        )
+    short = f"{_unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
+    return _refused(run) or (short if ends and run.num_unfinished else _unended(run))
 
 
 def _broken(outcome: Outcome) -> str:
@@ -353,6 +368,8 @@ def _sources(service: Service) -> tuple[Source, ...]:
 
 def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     service = outcome.service
+    if longer := _longer(scenario, outcome):
+        return (follow(scenario, changes=longer),)
     if (more := enough_replicas(outcome)) is not None:
         if len(service.fleet.pools) == 1 and service.fleet.autoscaling is None and not is_wide(scenario):
             return (follow(scenario, changes={"replicas": more}),)
@@ -364,6 +381,19 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         usual = {"engine": Deployment().engine, "batching": None, "wait": None}
         return (follow(scenario, changes=usual), "datahall validate inference")
     return (follow(scenario, "plan serve", _to_plan(outcome)), "datahall validate inference")
+
+
+def _longer(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
+    """What makes the run of a question long enough in which no request was measured; nothing where it is."""
+    given = [name for name in ("until", "warmup") if scenario.given(name)]
+    if outcome.run.num_measured or outcome.run.num_rejected or not given:
+        return {}
+    if not is_wide(scenario):
+        return dict.fromkeys(given)
+    return {
+        "until": fmt(all_ended_s(outcome.service), "s"),
+        "warmup": fmt(0.0, "s"),
+    }  # in place of the file's
 
 
 def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:

@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.answer import Answer, Cell, Column, Table
+from datahall.answer import Answer, Cell, Column, StackChart, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
@@ -85,6 +85,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         },
         tables=(_alone(steps), _together(steps), _fading(steps)),
         figure=gain,
+        charts=(_chart(steps),),
         notes=(
             "formats in fewer bits change what the model answers; that is not weighed here",
             "speculation helps where steps are bound by memory: it fades as the batch grows",
@@ -135,6 +136,30 @@ def _fading(steps: Ladder) -> Table:
         title="speculation as the batch grows",
         columns=(Column("sequences", "count"), Column("faster", "ratio")),
         rows=steps.fading,
+    )
+
+
+def _chart(steps: Ladder) -> StackChart:
+    """What a chip holds: as it is or with less, with each technique alone, and with one after the other."""
+    groups = {
+        "as it is, or with less": (*steps.without, steps.reference),
+        "one alone": steps.alone,
+        "each beside those above it": steps.together,
+    }
+    held = {
+        name: [effect for effect in effects if isfinite(effect.held_per_s)]
+        for name, effects in groups.items()
+    }
+    shown = [(name, effect) for name, effects in held.items() for effect in effects]
+    return StackChart(
+        title="what a chip holds within the limits",
+        unit="requests/s",
+        rows=tuple(effect.name for _, effect in shown),
+        parts={
+            name: tuple(effect.held_per_s if group == name else 0.0 for group, effect in shown)
+            for name in held
+            if held[name]
+        },
     )
 
 

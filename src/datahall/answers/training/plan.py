@@ -14,6 +14,7 @@ from datahall.answers.training.plan_table import (
     memory_table,
     sizes_table,
 )
+from datahall.answers.training.sensitivity import sensitivity_charts
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.wiring import wiring_of
@@ -47,7 +48,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *((chips_table(plan),) if plan.chips_front else ()),
         ),
         figure=run_figure(plan),
-        charts=(_chart(plan),),
+        charts=(_chart(plan), *sensitivity_charts(plan)),
         notes=(
             *_notes(plan),
             *torus_failure_notes(

@@ -69,7 +69,7 @@ def machine_table(plan: TrainingPlan) -> Table:
         ),
         rows=tuple(
             (
-                _changed(one),
+                machine_changed(one),
                 one.layout.words,
                 one.step_s,
                 one.difference_fraction,
@@ -82,7 +82,8 @@ def machine_table(plan: TrainingPlan) -> Table:
     )
 
 
-def _changed(one: Elsewhere) -> str:
+def machine_changed(one: Elsewhere) -> str:
+    """What of the machine is different."""
     if one.num_domain:
         return f"scale-up domain of {one.num_domain}"
     return f"network {100 * one.network_fraction:+.0f} %"

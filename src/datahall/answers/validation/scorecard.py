@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from datahall.answer import Answer, Cell, Column, Quantity, Table
+from datahall.answer import Answer, Axis, Cell, Column, Point, Quantity, ScatterChart, Series, Table
 from datahall.answers.follow import follow
 from datahall.answers.reply import Scored
 from datahall.scenario.scenario import Scenario
@@ -48,6 +48,7 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
         verdict="yes" if card.scored else "no",
         results=_results(card),
         tables=(*tables, *_noise(card), *_regret(card), *_worst(card), *_unsupported(card)),
+        charts=_charts(card),
         notes=(
             "error: predicted / measured − 1; median, mean and P90 are of its size, bias is signed",
             "rows that a constant was fitted on are counted and never scored",
@@ -95,7 +96,7 @@ def _coverage(card: Scorecard) -> str:
 
 
 def _results(card: Scorecard) -> dict[str, Cell]:
-    known = dict(zip((column.field for column in COLUMNS), _cells(card.overall), strict=True))
+    known = dict(zip((column.key for column in COLUMNS), _cells(card.overall), strict=True))
     return {"num_scored": card.scored, "num_fitted": card.fitted, **known}
 
 
@@ -107,6 +108,30 @@ def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
 def _cells(score: Score) -> tuple[Cell, ...]:
     percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
     return (score.rows, *map(fraction, percents))
+
+
+def _charts(card: Scorecard) -> tuple[ScatterChart, ...]:
+    """What was predicted against what was measured, each metric by itself; the rows furthest off are named."""
+    metrics = dict.fromkeys((cloud.metric, cloud.unit) for cloud in card.clouds)
+    return tuple(_chart(card, metric, unit) for metric, unit in metrics)
+
+
+def _chart(card: Scorecard, metric: str, unit: str) -> ScatterChart:
+    return ScatterChart(
+        title=f"{metric}, predicted against measured" if metric else "predicted against measured",
+        x=Axis("measured", unit, log=True),
+        y=Axis("predicted", unit, log=True),
+        series=tuple(
+            Series(cloud.hardware, cloud.measured, cloud.predicted)
+            for cloud in card.clouds
+            if (cloud.metric, cloud.unit) == (metric, unit)
+        ),
+        points=tuple(
+            Point(one.label, one.measured, one.predicted, note=f"{one.error_percent:+.0f} %, {one.where}")
+            for one in card.worst
+            if (one.metric, one.unit) == (metric, unit)
+        ),
+    )
 
 
 def _noise(card: Scorecard) -> tuple[Table, ...]:

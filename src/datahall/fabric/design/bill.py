@@ -93,7 +93,7 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
     speed = design.parts.port_bytes_per_s
     items = [
         Item(
-            name=f"{_tier(index, found.num_tiers)} switches".strip(),
+            name=f"{tier_name(index, found.num_tiers)} switches".strip(),
             role="switch",
             num=n,
             part=switch,
@@ -110,7 +110,7 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
         if far:
             part = cable_for(catalog, "single-mode", speed)
             name = (
-                f"cables up to {_tier(index, found.num_tiers)} switches"
+                f"cables up to {tier_name(index, found.num_tiers)} switches"
                 if index
                 else "cables between switches"
             )
@@ -157,7 +157,8 @@ def _cubed(design: Design) -> bool:
     return len(sides) == 3 and not any(side % 4 for side in sides)
 
 
-def _tier(index: int, tiers: int) -> str:
+def tier_name(index: int, tiers: int) -> str:
+    """What the switches of a tier are called, counted from the chips; nothing where there is one tier."""
     names = {1: ("",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
     return names[tiers][index] if tiers in names else f"tier-{index + 1}"
 

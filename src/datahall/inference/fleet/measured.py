@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from datahall.inference.fleet.fleet import Pool
 from datahall.inference.fleet.response_cache import hit_rates
-from datahall.inference.fleet.service import Outcome
+from datahall.inference.fleet.service import Outcome, Service
+from datahall.inference.fleet.span import expected_s
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import STATUS_NAMES, Records, ReplicaUse, Scaling, ServingRun
@@ -18,6 +19,7 @@ from datahall.inference.simulation.run import STATUS_NAMES, Records, ReplicaUse,
 FINISHED, ANSWERED = STATUS_NAMES.index("finished"), STATUS_NAMES.index("answered from a cache")
 
 SPARE_RATIO = 1.15  # replicas over what the rate held would need: a queue that has grown must also shrink
+LONGEST_STAY_S = 3600.0  # of a request that somebody waits for
 LEAST_PER_S = 1e-9  # of a fleet that served nothing
 
 Mask = NDArray[np.bool_]
@@ -266,6 +268,11 @@ def enough_replicas(outcome: Outcome) -> int | None:
     now = outcome.service.fleet.num_replicas
     needed = now * offered_per_s / max(run.sustained_per_s, LEAST_PER_S)
     return max(now + 1, ceil(needed * SPARE_RATIO))
+
+
+def all_ended_s(service: Service) -> float:
+    """A time by which all requests of a service have come, and the last has had as long as any needs."""
+    return max((expected_s(stream.traffic) for stream in service.streams), default=0.0) + LONGEST_STAY_S
 
 
 def _records(outcome: Outcome) -> Records:

@@ -153,7 +153,8 @@ def service_of(scenario: Scenario) -> Service:
     chosen = bool(stay) and not _length_said(scenario.all(Said)[0])
     if chosen:
         known = (_of_length(known[0], stay),)
-    part = _measured_part(known, stay)
+    until_s = inf if asked.until_s is None else asked.until_s
+    part = _measured_part(known, stay, until_s)
     return Service(
         model=fleet.pools[0].replica.model,
         fleet=fleet,
@@ -166,7 +167,7 @@ def service_of(scenario: Scenario) -> Service:
         warmup_s=part.start_s if asked.warmup_s is None else asked.warmup_s,
         measure_until_s=part.end_s,
         users_over_s=stay + first.think.mean_s if stay and (first := known[0].traffic.users) else 0.0,
-        until_s=inf if asked.until_s is None else asked.until_s,
+        until_s=until_s,
         price=price,
         steady=steady,
         length_chosen=chosen,
@@ -231,12 +232,12 @@ def _of_length(stream: Stream, stay: float) -> Stream:
     return msgspec.structs.replace(stream, traffic=traffic)
 
 
-def _measured_part(streams: tuple[Stream, ...], stay: float) -> Measured:
+def _measured_part(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> Measured:
     """An empty fleet flatters, a first rush does not last, and neither does a fleet to which nobody comes any more."""
     first = streams[0].traffic
     rush_s = stay + 2 * first.users.think.mean_s if first.users is not None and stay else 0.0
     coming_s = max((expected_s(stream.traffic, stay) for stream in streams), default=0.0)
-    return measured_part(coming_s, stay, rush_s=rush_s)
+    return measured_part(min(coming_s, until_s), stay, rush_s=rush_s)
 
 
 def drawn_streams(service: Service) -> list[TrafficStream]:

@@ -76,7 +76,10 @@ class Pass(Section, frozen=True, kw_only=True):
     ] = "decode"
     level: Annotated[
         str | None,
-        Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
+        Choice(
+            "Constants of the chip's kernels: datasheet, family or measured (default: the best there are).",
+            options=LEVELS,
+        ),
     ] = None
     eager: Annotated[bool, Flag("Launch each kernel from the host instead of replaying a graph.")] = False
 
@@ -187,7 +190,8 @@ class Simulation(Section, frozen=True, kw_only=True):
     """How finely a fabric is simulated."""
 
     level: Annotated[
-        str, Choice("symmetric folds alike flows; full simulates every message.", options=FLOW_LEVELS)
+        str,
+        Choice("How finely: symmetric folds alike flows, full simulates every message.", options=FLOW_LEVELS),
     ] = "symmetric"
     check_with: Annotated[
         str | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from datahall.answer import Axis, Point, RooflineChart
-from datahall.report.chart import (
+from datahall.report.charts.chart import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -20,7 +20,7 @@ from datahall.report.chart import (
     line,
     picture,
 )
-from datahall.report.chart import text as words
+from datahall.report.charts.chart import text as words
 from datahall.units import fmt
 
 COLOR = {"compute": "var(--c2)", "memory": "var(--c1)", "launch": "var(--c3)"}
@@ -32,7 +32,7 @@ def draw(chart: RooflineChart) -> str:
     """Draw roofs, slopes and points on logarithmic axes."""
     across, up = _scales(chart)
     x, y = (
-        Axis("arithmetic intensity [FLOP/B]", "flop_per_byte", log=True),
+        Axis("arithmetic intensity", "flop_per_byte", log=True),
         Axis("achieved arithmetic", "flop_per_s", log=True),
     )
     parts = frame(x, y, across, up)
@@ -46,10 +46,14 @@ def draw(chart: RooflineChart) -> str:
     for index, (name, rate) in enumerate(chart.slopes.items()):
         parts += _slope(name, rate, top, across, up, labels, main=index == 0)
     parts += _points(chart.points, across, up, labels)
-    groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
-    names = [(f"{name}-bound", COLOR[name]) for name in groups]
-    parts += legend([names], WIDTH - RIGHT, TOP - 10, round_dots=True)
+    parts += legend([names(chart)], WIDTH - RIGHT, TOP - 10, round_dots=True)
     return picture(chart.title, parts)
+
+
+def names(chart: RooflineChart) -> list[tuple[str, str]]:
+    """What binds the operators that are drawn, each with its colour."""
+    groups = [name for name in COLOR if any(point.group == name for point in chart.points)]
+    return [(f"{name}-bound", COLOR[name]) for name in groups]
 
 
 def _scales(chart: RooflineChart) -> tuple[Scale, Scale]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from datahall.answer import Axis, LineChart
-from datahall.report.chart import (
+from datahall.report.charts.chart import (
     BOTTOM,
     COLORS,
     HEIGHT,
@@ -23,6 +23,7 @@ from datahall.report.chart import (
     line,
     path,
     picture,
+    room_beside,
     text,
 )
 
@@ -32,8 +33,8 @@ TOP = 28
 def draw(chart: LineChart) -> str:
     """Draw the lines, the named places and a legend."""
     across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, WIDTH - RIGHT)
-    names = [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
-    keys = legend_rows(names, WIDTH - RIGHT - LEFT - LETTER * (len(chart.y.label) + 2))
+    colors = dict(names(chart))
+    keys = legend_rows(names(chart), room_beside(chart.y.label))
     top = TOP + ROW * (len(keys) - 1)
     up = _scale(chart.y, [y for one in chart.series for y in one.y], HEIGHT - BOTTOM, top)
     parts = frame(chart.x, chart.y, across, up)
@@ -43,9 +44,9 @@ def draw(chart: LineChart) -> str:
             place = across(mark.x)
             parts.append(line(place, up.start, place, up.end, "mark"))
             parts.append(_mark_label(labels, place, up.end, mark.label))
-    for index, one in enumerate(chart.series):
+    for one in sorted(chart.series, key=lambda series: not series.dashed):  # what is whole lies on top
         places = [(across(x), up(y)) for x, y in zip(one.x, one.y, strict=True)]
-        parts.append(path(places, COLORS[index % len(COLORS)], dashed=one.dashed))
+        parts.append(path(places, colors[one.name], dashed=one.dashed))
     for point in chart.points:
         x, y = across(point.x), up(point.y)
         note = f"{point.label}: {point.note}" if point.note else point.label
@@ -54,9 +55,12 @@ def draw(chart: LineChart) -> str:
             f"<title>{escape(note)}</title></circle>"
         )
         parts.append(labels.place(x, y, point.label, 5))
-    if len(chart.series) > 1:
-        parts += legend(keys, WIDTH - RIGHT, TOP - 10)
-    return picture(chart.title, parts)
+    return picture(chart.title, [*parts, *legend(keys, WIDTH - RIGHT, TOP - 10)])
+
+
+def names(chart: LineChart) -> list[tuple[str, str]]:
+    """Each line with its colour."""
+    return [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
 
 
 def _mark_label(labels: Labels, place: float, top: float, said: str) -> str:
@@ -74,7 +78,8 @@ def _mark_label(labels: Labels, place: float, top: float, said: str) -> str:
 def _scale(axis: Axis, values: list[float], start: float, end: float) -> Scale:
     low, high = min(values), max(values)
     if not axis.log:
-        return Scale(min(0.0, low), high * 1.05 or 1.0, start, end)
+        whole = axis.unit == "fraction" and high <= 1.0  # there is no more than all
+        return Scale(min(0.0, low), 1.0 if whole else high * 1.05 or 1.0, start, end)
     floor, ceiling = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high * 1.2))
     return Scale(
         min(low, floor) if start > end else low, ceiling if start > end else high, start, end, log=True

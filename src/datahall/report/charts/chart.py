@@ -11,13 +11,23 @@ from html import escape as escape
 
 import msgspec
 
-from datahall.answer import Axis, Chart, LineChart, RooflineChart, StackChart
+from datahall.answer import (
+    Axis,
+    ChangeChart,
+    Chart,
+    LineChart,
+    RooflineChart,
+    ScatterChart,
+    StackChart,
+    TopologyChart,
+)
 from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, BOTTOM = 92, 20, 46
 COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
+SHORT_UNIT = 4  # letters, e.g. of GB/s: longer ones would not fit beside every number
 LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
 
 
@@ -25,17 +35,53 @@ def svg(chart: Chart) -> str:
     """Draw a chart."""
     match chart:
         case RooflineChart():
-            from datahall.report.roofline_chart import draw as draw_roofline
+            from datahall.report.charts.roofline import draw as draw_roofline
 
             return draw_roofline(chart)
         case LineChart():
-            from datahall.report.line_chart import draw as draw_lines
+            from datahall.report.charts.lines import draw as draw_lines
 
             return draw_lines(chart)
         case StackChart():
-            from datahall.report.stack_chart import draw as draw_stack
+            from datahall.report.charts.stack import draw as draw_stack
 
             return draw_stack(chart)
+        case ScatterChart():
+            from datahall.report.charts.scatter import draw as draw_scatter
+
+            return draw_scatter(chart)
+        case TopologyChart():
+            from datahall.report.charts.topology import draw as draw_topology
+
+            return draw_topology(chart)
+        case ChangeChart():
+            from datahall.report.charts.changes import draw as draw_changes
+
+            return draw_changes(chart)
+
+
+def keys(chart: Chart) -> list[tuple[str, str]]:
+    """The names that a chart tells apart by colour, for a legend that stands beside it; none where there is one."""
+    match chart:
+        case RooflineChart():
+            from datahall.report.charts.roofline import names as names_of_roofline
+
+            found = names_of_roofline(chart)
+        case LineChart():
+            from datahall.report.charts.lines import names as names_of_lines
+
+            found = names_of_lines(chart)
+        case StackChart():
+            from datahall.report.charts.stack import names as names_of_stack
+
+            found = names_of_stack(chart)
+        case ScatterChart():
+            from datahall.report.charts.scatter import names as names_of_scatter
+
+            found = names_of_scatter(chart)
+        case TopologyChart() | ChangeChart():
+            found = []
+    return found if len(found) > 1 else []
 
 
 def picture(title: str, body: Iterable[str], *, width: int = WIDTH, height: int = HEIGHT) -> str:
@@ -83,23 +129,33 @@ def steps(low: float, high: float, count: int = 6) -> list[float]:
 def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
     """Grid, numbers and titles of two axes."""
     parts = []
-    for value in _ticks(across):
+    (below, x_label), (beside, y_label) = (
+        _said(axis, _ticks(scale)) for axis, scale in ((x, across), (y, up))
+    )
+    for value, said in below:
         place = across(value)
         parts.append(line(place, up.start, place, up.end, "grid"))
-        parts.append(text(place, up.start + 18, _bare(value, x.unit), "tick", "middle"))
-    for value in _ticks(up):
+        inside = min(place, WIDTH - LETTER * len(said) / 2)  # the last number, where it is long
+        parts.append(text(inside, up.start + 18, said, "tick", "middle"))
+    for value, said in beside:
         place = up(value)
         parts.append(line(across.start, place, across.end, place, "grid"))
-        parts.append(text(across.start - 8, place + 4, _bare(value, y.unit), "tick", "end"))
+        parts.append(text(across.start - 8, place + 4, said, "tick", "end"))
     parts.append(line(across.start, up.start, across.end, up.start, "axis"))
-    parts.append(text((across.start + across.end) / 2, up.start + 38, x.label, "axis-title", "middle"))
-    parts.append(text(across.start, up.end - 10, y.label, "axis-title", "start"))
+    parts.append(text((across.start + across.end) / 2, up.start + 38, x_label, "axis-title", "middle"))
+    parts.append(text(across.start, up.end - 10, y_label, "axis-title", "start"))
     return parts
 
 
-def _bare(value: float, unit: str) -> str:
-    """The number of a tick; a unit that never changes stands in the title of the axis instead."""
-    return fmt(value, unit, 3).removesuffix(" FLOP/B")
+def _said(axis: Axis, ticks: Sequence[float]) -> tuple[list[tuple[float, str]], str]:
+    """Each tick with its number, and the title; a long unit that all have stands in the title instead."""
+    texts = [fmt(value, axis.unit, 3) for value in ticks]
+    units = {said.partition(" ")[2] for said in texts}
+    unit = units.pop() if len(units) == 1 else ""
+    if len(unit) <= SHORT_UNIT:
+        return list(zip(ticks, texts, strict=True)), axis.label
+    numbers = [said.removesuffix(f" {unit}") for said in texts]
+    return list(zip(ticks, numbers, strict=True)), f"{axis.label} [{unit}]"
 
 
 def _ticks(scale: Scale) -> list[float]:
@@ -162,6 +218,11 @@ class Labels:
         )
 
 
+def room_beside(title: str) -> float:
+    """What the title of an upright axis, with its unit, leaves of a line for the legend."""
+    return WIDTH - RIGHT - LEFT - LETTER * (len(title) + 12)
+
+
 def legend_rows(names: Sequence[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
     """Names with their colours, in as many lines as it takes."""
     rows: list[list[tuple[str, str]]] = [[]]
@@ -180,6 +241,8 @@ def legend(
     rows: Sequence[Sequence[tuple[str, str]]], right: float, y: float, *, round_dots: bool = False
 ) -> list[str]:
     """Names with their colours in lines that end at `right`, the first at `y`."""
+    if len(rows) == 1 and len(rows[0]) <= 1:  # nothing to tell apart
+        return []
     parts = []
     radius = 5 if round_dots else 2
     for line, names in enumerate(rows):
@@ -190,4 +253,4 @@ def legend(
             )
             parts.append(text(x + 16, base, name, "tick"))
             x += KEY + LETTER * len(name)
-    return parts
+    return ['<g class="legend">', *parts, "</g>"]

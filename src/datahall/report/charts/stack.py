@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from datahall.answer import StackChart
-from datahall.report.chart import COLORS, LETTER, ROW, WIDTH, escape, legend, legend_rows, picture, text
+from datahall.report.charts.chart import (
+    COLORS,
+    LETTER,
+    ROW,
+    WIDTH,
+    escape,
+    legend,
+    legend_rows,
+    picture,
+    text,
+)
 from datahall.units import fmt
 
 BAR, GAP, TOP = 18, 9, 36
@@ -14,10 +24,12 @@ def draw(chart: StackChart) -> str:
     """Draw one bar per row on a common scale, with its total at the end."""
     totals = [sum(values[row] for values in chart.parts.values()) for row in range(len(chart.rows))]
     left = LETTER * max(len(name) for name in chart.rows) + 14
-    scale = (WIDTH - left - 70) / max(totals)
-    colors = _colors(chart)
-    rows = legend_rows([(name, colors[name]) for name in chart.parts], WIDTH)
-    parts, top = legend(rows, WIDTH, 14), TOP + ROW * (len(rows) - 1)
+    ends = [fmt(total, chart.unit, 3) for total in totals]
+    scale = (WIDTH - left - LETTER * max(len(end) for end in ends) - 10) / (max(totals) or 1.0)
+    colors = dict(names(chart))
+    rows = legend_rows(names(chart), WIDTH)
+    parts = legend(rows, WIDTH, 14)
+    top = TOP + ROW * (len(rows) - 1) if parts else GAP
     for row, name in enumerate(chart.rows):
         y = top + row * (BAR + GAP)
         parts.append(text(left - 10, y + 13, name, "tick", "end"))
@@ -30,10 +42,11 @@ def draw(chart: StackChart) -> str:
                 f"<title>{escape(said)}</title></rect>"
             )
             x += width
-        parts.append(text(x + 8, y + 13, fmt(totals[row], chart.unit, 3), "tick"))
+        parts.append(text(x + 8, y + 13, ends[row], "tick"))
     return picture(chart.title, parts, height=int(top) + len(chart.rows) * (BAR + GAP))
 
 
-def _colors(chart: StackChart) -> dict[str, str]:
+def names(chart: StackChart) -> list[tuple[str, str]]:
+    """Each part with its colour."""
     own = iter(COLORS)
-    return {name: FADED.get(name) or next(own, COLORS[-1]) for name in chart.parts}
+    return [(name, FADED.get(name) or next(own, COLORS[-1])) for name in chart.parts]
