@@ -101,7 +101,9 @@ def test_a_tapered_tier_is_not_full_bisection(shelf: Catalog) -> None:
         for said in ("1:1,1:1", "1:1,2:1")
     )
     assert "full bisection" not in (tapered.headline + tapered.binding).lower()
-    assert number(tapered, "bisection_bytes_per_s") == pytest.approx(number(full, "bisection_bytes_per_s") / 2)
+    assert number(tapered, "bisection_bytes_per_s") == pytest.approx(
+        number(full, "bisection_bytes_per_s") / 2
+    )
 
 
 def test_a_ratio_for_a_tier_that_is_not_there_is_refused(datahall: Run) -> None:
@@ -123,7 +125,11 @@ def test_what_runs_at_the_rate_of_a_nic_is_bound_by_it(on: str, chip: str, shelf
 def test_a_simulated_collective_uses_every_nic(kind: str, shelf: Catalog) -> None:
     """128 H100: one port of eight would carry 50 GB/s of bus bandwidth, whatever the algorithm."""
     run = simulated(
-        shelf, on="fat-tree", chips=128, chip="h100-sxm", job={"collective": kind, "ranks": "128", "size": "1GB"}
+        shelf,
+        on="fat-tree",
+        chips=128,
+        chip="h100-sxm",
+        job={"collective": kind, "ranks": "128", "size": "1GB"},
     )
     (job,) = table(run, "jobs and background").records()
     busbw = job["bus_bandwidth_bytes_per_s"]
@@ -135,7 +141,11 @@ def test_a_simulated_collective_uses_every_nic(kind: str, shelf: Catalog) -> Non
 def test_the_ring_that_is_simulated_is_the_ring_of_the_closed_form(on: str, shelf: Catalog) -> None:
     """Sprayed, so that no flows meet: not below the bytes over the ports of a server, nor above what was measured."""
     run = simulated(
-        shelf, on=on, chips=128, routing="spray", job={"collective": "all-reduce", "ranks": "128", "size": "1GB"}
+        shelf,
+        on=on,
+        chips=128,
+        routing="spray",
+        job={"collective": "all-reduce", "ranks": "128", "size": "1GB"},
     )
     floor = 2 * (1 - DOMAIN / 128) * GB / (DOMAIN * NIC)
     assert number(run, "makespan_s") >= floor
@@ -206,13 +216,16 @@ def test_levels_agree_on_a_broken_ring(shelf: Catalog) -> None:
     asked = {"on": "fat-tree", "chips": 32, "domain": 1, "failure": {"nics": "5", "left": "50 %"}}
     job = {"collective": "all-reduce", "ranks": "32", "size": "64MB", "algorithm": "ring"}
     symmetric, full = (
-        number(simulated(shelf, **asked, job=job, level=level), "makespan_s") for level in ("symmetric", "full")
+        number(simulated(shelf, **asked, job=job, level=level), "makespan_s")
+        for level in ("symmetric", "full")
     )
     assert symmetric == pytest.approx(full, rel=0.1)
 
 
 @waits_for("fat trees of more than three tiers or switches wide enough, of 131,072 chips")
-@pytest.mark.parametrize("verb", ["show fabric fat-tree", "show collective all-reduce --size 1GB --on fat-tree"])
+@pytest.mark.parametrize(
+    "verb", ["show fabric fat-tree", "show collective all-reduce --size 1GB --on fat-tree"]
+)
 def test_131072_chips_are_no_more_than_others(verb: str, datahall: Run) -> None:
     assert datahall(*verb.split(), "--chips", "131072").code == 0
 
