@@ -105,8 +105,12 @@ def _inputs(service: Service) -> dict[str, Cell]:
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
         "num_chips": fleet.num_chips,
-        "traffic": " + ".join(stream.traffic.name for stream in service.streams),
+        "traffic": _traffic(service),
     }
+
+
+def _traffic(service: Service) -> str:
+    return " + ".join(stream.traffic.name for stream in service.streams)
 
 
 def _headline(outcome: Outcome) -> str:
@@ -259,6 +263,10 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
         f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
     ]
+    if run.num_measured:
+        lines.append(
+            f"requests of {run.mean_prompt:,} tokens in and {run.mean_output:,} out on average ({_traffic(service)})"
+        )
     if run.num_rejected:
         lines.append(_refused(run).rstrip("."))
     if service.replica.adapters is not None:
