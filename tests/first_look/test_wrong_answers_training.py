@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from datahall.answer import Answer
 from datahall.catalog import Catalog
 
 
+@cache
 def plan(shelf: Catalog, model: str = "llama-3.1-8b", **asked: Any) -> Answer:
     found = dh.plan_train(model, **{"tokens": "1T", "chip": "h100-sxm", **asked}, catalog=shelf)
     assert isinstance(found, Answer)
@@ -73,13 +75,13 @@ def test_a_plan_leaves_more_memory_free_than_its_error(shelf: Catalog) -> None:
 
 @waits_for("a preference among candidates within the error band: tensor parallelism inside the domain")
 def test_a_tie_goes_to_tensor_parallelism_inside_a_server(shelf: Catalog) -> None:
-    """Where another layout is as fast as the band can tell, none of the frameworks' hard ones is chosen."""
-    found = plan(shelf, chips=64, global_batch=4)
-    band = number(found, "duration_high_s") / number(found, "duration_s")
-    rows = table(found, "best layouts").records()
-    tied = [row for row in rows if row["simulated_s"] <= band * rows[0]["simulated_s"]]  # type: ignore[operator]
-    inside = [row for row in tied if int(re.findall(r"tp (\d+)", str(row["layout"]) + " tp 1")[0]) <= 8]
-    assert number(found, "tp") <= 8 or not inside
+    """405B on 16,384: where another layout is as fast as the band can tell, the chosen one stays inside a server."""
+    found = plan(shelf, "llama-3.1-405b", tokens="15T", chips=16384)
+    rows = [row for row in table(found, "best layouts").records() if row["duration_s"] is not None]
+    tied = [row for row in rows if row["duration_s"] <= number(found, "duration_high_s")]  # type: ignore[operator]
+    inside = [row for row in tied if re.search(r"\btp [1248]\b", str(row["layout"]))]
+    assert inside
+    assert number(found, "tp") <= 8
 
 
 def test_a_batch_below_what_ranks_take_is_refused(datahall: Run) -> None:
