@@ -85,7 +85,7 @@ def signature(verb: Verb) -> inspect.Signature:
         parameters.append(
             inspect.Parameter(name, POSITIONAL, default=default, annotation=hint(form.fields[name]))
         )
-    if not form.arguments and verb.by_file and form.fields:
+    if _takes_file_alone(verb):
         parameters.append(inspect.Parameter("scenario", POSITIONAL, default="", annotation="str"))
     for name, field in form.fields.items():
         if name not in form.arguments:
@@ -98,6 +98,12 @@ def signature(verb: Verb) -> inspect.Signature:
     ]
     parameters.append(inspect.Parameter("catalog", KEYWORD, default=None, annotation="Catalog | None"))
     return inspect.Signature(parameters, return_annotation="Answer")
+
+
+def _takes_file_alone(verb: Verb) -> bool:
+    """Whether a file stands in the first place, which no input of its own has."""
+    form = form_of(verb.name)
+    return bool(not form.arguments and verb.by_file and form.fields)
 
 
 def _default(field: Field) -> object:
@@ -134,6 +140,8 @@ def documentation(verb: Verb) -> str:
     lines = [f"{verb.about[:1].upper()}{verb.about[1:]}.", ""]
     lines += [*textwrap.wrap(verb.details, WIDTH), ""] if verb.details else []
     lines += ["Parameters", "----------"]
+    if _takes_file_alone(verb):
+        lines += ["scenario : str", "    A file, TOML or JSON, that says what is not said here."]
     for name, field in form.fields.items():
         default = f" (default {field.shown_default})" if field.shown_default else ""
         lines.append(f"{name} : {hint(field)}")

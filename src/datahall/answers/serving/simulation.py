@@ -113,8 +113,12 @@ def _inputs(service: Service) -> dict[str, Cell]:
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
         "num_chips": fleet.num_chips,
-        "traffic": " + ".join(stream.traffic.name for stream in service.streams),
+        "traffic": _traffic(service),
     }
+
+
+def _traffic(service: Service) -> str:
+    return " + ".join(stream.traffic.name for stream in service.streams)
 
 
 def _headline(outcome: Outcome) -> str:
@@ -284,6 +288,10 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     ]
     if service.users_over_s:
         lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
+    if run.num_measured:
+        lines.append(
+            f"requests of {run.mean_prompt:,} tokens in and {run.mean_output:,} out on average ({_traffic(service)})"
+        )
     if run.num_rejected:
         lines.append(_refused(run).rstrip("."))
     if service.replica.adapters is not None:

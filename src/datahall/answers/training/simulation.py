@@ -26,6 +26,7 @@ from datahall.answers.training.words import (
 from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.wiring import wiring_of
 from datahall.events import perfetto
+from datahall.fabric.collectives.choice import spoken
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
@@ -71,8 +72,8 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     return Answer(
         kind="training step",
         verdict="yes" if memory.fits else "no",
-        headline=f"{_headline(run)} {_memory(memory)}",
-        binding=_binding(run),
+        headline=_headline(run, memory),
+        binding=_binding(run) if memory.fits else _no_room(memory),
         results=_results(run, memory),
         tables=(
             difference_table(run),
@@ -104,20 +105,26 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     )
 
 
-def _headline(run: Execution) -> str:
+def _headline(run: Execution, memory: StepMemory) -> str:
     model, chip = run.job.model, run.cluster.chip
+    what = f"{model.title or model.name} on {run.cluster.num_chips:,} × {chip.title}"
+    most, limit = fmt(memory.most_bytes, "bytes", 3), fmt(memory.limit_bytes, "bytes", 3)
+    full = f"fullest stage takes {most} of {limit}."
+    if not memory.fits:
+        return f"{what} does not fit: the {full}"
+    return f"A step of {what} takes {_speed(run)}. The {full}"
+
+
+def _speed(run: Execution) -> str:
     low_s, high_s = run.band_s
     return (
-        f"A step of {model.title or model.name} on {run.cluster.num_chips:,} × {chip.title} takes "
         f"{fmt(run.step_s, 's', 3)} ({fmt(low_s, 's', 3)} to {fmt(high_s, 's', 3)}): "
-        f"{fmt(run.mfu_fraction, 'fraction')} MFU, {run.tokens_per_s:,.0f} tokens/s."
+        f"{fmt(run.mfu_fraction, 'fraction')} MFU, {run.tokens_per_s:,.0f} tokens/s"
     )
 
 
-def _memory(memory: StepMemory) -> str:
-    most, limit = fmt(memory.most_bytes, "bytes", 3), fmt(memory.limit_bytes, "bytes", 3)
-    start = "The" if memory.fits else "It would not fit: the"
-    return f"{start} fullest stage takes {most} of {limit}."
+def _no_room(memory: StepMemory) -> str:
+    return f"Memory binds: {fmt(-memory.headroom_bytes, 'bytes', 3)} are missing on each chip of that stage."
 
 
 def _binding(run: Execution) -> str:
@@ -181,14 +188,33 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
             f"{run.layout.dp:,} replicas, of which {run.num_simulated} had to be simulated to know the slowest"
         )
     lines += [
+        *_data_notes(run),
         *context_notes(run.job.model, run.job.seq),
         *compression_notes(run.layout),
         *routing_notes(run.job, run.layout),
         *file_notes(asked.file),
     ]
     if not fits:
-        lines.append("simulated as if it fitted; recomputation, more pp or tp, or ZeRO 2 take less memory")
+        lines.append(
+            f"if there were room, a step would take {_speed(run)}; recomputation, more pp or tp, or ZeRO 2 take "
+            "less memory"
+        )
     return tuple(lines)
+
+
+def _data_notes(run: Execution) -> tuple[str, ...]:
+    """Which algorithms move gradients and parameters: a step may be shorter on more chips where they are others."""
+    choices = run.data_choices
+    if not choices:
+        return ()
+    reduced, gathered = (spoken((one.algorithm, one.protocol)) for one in choices)
+    faster = [one.candidates[0] for one in choices if one.candidates[0].time_s < one.time_s]
+    names = dict.fromkeys(spoken((one.algorithm, one.protocol)) for one in faster)
+    better = f"; {' and '.join(names)} would be faster by our times" if names else ""
+    return (
+        f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and parameters gathered with "
+        f"{gathered}, as NCCL chooses by its own estimate{better}",
+    )
 
 
 def _idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
 from datahall.inference.fleet.span import Measured, enough_requests, expected_s, measured_part, stay_s
+from datahall.inference.simulation.progress import reported
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import StepPrice, price_steps
@@ -272,7 +273,8 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):
-        run, none = asked(service.fleet, drawn[0]), np.zeros(0, np.int64)
+        told = reported(drawn[0], service.traffic.num_requests)
+        run, none = asked(service.fleet, told), np.zeros(0, np.int64)
         return Outcome(
             service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut
         )

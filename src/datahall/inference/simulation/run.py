@@ -174,13 +174,13 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mean_prompt(self) -> int:
-        """Prompt tokens of a finished request on average, whole ones."""
-        return max(1, round(self.prompt_tokens / max(1, self.num_finished)))
+        """Prompt tokens of a measured request on average, whole ones."""
+        return max(1, round(self.prompt_tokens / max(1, self.num_measured)))
 
     @property
     def mean_output(self) -> int:
-        """Output tokens of a finished request on average, whole ones."""
-        return max(1, round(self.output_tokens / max(1, self.num_finished)))
+        """Output tokens of a measured request on average, whole ones."""
+        return max(1, round(self.output_tokens / max(1, self.num_measured)))
 
     @property
     def hit_fraction(self) -> float:

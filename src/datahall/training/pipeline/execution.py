@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
+from datahall.fabric.collectives.choice import Choice
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
@@ -22,6 +23,7 @@ from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import num_slow, stage_speeds
+from datahall.training.step.exchange import data_choices
 from datahall.training.step.framework import Framework
 from datahall.training.step.parts import PARTS
 from datahall.training.step.stage_work import StageWork, stage_work
@@ -134,6 +136,11 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def closed_difference_fraction(self) -> float:
         """How far the closed form is from what was simulated."""
         return self.closed_parts.step_s / self.step_s - 1.0
+
+    @cached_property
+    def data_choices(self) -> tuple[Choice, ...]:
+        """What NCCL runs for gradients and parameters."""
+        return data_choices(self.job, self.cluster, Space.of(self.layout), self.framework)
 
     @property
     def num_hosts(self) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.choice import Choice, choose_collective
 from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
 from datahall.training.layout.columns import Column, Space
 from datahall.training.step.compression import kernel_column, wire_column
@@ -200,6 +201,23 @@ def data_exchange(
     exposed_s = framework.data_exposed * whole_s
     shown_s = exposed_s if beside_s is None else np.maximum(exposed_s, whole_s - beside_s)
     return shown_s + trained * packing_s
+
+
+def data_choices(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Choice, ...]:
+    """What NCCL runs for the dense gradients and parameters of one layout: reduced and scattered, then gathered.
+
+    None on a torus, where it does not run, nor for one rank.
+    """
+    ranks, stride, dense = int(space.sharers[0]), int(space.tp[0]), float(chip_share(job, space).dense[0])
+    if cluster.system.torus or ranks == 1:
+        return ()
+    wire = float(wire_column(space.compression, job.model, framework.gradient_bytes)[0])
+    back = wire if space.zero[0] == 0 else PARAMETER_BYTES
+    near = cluster.system.apart(stride)
+    return (
+        choose_collective(near, "reduce-scatter", wire * dense, ranks),
+        choose_collective(near, "all-gather", back * dense, ranks),
+    )
 
 
 def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framework, share: Share) -> Column:

@@ -1,0 +1,81 @@
+"""What a first look asked for that is to come: each check names what it waits for, and says when it is there."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.first_look.conftest import Run
+from tests.first_look.figures import waits_for
+
+import datahall as dh
+from datahall.catalog import Catalog
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        pytest.param(line, what, marks=waits_for(what))
+        for line, what in (
+            ("plan serve llama-3.1-8b --rate 5 --objective cost", "money as an objective of plans"),
+            ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
+            ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
+            ("compare h100 h200 b200", "compare, of chips and of clouds"),
+            ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
+            ("plan serve llama-3.1-8b --rate 5 --disaggregated", "disaggregation in plan serve"),
+            ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
+            ("plan train llama-3.1-8b --tokens 1T --chips 64 --on tree,torus", "the fabric as an axis of plan train"),
+            ("simulate train llama-3.1-8b --chips 8 --lora 16", "LoRA and QLoRA"),
+        )
+    ],
+)  # fmt: skip
+def test_a_question_that_is_to_come_can_be_asked(
+    line: str, what: str, datahall: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{index},700,40" for index in range(20)]
+    (tmp_path / "requests.csv").write_text(
+        "\n".join(["arrived_at,num_prefill_tokens,num_decode_tokens", *rows])
+    )
+    assert datahall(*shlex.split(line)).code in (0, 1), what
+
+
+def test_think_time_makes_fewer_chips(shelf: Catalog) -> None:
+    """Who reads for 30 s asks less often; that much can be asked today."""
+    always, reading = (
+        dh.plan_serve("llama-3.1-8b", users=10_000, chips="h100-sxm", **more, catalog=shelf).results[
+            "num_chips"
+        ]
+        for more in ({}, {"think": "30 s"})
+    )
+    assert reading < always  # type: ignore[operator]
+
+
+@waits_for("the sensitivity of a plan to think time, in the plan")
+def test_a_plan_says_what_think_time_would_change(shelf: Catalog) -> None:
+    plan = dh.plan_serve("llama-3.1-8b", users=10_000, chips="h100-sxm", catalog=shelf)
+    assert any("think" in table.title for table in plan.tables)
+
+
+@waits_for("queue and load over time in simulate serve")
+def test_a_run_shows_its_queue_over_time(shelf: Catalog) -> None:
+    found = dh.simulate_serve("llama-3.1-8b", rate=5, requests=100, catalog=shelf)
+    assert any("time" in chart.title and "queue" in chart.title for chart in found.charts)
+
+
+@waits_for("a reader of measurements from sources that nobody described, with stated assumptions")
+def test_a_strangers_file_is_scored(datahall: Run, tmp_path: Path) -> None:
+    path = tmp_path / "stranger.csv"
+    path.write_text(
+        "model,chip,engine,tp,batch,isl,osl,tpot_ms\nllama-3.1-8b,h100-sxm,vllm,1,8,512,128,7.9\n"
+    )
+    assert datahall("validate", "inference", "--data", str(path)).code == 0
+
+
+@waits_for("bands that hold for sources never seen, from effects of source, size and basis")
+def test_the_ledger_says_how_bands_hold_for_sources_never_seen() -> None:
+    """Beside the coverage of further rows of known ones, which flatters."""
+    assert "sources never seen" in (DOCS / "validation.md").read_text()
