@@ -22,7 +22,7 @@ from datahall.scenario.sections.training import (
     USUAL_SEQ,
     TrainingJob,
 )
-from datahall.training.asked import check_job
+from datahall.training.early import check_job
 from datahall.training.layout.asked import LaidOut, laid_out
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile

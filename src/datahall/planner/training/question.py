@@ -7,9 +7,9 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from datahall.planner.training.asked import check_plan
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.early import check_plan
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign

@@ -6,7 +6,7 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.training.asked import check_job, check_machine
+from datahall.training.early import check_job, check_machine
 
 
 def check_plan(scenario: Scenario) -> None:
