@@ -6,9 +6,9 @@ from operator import attrgetter
 
 from datahall.breakdown import (
     Breakdown,
-    Source,
     assumed,
     chosen,
+    derived,
     fact,
     given,
     maximum,
@@ -136,19 +136,13 @@ def _one(why: str) -> Breakdown:
     return assumed("one", 1, "count", why)
 
 
-def model_sources(model: Model) -> tuple[Source, ...]:
-    """Where the dimensions of a model are from; nothing where a person brought its config.json."""
-    found = (model.facts.get(name) for name in ("hidden", "num_layers", "published_parameters"))
-    return tuple(dict.fromkeys(one.source for one in found if one is not None))
-
-
 def dimension(model: Model, field: str, name: str) -> Breakdown:
-    """A dimension of a model: a fact of the catalogue, or the input of who brought a config."""
+    """A dimension of a model: a fact of the catalogue or of a config.json, or what follows from those."""
     value, known = float(attrgetter(field)(model)), model.facts.get(field)
     if known is not None:
         return fact(name, value, "count", known.source, note=known.note)
-    if not model_sources(model):
-        return given(name, value, "count", "config.json")
+    if not model.facts:
+        return derived(name, value, "count", f"of {model.name}, stated by hand")
     return counted(model, name, value, "count", f"of the entry of {model.name}, from its other dimensions")
 
 

@@ -7,7 +7,6 @@ from typing import cast
 import msgspec
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
-from datahall.answers.counted import counted
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import explained, follow
@@ -21,6 +20,7 @@ from datahall.cluster.collective import (
 )
 from datahall.cluster.idle import idle_inputs
 from datahall.cluster.wiring import wiring_of
+from datahall.counted import counted
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import DEFAULT_VERSION

@@ -14,6 +14,7 @@ import msgspec
 from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
@@ -75,7 +76,7 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cut_by_ends(
-    num_layers: int, pp: int, ends: tuple[int, int], counted: tuple[int, int], where: str = ""
+    num_layers: int, pp: int, ends: tuple[int, int], as_layers: tuple[int, int], where: str = ""
 ) -> tuple[int, ...]:
     """Layers of each stage where the ends are told apart, as Megatron-LM cuts them: by their number of layers, or by
     counting embedding and loss as one layer each.
@@ -85,18 +86,18 @@ def cut_by_ends(
     >>> cut_by_ends(126, 8, (0, 0), (1, 1))
     (15, 16, 16, 16, 16, 16, 16, 15)
     """
-    if any(counted):
-        each, rest = divmod(num_layers + sum(counted), pp)
+    if any(as_layers):
+        each, rest = divmod(num_layers + sum(as_layers), pp)
         if rest:
-            near = [count * pp - sum(counted) for count in (each, each + 1)]
+            near = [count * pp - sum(as_layers) for count in (each, each + 1)]
             raise ScenarioError(
-                f"{num_layers} layers with {sum(counted)} counted for embedding and loss do not divide by pp {pp}",
+                f"{num_layers} layers with {sum(as_layers)} counted for embedding and loss do not divide by pp {pp}",
                 where=where,
                 hint=f"nearest layers: {near[0]} or {near[1]}; or another pp",
             )
         split = [each] * pp
-        split[0] -= counted[0]
-        split[-1] -= counted[1]
+        split[0] -= as_layers[0]
+        split[-1] -= as_layers[1]
         return tuple(split)
     named = [one for one in ends if one]
     others = pp - len(named)
@@ -106,7 +107,8 @@ def cut_by_ends(
     if others < 1 or rest_layers < 0 or rest_layers % others:
         raise ScenarioError(
             f"with {' and '.join(map(str, named))} layers on the ends, "
-            f"{rest_layers} layers are left for {others} stages",
+            f"{counted(rest_layers, 'layer')} {'is' if rest_layers == 1 else 'are'} left for "
+            f"{counted(others, 'stage')}",
             where=where,
             hint=f"ends that leave a multiple of {max(1, others)}",
         )
@@ -226,7 +228,7 @@ def _megatron_chunks(words: Words, pp: int) -> int:
     if layers % (pp * per_chunk):
         words.problem(
             "num-layers-per-virtual-pipeline-stage",
-            f"{layers} layers do not divide into {pp} stages with chunks of {per_chunk}",
+            f"{layers} layers do not divide into {counted(pp, 'stage')} with chunks of {per_chunk}",
         )
         return 1
     return layers // (pp * per_chunk)
