@@ -328,7 +328,7 @@ def test_ends_that_leave_nothing_between() -> None:
     with pytest.raises(ScenarioError, match="nearest layers: 7 or 11"):
         cut_by_ends(8, 4, (0, 0), (1, 0))
     for layers, pp, ends in ((9, 2, (5, 5)), (9, 3, (5, 5)), (9, 3, (2, 0)), (9, 1, (4, 4))):
-        with pytest.raises(ScenarioError, match="(layer is|layers are) left"):
+        with pytest.raises(ScenarioError, match=r"(layer is|layers are) left"):
             cut_by_ends(layers, pp, ends, (0, 0))
 
 

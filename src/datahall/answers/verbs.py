@@ -208,7 +208,7 @@ VERBS = (
         name="show memory",
         about="what takes the memory of a chip in training: state, activations by tensor, buffers",
         answer="training.memory:show_memory",
-        check="training.early:check_layout",
+        check="training.early:check_run",
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
@@ -305,7 +305,7 @@ VERBS = (
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
         answer="training.simulation:simulate_train",
-        check="training.early:check_layout",
+        check="training.early:check_run",
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),

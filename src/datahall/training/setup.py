@@ -1,5 +1,6 @@
-"""A training run as somebody asks for it: the job, the machine, the layout and the framework, put together and checked.
+"""A training run as somebody asks for it: the job, the machine, the layout and the framework, put together.
 
+Whether a layout can run and a job can be trained is looked at before, in `early.py`.
 What is not said comes from the layout file, and what that does not say is the same for every verb: the usual of
 `scenario/sections/training.py`, the global batch rounded up to what the layout divides.
 """
@@ -11,19 +12,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
+from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import (
-    USUAL_BATCH,
-    USUAL_PRECISION,
-    USUAL_SEQ,
-    TrainingJob,
-)
-from datahall.training.early import check_job
-from datahall.training.layout.asked import LaidOut, laid_out
+from datahall.scenario.sections.training import USUAL_BATCH, USUAL_SEQ, TrainingJob
+from datahall.training.layout.asked import LaidOut, laid_out, precision_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
@@ -63,7 +57,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def setup_of(scenario: Scenario) -> Setup:
-    """The run that a scenario lays out; what cannot run is refused with the rule that it breaks."""
+    """The run that a scenario lays out."""
     laid = laid_out(scenario)
     framework, books = framework_of(scenario)
     return Setup(
@@ -89,18 +83,12 @@ def _said(scenario: Scenario, file: LayoutFile | None) -> frozenset[str]:
 
 def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
-    check_job(scenario)
     asked, file = scenario.one(TrainingJob), laid.file if laid is not None else None
-    precision = Precision.named(
-        asked.precision or (file.precision if file is not None else "") or USUAL_PRECISION
-    )
-    with scenario.at(field="precision"):
-        usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(precision.compute)
     return Job(
         model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
         global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
-        precision=precision,
+        precision=Precision.named(precision_of(asked, file)),
         imbalance=asked.imbalance_ratio,
     )
 

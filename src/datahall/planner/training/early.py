@@ -18,5 +18,5 @@ def check_plan(scenario: Scenario) -> None:
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
-    check_job(scenario)
     check_machine(scenario)
+    check_job(scenario)
