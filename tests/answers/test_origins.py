@@ -38,6 +38,7 @@ DEFAULTS = (
     ("simulate train", {"micro_batch": 1}, "micro-batch"),
     ("plan serve", {"headroom": "10 %"}, "headroom"),
     ("plan serve", {"tpot": "50 ms"}, "TPOT limit"),
+    ("plan serve", {"tp": 1}, "tp"),
 )
 
 
@@ -106,3 +107,15 @@ def test_of_a_layout_file_only_what_it_states_is_an_input(tmp_path: Path, shelf:
     found = {one.name: one.origin for one in leaves(answer)}
     assert (found["tp"], found["micro-batch"]) == ("input", "input")
     assert (found["cp"], found["global batch"], found["tokens of a sequence"]) == ("assumption",) * 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "leaf"),
+    [("memory_fraction", 0.7, "the engine's share"), ("reserved", 1e9, "context, graphs and buffers")],
+)
+def test_an_option_of_an_engine_that_somebody_says_is_an_input(
+    option: str, value: float, leaf: str, shelf: Catalog
+) -> None:
+    own, other = (asked("show fit", {**ASKED["show fit"], **more}, shelf) for more in ({}, {option: value}))
+    assert {one.origin for one in leaves(own) if one.name == leaf} == {"assumption"}
+    assert {(one.origin, one.value) for one in leaves(other) if one.name == leaf} == {("input", value)}

@@ -38,7 +38,7 @@ def show_fit(scenario: Scenario) -> Answer:
         verdict="yes" if found is not None else "no",
         results=_results(asked, found, shown),
         tables=(_by_precision(asked), _by_part(shown)),
-        figure=sequences_figure(shown, "" if asked.tp else SMALLEST if found else TOO_SMALL),
+        figure=sequences_figure(shown, SMALLEST if found else TOO_SMALL),
         charts=(_chart(shown),),
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),

@@ -38,7 +38,7 @@ def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
     best, traffic = plan.chosen, plan.demand.traffic
-    figure = chips_figure(best, stated=("tp",) if scenario.given("tp") else ())
+    figure = chips_figure(best)
     return Answer(
         kind="serving plan",
         inputs={
