@@ -26,6 +26,7 @@ from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job, step_times
+from datahall.training.used import Used, used_by_job, used_by_layout
 from datahall.workload.precision import Precision
 
 LARGEST_POWER = 20  # of two: more chips are not weighed
@@ -37,6 +38,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """One layout of one job on one machine."""
 
     job: Job
+    precision: str  # the job's, by name
     cluster: Cluster
     layout: Layout
     framework: Framework
@@ -51,6 +53,14 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
         return Degrees(self.layout, said=self.said)
 
     @property
+    def used(self) -> Used:
+        """What it is computed with, by the attributes of inputs."""
+        job = used_by_job(self.job, self.precision, self.cluster, self.books)
+        experts = self.job.model.moe is not None
+        laid = used_by_layout(self.layout, self.schedule, experts=experts)
+        return {**job, "chips": self.cluster.num_chips, **laid}
+
+    @property
     def num_micro(self) -> int:
         """Micro-batches of a replica in a step."""
         return self.layout.num_micro(self.job.global_batch)
@@ -62,6 +72,7 @@ def setup_of(scenario: Scenario) -> Setup:
     framework, books = framework_of(scenario)
     return Setup(
         job=job_of(scenario, laid),
+        precision=precision_of(scenario.one(TrainingJob), laid.file),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
         framework=framework,

@@ -83,6 +83,7 @@ def _answer(
         results["sent_bytes"] = moe.sent_bytes
     return Answer(
         kind="collective",
+        inputs=_inputs(found, cluster),
         headline=_headline(found, cluster, moe),
         binding=_binding(found),
         results=results,
@@ -93,6 +94,14 @@ def _answer(
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
     )
+
+
+def _inputs(found: CollectiveTime, cluster: Cluster) -> dict[str, Cell]:
+    """What it is timed with where nobody says it; no NCCL runs on a torus."""
+    own: dict[str, Cell] = {"chips": found.choice.num_ranks, "chip": cluster.chip.name}
+    if cluster.system.torus:
+        return own
+    return {**own, "version": ".".join(map(str, cluster.system.version))}
 
 
 def _no_more(found: CollectiveTime) -> dict[str, str]:

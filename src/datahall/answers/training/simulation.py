@@ -71,6 +71,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     outside = layout_offload(run.job, run.cluster, run.layout, run.framework, asked.books)
     return Answer(
         kind="training step",
+        inputs={**asked.used},
         verdict="yes" if memory.fits else "no",
         headline=f"{_headline(run)} {_memory(memory)}",
         binding=_binding(run),
