@@ -155,3 +155,42 @@ def test_an_option_of_an_engine_that_somebody_says_is_an_input(
     own, other = (asked("show fit", {**ASKED["show fit"], **more}, shelf) for more in ({}, {option: value}))
     assert {one.origin for one in leaves(own) if one.name == leaf} == {"assumption"}
     assert {one.origin for one in leaves(other) if one.name == leaf} == {"input"}
+
+
+def test_what_a_layout_file_says_is_an_input_be_it_usual(tmp_path: Path, shelf: Catalog) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("--tensor-model-parallel-size 1 --micro-batch-size 1 --seq-length 8192 --bf16\n")
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 8, "layout": str(file)}, shelf)
+    found = {one.name: one.origin for one in leaves(answer)}
+    assert {found[name] for name in ("tp", "micro-batch", "tokens of a sequence")} == {"input"}
+    assert found["cp"] == "assumption"
+    assert not {"tp", "micro_batch", "seq", "precision"} & set(answer.defaults)
+    assert {"cp", "global_batch", "chip"} <= set(answer.defaults)
+
+
+def test_a_batch_that_a_file_accumulates_is_no_default(tmp_path: Path, shelf: Catalog) -> None:
+    """128 × 8 replicas make the usual 1,024: by the file, and not because that is usual."""
+    file = tmp_path / "ds.json"
+    file.write_text('{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 128}')
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 8, "layout": str(file)}, shelf)
+    assert answer.results["global_batch"] == 1024
+    (batch,) = {(one.origin, one.note) for _, one in answer.figure.walk() if one.name == "global batch"}  # type: ignore[union-attr]
+    assert batch == ("model", "by the accumulation of the layout file")
+
+
+@pytest.mark.parametrize(
+    ("more", "chips", "replicas"),
+    [
+        ({"chips": 16}, "input", "computed"), ({"chips": 16, "dp": 16}, "input", "input"),
+        ({"dp": 16}, "computed", "input"), ({"tp": 2}, "computed", "model"),
+    ],
+)  # fmt: skip
+def test_chips_and_replicas_are_inputs_where_they_were_said(
+    more: dict[str, Any], chips: str, replicas: str, shelf: Catalog
+) -> None:
+    answer = asked("show memory", {"model": "qwen3-30b-a3b", "zero": 3, **more}, shelf)
+    found: dict[str, set[str]] = {}
+    for _, one in answer.figure.walk():  # type: ignore[union-attr]
+        found.setdefault(one.name, set()).add(one.origin)
+    assert found["replicas"] == {replicas}
+    assert found.get("chips", {chips}) == {chips}

@@ -45,12 +45,13 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     books: Bookkeeping
     schedule: str
     file: LayoutFile | None = None
-    said: frozenset[str] = frozenset()  # of chips, dp, shard and the global batch or its accumulation
+    fewest: bool = False  # replicas, as few as hold all experts
 
     @property
     def degrees(self) -> Degrees:
         """The numbers of the layout as leaves of figures."""
-        return Degrees(self.layout, said=self.said)
+        accumulated = self.file is not None and self.file.accumulation > 0
+        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated)
 
     @property
     def used(self) -> Used:
@@ -58,6 +59,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
         job = used_by_job(self.job, self.precision, self.cluster, self.books)
         experts = self.job.model.moe is not None
         laid = used_by_layout(self.layout, self.schedule, experts=experts)
+        if self.file is not None and self.file.num_copies > 1:
+            laid.pop("shard", None)  # follows from the copies that the file asks for
         return {**job, "chips": self.cluster.num_chips, **laid}
 
     @property
@@ -79,17 +82,8 @@ def setup_of(scenario: Scenario) -> Setup:
         books=books,
         schedule=laid.schedule,
         file=laid.file,
-        said=_said(scenario, laid.file),
+        fewest=laid.fewest,
     )
-
-
-def _said(scenario: Scenario, file: LayoutFile | None) -> frozenset[str]:
-    """Which numbers were given, here or in the file, of those that follow from others where nobody gives them."""
-    found = {name for name in ("chips", "dp", "shard", "global_batch") if scenario.given(name)}
-    if file is not None:
-        stated = {"dp": file.states_dp, "shard": file.layout.shard, "global_batch": file.global_batch}
-        found |= {name for name, value in {**stated, "accumulation": file.accumulation}.items() if value}
-    return frozenset(found)
 
 
 def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:

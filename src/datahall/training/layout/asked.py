@@ -41,12 +41,16 @@ def layout_of(
     Data parallelism that neither was said nor stands in the file takes the chips left over.
     """
     layout = named_layout(file.layout if file is not None else Layout(), asked)
-    if asked.dp is None and not (file is not None and file.states_dp):
+    if not _states_dp(asked, file):
         group = layout.tp * layout.pp * layout.cp
         fewest = layout.ep // (layout.tp * layout.cp)
         replicas = fewest if num_chips is None else num_chips // group
         layout = msgspec.structs.replace(layout, dp=max(1, replicas))
     return layout if file is None else file.finished(layout, model)
+
+
+def _states_dp(asked: TrainingLayout, file: LayoutFile | None) -> bool:
+    return asked.dp is not None or (file is not None and file.states_dp)
 
 
 def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
@@ -77,6 +81,7 @@ class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
     global_batch: int
     schedule: str
     file: LayoutFile | None = None
+    fewest: bool = False  # replicas, as few as hold all experts: neither they nor the chips have a number
 
     @property
     def num_micro(self) -> int:
@@ -99,6 +104,7 @@ def laid_out(scenario: Scenario) -> LaidOut:
         global_batch=_stated_batch(job, file, layout) or usual_batch(layout),
         schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
+        fewest=chips is None and not _states_dp(asked, file),
     )
 
 

@@ -35,23 +35,13 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
     accumulation: int = 0  # micro-batches per rank and step, where that is what the file states
     precision: str = ""
     states_dp: bool = False  # whether dp is the file's; else it takes the chips left over
+    states: frozenset[str] = frozenset()  # attributes of the inputs that it says, be they usual
     num_copies: int = 1  # groups of ranks that each hold a whole state
     first_layers: int = 0  # of the first and the last stage, where they are not as the others
     last_layers: int = 0
     counts_embedding: bool = False  # the embedding takes the place of a layer when stages are cut
     counts_loss: bool = False
     ignored: tuple[str, ...] = ()
-
-    @property
-    def states(self) -> frozenset[str]:
-        """What it says of a run that is not as it would be anyway, by the names of the inputs."""
-        plain = Layout()
-        laid = {
-            name for name in Layout.__struct_fields__ if getattr(self.layout, name) != getattr(plain, name)
-        }
-        return frozenset(
-            laid | {name for name in ("seq", "global_batch", "precision") if getattr(self, name)}
-        )
 
     def on(self, num_chips: int) -> Layout:
         """The layout with data parallelism over the chips left."""
@@ -164,10 +154,46 @@ def _megatron(file: Path) -> LayoutFile:
             counts_embedding=words.flag("account-for-embedding-in-pipeline-split"),
             counts_loss=words.flag("account-for-loss-in-pipeline-split"),
             ignored=(),
-        )
+        ),
+        _MEGATRON_SAYS,
     )
 
 
+# the inputs that words of a launcher say
+_MEGATRON_SAYS = {
+    "tensor-model-parallel-size": "tp", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
+    "expert-model-parallel-size": "ep", "expert-tensor-parallel-size": "etp", "micro-batch-size": "micro_batch",
+    "num-virtual-stages-per-pipeline-rank": "vpp", "num-layers-per-virtual-pipeline-stage": "vpp",
+    "seq-length": "seq", "global-batch-size": "global_batch", "cp-comm-type": "context",
+    "optimizer-cpu-offload": "offload", "recompute-modules": "modules",
+    **dict.fromkeys(("bf16", "fp16", "fp8-format"), "precision"),
+    **dict.fromkeys(("recompute-activations", "recompute-granularity"), "recompute"),
+    **dict.fromkeys(("use-distributed-optimizer", "data-parallel-sharding-strategy"), "zero"),
+    **dict.fromkeys(("use-megatron-fsdp", "use-custom-fsdp", "use-torch-fsdp2"), "zero"),
+    **dict.fromkeys(("decoder-first-pipeline-num-layers", "num-layers-in-first-pipeline-stage"), "split"),
+    **dict.fromkeys(("decoder-last-pipeline-num-layers", "num-layers-in-last-pipeline-stage"), "split"),
+    **dict.fromkeys(("account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"), "split"),
+}  # fmt: skip
+_TITAN_SAYS = {
+    "parallelism.tensor_parallel_degree": "tp", "parallelism.pipeline_parallel_degree": "pp",
+    "parallelism.pipeline_parallel_schedule": "vpp", "parallelism.context_parallel_degree": "cp",
+    "parallelism.expert_parallel_degree": "ep", "parallelism.expert_tensor_parallel_degree": "etp",
+    "training.seq_len": "seq", "training.global_batch_size": "global_batch",
+    "parallelism.data_parallel_shard_degree": "zero", "parallelism.fsdp_reshard_after_forward": "zero",
+    "activation_checkpoint.mode": "recompute", "model.converters": "precision",
+    "training.enable_cpu_offload": "offload",
+}  # fmt: skip
+_TITAN_BATCHES = ("training.local_batch_size", "training.batch_size")
+_TITAN_PIPED = ("parallelism.pipeline_parallel_microbatch_size",)
+_DEEPSPEED_SAYS = {
+    "tensor_parallel.autotp_size": "tp", "pipeline.stages": "pp", "sequence_parallel_size": "cp",
+    "train_micro_batch_size_per_gpu": "micro_batch", "train_batch_size": "global_batch",
+    "zero_optimization.mics_shard_size": "shard", "zero_optimization.stage": "zero",
+    "bf16": "precision", "fp16": "precision", "optimizer.type": "compression", "communication_data_type": "compression",
+    "activation_checkpointing": "recompute", "zero_optimization.cpu_offload": "offload",
+    "zero_optimization.cpu_offload_params": "offload", "zero_optimization.offload_optimizer": "offload",
+    "zero_optimization.offload_param": "offload",
+}  # fmt: skip
 _MEGATRON_CONTEXTS: dict[str, ContextExchange] = {"p2p": "ring", "a2a": "all-to-all"}
 
 
@@ -255,6 +281,7 @@ def _torchtitan(file: Document) -> LayoutFile:
     pp = words.whole("parallelism.pipeline_parallel_degree", 1)
     local = words.whole("training.local_batch_size", 0) or words.whole("training.batch_size", 1)
     micro = words.whole("parallelism.pipeline_parallel_microbatch_size", 1)
+    at_once = _TITAN_PIPED if pp > 1 else _TITAN_BATCHES
     chunked = "nterleaved" in words.text("parallelism.pipeline_parallel_schedule", "")
     kept = words.text("parallelism.fsdp_reshard_after_forward", "default")
     layout = Layout(
@@ -283,7 +310,8 @@ def _torchtitan(file: Document) -> LayoutFile:
             precision=_titan_precision(words),
             states_dp=shard > 0,
             num_copies=1 if shard == 1 else replicate,
-        )
+        ),
+        {**_TITAN_SAYS, **dict.fromkeys(at_once, "micro_batch")},
     )
 
 
@@ -329,7 +357,8 @@ def _deepspeed(file: Document) -> LayoutFile:
             accumulation=steps,
             precision="bf16" if narrow[0] else "fp16" if narrow[1] else "fp32",
             states_dp=dp > 1,
-        )
+        ),
+        _DEEPSPEED_SAYS,
     )
 
 
