@@ -97,7 +97,7 @@ def test_an_imbalance_that_was_said_is_not_proposed_again() -> None:
         " ".join(ask("simulate train", {**said, **more}, catalog=SHELF).answer.notes)  # type: ignore[union-attr]
         for more in ({}, {"imbalance": 1.2})
     )
-    assert "try imbalance=1.2" in plain
+    assert "try an imbalance of 1.2" in plain
     assert "try" not in even
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datahall.errors import option
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.columns import Space
@@ -60,7 +59,7 @@ def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
         return (f"{load} (as asked)",)
     return (
         f"{load} (chance alone, as where routing is forced even); a router that nothing holds even cost Qwen3-235B 8 "
-        f"to 20 % of its rate (NVIDIA, H100): try {option('imbalance', 1.2)}",
+        "to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
     )
 
 
