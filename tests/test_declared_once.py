@@ -321,3 +321,11 @@ def test_the_options_of_an_engine_are_declared_once() -> None:
         ("simulate serve", set()),
     ):
         assert options - taken[verb] == without
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb.check], ids=lambda verb: verb.name)
+def test_what_a_room_refuses_before_it_is_loaded_stands_in_a_file_of_that_name(verb: Verb) -> None:
+    """`asked` makes something of what was asked; `early` refuses it."""
+    module, _, name = verb.check.partition(":")
+    assert module.rpartition(".")[2] == "early"
+    assert name.startswith("check_")

@@ -25,6 +25,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import TypeAlias
 
+from datahall.counted import counted
+
 Speller: TypeAlias = Callable[[str, str | None], str]  # an input's name, and a value for it or None
 
 _MARKED = re.compile("⟦(\\w+)(?:=([^⟧]*))?⟧")
@@ -188,8 +190,7 @@ class DocumentError(DatahallError, ValueError):
 
     def __init__(self, name: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        count = len(self.problems)
-        super().__init__(f"{name}: {count} problem{'s' if count != 1 else ''}")
+        super().__init__(f"{name}: {counted(len(self.problems), 'problem')}")
 
     def lines(self) -> list[str]:
         return [super().lines()[0], *(f"  {self._line(problem)}" for problem in self.problems)]

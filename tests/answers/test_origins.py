@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from datahall.answer import Answer
-from datahall.answers.ask import ask
+from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
@@ -38,6 +38,7 @@ DEFAULTS = (
     ("simulate train", {"micro_batch": 1}, "micro-batch"),
     ("plan serve", {"headroom": "10 %"}, "headroom"),
     ("plan serve", {"tpot": "50 ms"}, "TPOT limit"),
+    ("plan serve", {"tp": 1}, "tp"),
 )
 
 
@@ -81,6 +82,42 @@ def test_what_nobody_said_is_listed_apart(verb: str, shelf: Catalog) -> None:
     assert len(said) == len(ASKED[verb])
 
 
+# inputs whose default decides the answer, though it is the room that knows it
+UNSAID: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
+    ("simulate train", {"model": "llama-3.1-8b", "chips": 8},
+     {"seq", "global_batch", "precision", "state", "framework", "chip", "tp", "pp", "cp", "dp", "zero", "micro_batch"}),
+    ("simulate train", {"model": "qwen3-30b-a3b", "chips": 32, "pp": 4, "cp": 2},
+     {"seq", "global_batch", "precision", "chip", "tp", "vpp", "ep", "schedule", "context", "micro_batch"}),
+    ("show memory", {"model": "llama-3.1-8b"},
+     {"seq", "global_batch", "precision", "state", "framework", "chip", "chips", "tp", "pp", "micro_batch"}),
+    ("plan train", {"model": "qwen3-0.6b", "chips": 8, "tokens": "1G"},
+     {"seq", "global_batch", "precision", "state", "framework", "chip"}),
+    ("show collective", {"collective": "all-reduce", "chips": 48, "size": "3 MB"}, {"chip", "version"}),
+    ("show collective", {"collective": "all-to-all", "experts": 64, "tokens": 4096, "topk": 2, "hidden": 512},
+     {"chip", "chips", "precision", "version"}),
+    ("show collective", {"collective": "all-reduce", "on": "tpu-v4-pod", "chips": 64, "size": "3 MB"}, {"chip"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "said", "acted"), UNSAID)
+def test_a_default_that_acted_is_listed(
+    verb: str, said: dict[str, Any], acted: set[str], shelf: Catalog
+) -> None:
+    answer = asked(verb, said, shelf)
+    assert acted <= set(answer.defaults)
+    form = form_of(verb)
+    names = {field.attribute: field.name for field in form.fields.values()}
+    every = {names[key]: answer.inputs[key] for key in answer.defaults}
+    again = asked(verb, {**said, **every}, shelf)
+    assert again.defaults == ()
+    assert (again.headline, again.results, again.inputs) == (answer.headline, answer.results, answer.inputs)
+
+
+def test_what_has_nothing_to_act_on_is_not_listed(shelf: Catalog) -> None:
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 1, "global_batch": 8}, shelf)
+    assert not {"ep", "etp", "vpp", "schedule", "context", "zero", "shard", "offload"} & set(answer.inputs)
+
+
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
@@ -106,3 +143,54 @@ def test_of_a_layout_file_only_what_it_states_is_an_input(tmp_path: Path, shelf:
     found = {one.name: one.origin for one in leaves(answer)}
     assert (found["tp"], found["micro-batch"]) == ("input", "input")
     assert (found["cp"], found["global batch"], found["tokens of a sequence"]) == ("assumption",) * 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "leaf"),
+    [("memory_fraction", "70 %", "the engine's share"), ("reserved", "1 GB", "context, graphs and buffers")],
+)
+def test_an_option_of_an_engine_that_somebody_says_is_an_input(
+    option: str, value: str, leaf: str, shelf: Catalog
+) -> None:
+    own, other = (asked("show fit", {**ASKED["show fit"], **more}, shelf) for more in ({}, {option: value}))
+    assert {one.origin for one in leaves(own) if one.name == leaf} == {"assumption"}
+    assert {one.origin for one in leaves(other) if one.name == leaf} == {"input"}
+
+
+def test_what_a_layout_file_says_is_an_input_be_it_usual(tmp_path: Path, shelf: Catalog) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("--tensor-model-parallel-size 1 --micro-batch-size 1 --seq-length 8192 --bf16\n")
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 8, "layout": str(file)}, shelf)
+    found = {one.name: one.origin for one in leaves(answer)}
+    assert {found[name] for name in ("tp", "micro-batch", "tokens of a sequence")} == {"input"}
+    assert found["cp"] == "assumption"
+    assert not {"tp", "micro_batch", "seq", "precision"} & set(answer.defaults)
+    assert {"cp", "global_batch", "chip"} <= set(answer.defaults)
+
+
+def test_a_batch_that_a_file_accumulates_is_no_default(tmp_path: Path, shelf: Catalog) -> None:
+    """128 × 8 replicas make the usual 1,024: by the file, and not because that is usual."""
+    file = tmp_path / "ds.json"
+    file.write_text('{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 128}')
+    answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 8, "layout": str(file)}, shelf)
+    assert answer.results["global_batch"] == 1024
+    (batch,) = {(one.origin, one.note) for _, one in answer.figure.walk() if one.name == "global batch"}  # type: ignore[union-attr]
+    assert batch == ("model", "by the accumulation of the layout file")
+
+
+@pytest.mark.parametrize(
+    ("more", "chips", "replicas"),
+    [
+        ({"chips": 16}, "input", "computed"), ({"chips": 16, "dp": 16}, "input", "input"),
+        ({"dp": 16}, "computed", "input"), ({"tp": 2}, "computed", "model"),
+    ],
+)  # fmt: skip
+def test_chips_and_replicas_are_inputs_where_they_were_said(
+    more: dict[str, Any], chips: str, replicas: str, shelf: Catalog
+) -> None:
+    answer = asked("show memory", {"model": "qwen3-30b-a3b", "zero": 3, **more}, shelf)
+    found: dict[str, set[str]] = {}
+    for _, one in answer.figure.walk():  # type: ignore[union-attr]
+        found.setdefault(one.name, set()).add(one.origin)
+    assert found["replicas"] == {replicas}
+    assert found.get("chips", {chips}) == {chips}

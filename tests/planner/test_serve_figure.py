@@ -99,9 +99,8 @@ def test_replicas_that_simulation_added_stand_beside_those_of_the_closed_form() 
 
 def test_degrees_are_chosen_unless_they_were_given() -> None:
     best = plan("llama-3.1-70b", rate=5, chips="h200", tp=4).chosen
-    for stated, origin in (((), "decision"), (("tp",), "input")):
-        (tp,) = named(chips_figure(best, stated=stated), "tp")
-        assert (tp.value, tp.origin) == (4, origin)
+    (tp,) = named(chips_figure(best), "tp")
+    assert (tp.value, tp.origin, tp.fields) == (4, "decision", ("tp",))
 
 
 def test_users_offer_what_they_read_and_how_often() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.answers.origin import attributed
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
@@ -14,25 +15,34 @@ from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.leaf import GIVEN, Degrees, dimension, of_chip
+from datahall.training.leaf import Degrees, dimension, of_chip
 from datahall.training.setup import built, of_any_size
 
 SHELF = Catalog(user=False)
 LAYOUT = Layout(tp=4, pp=2, cp=2, dp=8, ep=2, micro_batch=2)
-SAID = st.frozensets(st.sampled_from(["chips", "dp", "shard", "global_batch", "accumulation"]))
 
 
 @given(
-    said=SAID, planned=st.booleans(), tp=st.sampled_from([1, 2, 8]), cp=st.sampled_from([1, 2]),
+    fewest=st.booleans(), planned=st.booleans(), accumulated=st.booleans(),
+    tp=st.sampled_from([1, 2, 8]), cp=st.sampled_from([1, 2]),
     dp=st.sampled_from([8, 16]), ep=st.sampled_from([1, 2, 8]), etp=st.sampled_from([0, 1, 2]),
     shard=st.sampled_from([0, 2, 8]), zero=st.sampled_from([1, 3]),
 )  # fmt: skip
 def test_every_way_to_a_number_leads_to_the_number(
-    said: frozenset[str], planned: bool, tp: int, cp: int, dp: int, ep: int, etp: int, shard: int, zero: int
+    fewest: bool,
+    planned: bool,
+    accumulated: bool,
+    tp: int,
+    cp: int,
+    dp: int,
+    ep: int,
+    etp: int,
+    shard: int,
+    zero: int,
 ) -> None:
     layout = Layout(tp=tp, cp=cp, pp=2, dp=dp, ep=ep, etp=etp, shard=shard, zero=zero)
     space = Space.of(layout)
-    degrees = Degrees(layout, planned=planned, said=said)
+    degrees = Degrees(layout, planned=planned, fewest=fewest, accumulated=accumulated)
     wanted = {
         degrees.chips(): layout.num_chips,
         degrees.replicas(): layout.dp,
@@ -48,26 +58,30 @@ def test_every_way_to_a_number_leads_to_the_number(
 
 
 def test_what_was_said_is_an_input_and_the_rest_follows() -> None:
-    said = Degrees(LAYOUT, said=frozenset({"chips"}))
-    assert said.chips().origin == "input"
-    assert said.replicas().parts[0].origin == "input"
-    follows = Degrees(LAYOUT, said=frozenset())
-    assert [part.name for part in follows.chips().parts] == ["tp", "stages", "cp", "replicas"]
-    assert follows.replicas().origin == "model"
-    plan = Degrees(LAYOUT, planned=True, said=frozenset())
-    assert plan.chips().origin == plan.number("tp").origin == "decision"
-    assert Degrees(LAYOUT).number("tp").origin == "input"
-    assert Degrees(LAYOUT, said=GIVEN | {"dp"}).replicas().origin == "input"
+    laid = Degrees(LAYOUT)
+    assert attributed(laid.chips(), {"chips"}).origin == "input"
+    assert attributed(laid.replicas(), {"chips"}).parts[0].origin == "input"
+    assert attributed(laid.replicas(), {"dp"}).origin == "input"
+    assert attributed(laid.number("tp"), {"tp"}).origin == "input"
+    assert attributed(laid.number("tp"), {"dp"}).origin == "assumption"
+    follows = Degrees(LAYOUT, fewest=True)
+    assert [part.name for part in attributed(follows.chips(), ()).parts] == ["tp", "stages", "cp", "replicas"]
+    assert attributed(follows.replicas(), ()).origin == "model"
+    plan = Degrees(LAYOUT, planned=True)
+    assert attributed(plan.chips(), ()).origin == plan.number("tp").origin == "decision"
+    assert attributed(plan.chips(), {"chips"}).origin == "input"
 
 
 def test_a_batch_is_an_input_where_it_was_said_or_is_the_usual_one() -> None:
-    silent = Degrees(LAYOUT, said=frozenset())
-    assert silent.batch(USUAL_BATCH).origin == "input"
-    assert silent.batch(USUAL_BATCH + 16).origin == "model"
-    assert Degrees(LAYOUT).batch(USUAL_BATCH + 16).origin == "input"
-    counted = Degrees(LAYOUT, said=frozenset({"accumulation"})).batch(USUAL_BATCH + 16)
-    assert "accumulation" in counted.note
-    assert "rounded up" in silent.batch(USUAL_BATCH + 16).note
+    laid = Degrees(LAYOUT)
+    for batch, origin in ((USUAL_BATCH, "assumption"), (USUAL_BATCH + 16, "model")):
+        assert attributed(laid.batch(batch), ()).origin == origin
+        assert attributed(laid.batch(batch), {"global_batch"}).origin == "input"
+    assert "rounded up" in laid.batch(USUAL_BATCH + 16).note
+    for batch in (USUAL_BATCH, USUAL_BATCH + 16):
+        counted = Degrees(LAYOUT, accumulated=True).batch(batch)
+        assert "accumulation" in attributed(counted, ()).note
+        assert attributed(counted, {"global_batch"}).origin == "input"
 
 
 def test_degrees_of_one_are_left_out_beside_others() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import DocumentError, ScenarioError
+from datahall.training.layout.asked import INPUTS
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 
@@ -244,7 +245,12 @@ def megatron(folder: Path, text: str) -> Layout:
 BARE = Layout(zero=0, sequence_parallel=False)
 
 
-@pytest.mark.parametrize(
+def unattributed(file: LayoutFile) -> LayoutFile:
+    """The file without which of its inputs it says."""
+    return msgspec.structs.replace(file, states=frozenset())
+
+
+ARGUMENTS = pytest.mark.parametrize(
     ("text", "fields"),
     [
         ("", {}),
@@ -276,6 +282,17 @@ BARE = Layout(zero=0, sequence_parallel=False)
         ("--num-layers 48", {}),
     ],
 )  # fmt: skip
+
+
+@ARGUMENTS
+def test_each_argument_of_megatron_is_stated(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
+    """What a word says is said, be it what is usual; how experts are cut follows where no word says it."""
+    path = written(tmp_path, "one.sh", f"--seq-length 512 {text}")
+    changed = {name for name in fields if name in INPUTS}
+    assert changed - read_layout(path).states <= ({"etp"} if "expert-tensor" not in text else set())
+
+
+@ARGUMENTS
 def test_each_argument_of_megatron_alone(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
     assert megatron(tmp_path, text) == msgspec.structs.replace(BARE, **fields)
 
@@ -297,7 +314,7 @@ def test_each_argument_of_megatron_alone(tmp_path: Path, text: str, fields: dict
 def test_what_goes_with_a_megatron_layout(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
     path = written(tmp_path, "one.sh", f"--seq-length 512 {text}")
     plain = LayoutFile(path=str(path), kind="megatron", layout=BARE, seq=512)
-    assert read_layout(path) == msgspec.structs.replace(plain, **fields)
+    assert unattributed(read_layout(path)) == msgspec.structs.replace(plain, **fields)
 
 
 def test_data_parallelism_takes_the_chips_left() -> None:
@@ -375,7 +392,8 @@ def test_each_field_of_torchtitan_alone(
         path=str(path), kind="torchtitan", layout=Layout(zero=3, recompute="selective"), precision="bf16",
         seq=0 if text else 512,
     )  # fmt: skip
-    found = msgspec.structs.replace(read_layout(path), ignored=())
+    found = msgspec.structs.replace(unattributed(read_layout(path)), ignored=())
+    assert (set(fields) & set(INPUTS)) <= read_layout(path).states | {"dp", "zero"}
     layout = msgspec.structs.replace(plain.layout, **fields)
     assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)
 
@@ -419,7 +437,8 @@ def test_each_field_of_deepspeed_alone(
 ) -> None:
     path = written(tmp_path, "one.json", "{" + text + "}")
     plain = LayoutFile(path=str(path), kind="deepspeed", layout=BARE, precision="fp32")
-    found = read_layout(path)
+    found = unattributed(read_layout(path))
+    assert (set(fields) & set(INPUTS)) <= read_layout(path).states | {"context"}
     layout = msgspec.structs.replace(BARE, **fields)
     assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)
 

@@ -12,6 +12,7 @@ from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError, spelled
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.training import TrainingLayout
+from datahall.training.early import check_run
 from datahall.training.layout.asked import layout_of, named_layout, usual_batch
 from datahall.training.layout.file import read_layout
 from datahall.training.layout.layout import Layout
@@ -23,7 +24,9 @@ LLAMA = SHELF.model("llama-3.1-8b")
 
 def setup(model: str = "llama-3.1-8b", **given: object) -> Setup:
     form = form_of("show memory")
-    return setup_of(read_names(form, {"model": model, **given}, SHELF))  # type: ignore[arg-type]
+    scenario = read_names(form, {"model": model, **given}, SHELF)  # type: ignore[arg-type]
+    check_run(scenario)
+    return setup_of(scenario)
 
 
 def test_replicas_take_the_chips_left_over() -> None:

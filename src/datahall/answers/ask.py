@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from datahall.answer import Answer, Cell
-from datahall.answers.origin import attributed
+from datahall.answers.origin import attributed, said_by
 from datahall.answers.reply import Reply, Scored, Traced, answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME
@@ -113,13 +113,13 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
     inputs = {**inputs_of(scenario), **answer.inputs}
-    said = {"scenario"} | {one.attribute for one in scenario.form.fields.values() if scenario.given(one.name)}
+    said = said_by(scenario)
     whole = msgspec.structs.replace(
         answer,
         inputs=inputs,
-        defaults=tuple(key for key in inputs if key not in said),
+        defaults=tuple(key for key in inputs if key not in said and key != "scenario"),
         question=question_of(scenario),
-        figure=attributed(answer.figure, scenario) if answer.figure is not None else None,
+        figure=attributed(answer.figure, said) if answer.figure is not None else None,
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):

@@ -14,6 +14,7 @@ from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS, words
 from datahall.catalog import Catalog
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.scenario.field import Field
 from datahall.scenario.kinds import Count, Flag, Listed, Quantity, Raw, Share
@@ -55,7 +56,7 @@ def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str,
     first = list(form.arguments) or (["scenario"] if verb.by_file else [])
     if len(args) > len(first):
         raise ScenarioError(
-            f"{verb.function} takes {len(first)} positional argument{'s' if len(first) != 1 else ''}, not {len(args)}",
+            f"{verb.function} takes {counted(len(first), 'positional argument')}, not {len(args)}",
             hint=f"keywords: {', '.join(names)}",
         )
     bound = dict(zip(first, args, strict=False))

@@ -11,20 +11,16 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingLayout
 
 
-def attributed(figure: Breakdown, scenario: Scenario) -> Breakdown:
-    """The figure with what was said called an input, and an input that nobody said an assumption: its default."""
-    return _attributed(figure, scenario, _stated(scenario))
-
-
-def _attributed(figure: Breakdown, scenario: Scenario, stated: Collection[str]) -> Breakdown:
-    if any(_is_said(scenario, name, stated) for name in figure.fields):
-        own = figure.note if figure.origin == "input" else ""
-        return given(figure.name, figure.value, figure.unit, own)
-    if figure.origin == "input" and figure.fields:
-        note = f"default, {figure.note}" if figure.note else "default"
-        return msgspec.structs.replace(figure, origin="assumption", note=note, fields=())
-    parts = tuple(_attributed(part, scenario, stated) for part in figure.parts)
-    return msgspec.structs.replace(figure, parts=parts, fields=())
+def said_by(scenario: Scenario) -> frozenset[str]:
+    """The inputs, by name and by attribute, that a person said: in some table of it, or in their layout file."""
+    known, stated = scenario.form.fields.values(), _stated(scenario)
+    said = [
+        field
+        for field in known
+        if any(field.key in table for table in scenario.said.get(field.section, ()))
+        or (field.section in ("layout", "training") and field.attribute in stated)
+    ]
+    return frozenset(name for field in said for name in (field.name, field.attribute))
 
 
 def _stated(scenario: Scenario) -> Collection[str]:
@@ -36,11 +32,13 @@ def _stated(scenario: Scenario) -> Collection[str]:
     return read_layout(scenario.one(TrainingLayout).file).states
 
 
-def _is_said(scenario: Scenario, name: str, stated: Collection[str]) -> bool:
-    """Whether a person said an input, by its name or attribute, in some table of it or in their layout file."""
-    known = scenario.form.fields
-    field = known.get(name) or next((one for one in known.values() if one.attribute == name), None)
-    if field is None:
-        return False
-    by_file = field.section in ("layout", "training") and field.attribute in stated
-    return by_file or any(field.key in table for table in scenario.said.get(field.section, ()))
+def attributed(figure: Breakdown, said: Collection[str]) -> Breakdown:
+    """The figure with what was said called an input, and an input that nobody said an assumption: its default."""
+    if any(name in said for name in figure.fields):
+        own = figure.note if figure.origin == "input" else ""
+        return given(figure.name, figure.value, figure.unit, own)
+    if figure.origin == "input" and figure.fields:
+        note = f"default, {figure.note}" if figure.note else "default"
+        return msgspec.structs.replace(figure, origin="assumption", note=note, fields=())
+    parts = tuple(attributed(part, said) for part in figure.parts)
+    return msgspec.structs.replace(figure, parts=parts, fields=())

@@ -44,7 +44,7 @@ VERBS = (
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
         answer="serving.plan:plan_serve",
-        check="inference.closed_form.asked:check_closed_form",
+        check="inference.closed_form.early:check_closed_form",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
@@ -73,7 +73,7 @@ VERBS = (
         name="plan train",
         about="the fastest layout on so many chips, or the fewest chips for a deadline",
         answer="training.plan:plan_train",
-        check="planner.training.asked:check_plan",
+        check="planner.training.early:check_plan",
         prepare="training.plan:prepare",
         takes=(
             MODEL,
@@ -206,7 +206,7 @@ VERBS = (
         name="show memory",
         about="what takes the memory of a chip in training: state, activations by tensor, buffers",
         answer="training.memory:show_memory",
-        check="training.asked:check_layout",
+        check="training.early:check_run",
         takes=(
             MODEL,
             Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
@@ -245,7 +245,7 @@ VERBS = (
         name="show techniques",
         about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
         answer="serving.techniques:show_techniques",
-        check="inference.closed_form.asked:check_closed_form",
+        check="inference.closed_form.early:check_closed_form",
         takes=(
             MODEL,
             Takes("deployment", only=SERVED, without=UNPLANNED),
@@ -299,7 +299,7 @@ VERBS = (
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
         answer="training.simulation:simulate_train",
-        check="training.asked:check_layout",
+        check="training.early:check_run",
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),

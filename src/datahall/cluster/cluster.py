@@ -79,7 +79,7 @@ def cluster_of(
     if torus:
         system = msgspec.structs.replace(system, torus=torus, num_domain=prod(torus))
     rate = system.nic_bytes_per_s
-    nic = port_leaf(chip, home, rate).unless_said("nic") if rate else None
+    nic = port_leaf(chip, home, rate) if rate else None
     return Cluster(
         chip=chip,
         num_chips=num_chips,

@@ -17,6 +17,7 @@ from datahall.breakdown import Band, Breakdown, derived, given, maximum, product
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.cluster.network import LEFT
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
@@ -199,7 +200,7 @@ def _crossing(wires: Wires, found: Choice, size: Breakdown, cut: Cut) -> Breakdo
         "links out of it",
         width / fraction / speed,
         "count",
-        note=f"for {cut.num_below:,} chip{'' if cut.num_below == 1 else 's'}",
+        note=f"for {counted(cut.num_below, 'chip')}",
     )
     left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")

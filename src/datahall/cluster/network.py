@@ -8,7 +8,7 @@ from math import isclose, isfinite
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, derived, fact, given, product, quotient
+from datahall.breakdown import Breakdown, derived, fact, product, quotient
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
@@ -71,7 +71,7 @@ def network_of_design(
     system = msgspec.structs.replace(system, cuts=_cuts_left(made, fabric, share) if failures else made.cuts)
     nic = None
     if rate:
-        nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s).unless_said("nic")
+        nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s)
     if nic is not None and share < 1.0:
         nic = _left(nic, share, "of the ports of the worst-off scale-up domain")
     link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)
@@ -189,17 +189,17 @@ def _on_torus(system: System, made: Design) -> System:
 
 
 def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:
-    """A chip's share of the network, one way: a fact of the chip, of the server it stands in, or what was said."""
+    """A chip's share of the network, one way, unless somebody says it: a fact of the chip or of its server."""
     name = "network of a chip, one way"
     own = chip.facts.get("nic_bytes_per_s")
     if own is not None and isclose(own.value, rate):
-        return fact(name, own.value, own.unit, own.source, note=own.note)
+        return fact(name, own.value, own.unit, own.source, note=own.note).unless_said("nic")
     known = [server.facts[key] for key in ("num_nics", "nic_bytes_per_s", "num_chips") if key in server.facts]
     if len(known) < 3 or not isclose(server.network_bytes_per_s_per_chip, rate):
-        return given(name, rate, "bytes_per_s")
+        return derived(name, rate, "bytes_per_s", f"the ports of {server.title}").unless_said("nic")
     nics, speed, chips = (fact(one.label, one.value, one.unit, one.source, note=one.note) for one in known)
     whole = product("network of a server, one way", [nics, speed], "bytes_per_s")
-    return quotient(name, whole, chips, "bytes_per_s")
+    return quotient(name, whole, chips, "bytes_per_s").unless_said("nic")
 
 
 def _left(whole: Breakdown, share: float, of: str) -> Breakdown:

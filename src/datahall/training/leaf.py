@@ -6,9 +6,9 @@ from operator import attrgetter
 
 from datahall.breakdown import (
     Breakdown,
-    Source,
     assumed,
     chosen,
+    derived,
     fact,
     given,
     maximum,
@@ -28,18 +28,21 @@ DEGREES = {
     "expert ranks": "ep", "chips that share a sequence": "cp", "chips that share an expert": "etp",
     "replicas": "dp", "replicas that share a state": "shard",
 }  # fmt: skip
-GIVEN = frozenset({"chips", "shard", "global_batch"})
 
 
 class Degrees:
     """The numbers of a layout as leaves: given by who asks, following from those, or decided by a plan.
 
-    `said` is what was given of the numbers that otherwise follow: chips, dp, shard, and the global batch or the
-    accumulation that makes it.
+    Numbers that follow name the field that says them, if somebody does.  `fewest`: replicas are as few as hold all
+    experts, for neither they nor the chips have a number; `accumulated`: a layout file states how often gradients
+    are added up in place of a global batch.
     """
 
-    def __init__(self, layout: Layout, *, planned: bool = False, said: frozenset[str] = GIVEN) -> None:
-        self.layout, self.planned, self.said = layout, planned, said
+    def __init__(
+        self, layout: Layout, *, planned: bool = False, fewest: bool = False, accumulated: bool = False
+    ) -> None:
+        self.layout, self.planned = layout, planned
+        self.fewest, self.accumulated = fewest, accumulated
 
     def number(self, name: str) -> Breakdown:
         """A degree under the name that it has in figures."""
@@ -54,22 +57,25 @@ class Degrees:
 
     def chips(self) -> Breakdown:
         """All chips of the layout."""
-        num = self.layout.num_chips
-        if "chips" in self.said:
-            return given("chips", num, "count", field="chips")
         if self.planned:
-            return chosen("chips", num, "count", "the fewest that are done in time")
-        return product("chips", [*self._of_a_replica(), self.replicas()], "count")
+            return self._counted_chips()
+        return product("chips", [*self._of_a_replica(), self.replicas()], "count").unless_said("chips")
+
+    def _counted_chips(self) -> Breakdown:
+        """All chips as a number that replicas follow from."""
+        num = self.layout.num_chips
+        if self.planned:
+            return chosen("chips", num, "count", "the fewest that are done in time").unless_said("chips")
+        return given("chips", num, "count", field="chips")
 
     def replicas(self) -> Breakdown:
         """Replicas of the model: as said, else what the chips leave, else as few as hold all experts."""
-        if "dp" in self.said:
-            return self.number("replicas")
-        if "chips" in self.said or self.planned:
+        if not self.fewest:
             one = product("chips of a replica", self._of_a_replica(), "count")
-            return quotient("replicas", self.chips(), one, "count")
+            return quotient("replicas", self._counted_chips(), one, "count").unless_said("dp")
         inputs = [self.number(name) for name in ("tp", "cp", "expert ranks")]
-        return modelled("replicas", self.layout.dp, "count", "as few as hold all experts once", *inputs)
+        how = "as few as hold all experts once"
+        return modelled("replicas", self.layout.dp, "count", how, *inputs).unless_said("dp")
 
     def _of_a_replica(self) -> list[Breakdown]:
         return [self.number(name) for name in ("tp", "stages", "cp")]
@@ -100,10 +106,10 @@ class Degrees:
 
     def _shard(self) -> Breakdown:
         name = "replicas that share a state"
-        if self.planned or "shard" in self.said:
+        if self.planned:
             return self.number(name)
         how = "over the copies that the layout file asks for"
-        return modelled(name, self.layout.shard, "count", how, self.replicas())
+        return modelled(name, self.layout.shard, "count", how, self.replicas()).unless_said("shard")
 
     def expert_sharers(self, name: str) -> Breakdown:
         """Ranks that share the state of the experts from ZeRO-1 on."""
@@ -124,31 +130,25 @@ class Degrees:
     def batch(self, global_batch: int) -> Breakdown:
         """Sequences of a step: as said or as is usual, else what the layout makes of either."""
         name = "global batch"
-        if "global_batch" in self.said or global_batch == USUAL_BATCH:
+        if self.planned or (global_batch == USUAL_BATCH and not self.accumulated):
             return given(name, global_batch, "count", field="global_batch")
         usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
-        how = "by the accumulation of the layout file" if "accumulation" in self.said else usual
+        how = "by the accumulation of the layout file" if self.accumulated else usual
         inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))
-        return modelled(name, global_batch, "count", how, *inputs)
+        return modelled(name, global_batch, "count", how, *inputs).unless_said("global_batch")
 
 
 def _one(why: str) -> Breakdown:
     return assumed("one", 1, "count", why)
 
 
-def model_sources(model: Model) -> tuple[Source, ...]:
-    """Where the dimensions of a model are from; nothing where a person brought its config.json."""
-    found = (model.facts.get(name) for name in ("hidden", "num_layers", "published_parameters"))
-    return tuple(dict.fromkeys(one.source for one in found if one is not None))
-
-
 def dimension(model: Model, field: str, name: str) -> Breakdown:
-    """A dimension of a model: a fact of the catalogue, or the input of who brought a config."""
+    """A dimension of a model: a fact of the catalogue or of a config.json, or what follows from those."""
     value, known = float(attrgetter(field)(model)), model.facts.get(field)
     if known is not None:
         return fact(name, value, "count", known.source, note=known.note)
-    if not model_sources(model):
-        return given(name, value, "count", "config.json")
+    if not model.facts:
+        return derived(name, value, "count", f"of {model.name}, stated by hand")
     return counted(model, name, value, "count", f"of the entry of {model.name}, from its other dimensions")
 
 

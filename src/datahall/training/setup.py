@@ -1,5 +1,6 @@
-"""A training run as somebody asks for it: the job, the machine, the layout and the framework, put together and checked.
+"""A training run as somebody asks for it: the job, the machine, the layout and the framework, put together.
 
+Whether a layout can run and a job can be trained is looked at before, in `early.py`.
 What is not said comes from the layout file, and what that does not say is the same for every verb: the usual of
 `scenario/sections/training.py`, the global batch rounded up to what the layout divides.
 """
@@ -11,19 +12,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
+from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import (
-    USUAL_BATCH,
-    USUAL_PRECISION,
-    USUAL_SEQ,
-    TrainingJob,
-)
-from datahall.training.asked import check_job
-from datahall.training.layout.asked import LaidOut, laid_out
+from datahall.scenario.sections.training import USUAL_BATCH, USUAL_SEQ, TrainingJob
+from datahall.training.layout.asked import LaidOut, laid_out, precision_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
@@ -32,6 +26,7 @@ from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job, step_times
+from datahall.training.used import Used, used_by_job, used_by_layout
 from datahall.workload.precision import Precision
 
 LARGEST_POWER = 20  # of two: more chips are not weighed
@@ -43,18 +38,30 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """One layout of one job on one machine."""
 
     job: Job
+    precision: str  # the job's, by name
     cluster: Cluster
     layout: Layout
     framework: Framework
     books: Bookkeeping
     schedule: str
     file: LayoutFile | None = None
-    said: frozenset[str] = frozenset()  # of chips, dp, shard and the global batch or its accumulation
+    fewest: bool = False  # replicas, as few as hold all experts
 
     @property
     def degrees(self) -> Degrees:
         """The numbers of the layout as leaves of figures."""
-        return Degrees(self.layout, said=self.said)
+        accumulated = self.file is not None and self.file.accumulation > 0
+        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated)
+
+    @property
+    def used(self) -> Used:
+        """What it is computed with, by the attributes of inputs."""
+        job = used_by_job(self.job, self.precision, self.cluster, self.books)
+        experts = self.job.model.moe is not None
+        laid = used_by_layout(self.layout, self.schedule, experts=experts)
+        if self.file is not None and self.file.num_copies > 1:
+            laid.pop("shard", None)  # follows from the copies that the file asks for
+        return {**job, "chips": self.cluster.num_chips, **laid}
 
     @property
     def num_micro(self) -> int:
@@ -63,44 +70,30 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def setup_of(scenario: Scenario) -> Setup:
-    """The run that a scenario lays out; what cannot run is refused with the rule that it breaks."""
+    """The run that a scenario lays out."""
     laid = laid_out(scenario)
     framework, books = framework_of(scenario)
     return Setup(
         job=job_of(scenario, laid),
+        precision=precision_of(scenario.one(TrainingJob), laid.file),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
         framework=framework,
         books=books,
         schedule=laid.schedule,
         file=laid.file,
-        said=_said(scenario, laid.file),
+        fewest=laid.fewest,
     )
-
-
-def _said(scenario: Scenario, file: LayoutFile | None) -> frozenset[str]:
-    """Which numbers were given, here or in the file, of those that follow from others where nobody gives them."""
-    found = {name for name in ("chips", "dp", "shard", "global_batch") if scenario.given(name)}
-    if file is not None:
-        stated = {"dp": file.states_dp, "shard": file.layout.shard, "global_batch": file.global_batch}
-        found |= {name for name, value in {**stated, "accumulation": file.accumulation}.items() if value}
-    return frozenset(found)
 
 
 def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
-    check_job(scenario)
     asked, file = scenario.one(TrainingJob), laid.file if laid is not None else None
-    precision = Precision.named(
-        asked.precision or (file.precision if file is not None else "") or USUAL_PRECISION
-    )
-    with scenario.at(field="precision"):
-        usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(precision.compute)
     return Job(
         model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
         global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
-        precision=precision,
+        precision=Precision.named(precision_of(asked, file)),
         imbalance=asked.imbalance_ratio,
     )
 

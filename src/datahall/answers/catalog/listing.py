@@ -9,6 +9,7 @@ from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.chip.citation import known
 from datahall.answers.follow import follow
 from datahall.catalog.entries.chip import PRECISIONS, Chip
+from datahall.counted import counted
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import ChipListing, ModelListing, Search
@@ -168,7 +169,7 @@ def _answer(kind: str, headline: str, table: Table, first: str) -> Answer:
 
 def _counted(count: int, noun: str, sort: str = "") -> str:
     order = f", by {sort}" if sort and sort != "name" else ""
-    return f"{count} {noun}{'' if count == 1 else 's'}{order}."
+    return f"{counted(count, noun)}{order}."
 
 
 def _rank(key: Callable[[Chip], float] | None, chip: Chip) -> tuple[bool, float, str]:

@@ -8,11 +8,11 @@ from math import isnan, nan
 
 from datahall.answer import Answer, Cell, Column, Quantity, Table
 from datahall.answers.chip.citation import Citations, known
-from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import STALE_DAYS, STALE_S, Offer
+from datahall.counted import counted
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import OfferListing, Search
 from datahall.units import fmt
@@ -89,7 +89,7 @@ def catalog_api_prices(scenario: Scenario) -> Answer:
         Column("model"), Column("sold by"), Column("input", "usd_per_mtok"), Column("output", "usd_per_mtok"),
         Column("cached input", "usd_per_mtok"), Column("tiered"),
     )  # fmt: skip
-    many = f"{len(rows):,} price{'s' if len(rows) != 1 else ''} per million tokens"
+    many = f"{counted(len(rows), 'price')} per million tokens"
     return Answer(
         kind="api-prices",
         inputs={"as_of": day.isoformat()},

@@ -7,7 +7,6 @@ from typing import cast
 import msgspec
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
-from datahall.answers.counted import counted
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import explained, follow
@@ -21,6 +20,7 @@ from datahall.cluster.collective import (
 )
 from datahall.cluster.idle import idle_inputs
 from datahall.cluster.wiring import wiring_of
+from datahall.counted import counted
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import DEFAULT_VERSION
@@ -83,6 +83,7 @@ def _answer(
         results["sent_bytes"] = moe.sent_bytes
     return Answer(
         kind="collective",
+        inputs=_inputs(found, cluster),
         headline=_headline(found, cluster, moe),
         binding=_binding(found),
         results=results,
@@ -93,6 +94,14 @@ def _answer(
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
     )
+
+
+def _inputs(found: CollectiveTime, cluster: Cluster) -> dict[str, Cell]:
+    """What it is timed with where nobody says it; no NCCL runs on a torus."""
+    own: dict[str, Cell] = {"chips": found.choice.num_ranks, "chip": cluster.chip.name}
+    if cluster.system.torus:
+        return own
+    return {**own, "version": ".".join(map(str, cluster.system.version))}
 
 
 def _no_more(found: CollectiveTime) -> dict[str, str]:

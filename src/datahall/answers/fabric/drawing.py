@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Boxes, Cables, TopologyChart
-from datahall.answers.counted import counted
+from datahall.counted import counted
 from datahall.fabric.design.bill import tier_name
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.outline import Tier, outline

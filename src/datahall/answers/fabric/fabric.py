@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from datahall.answer import Answer, Cell, Quantity
-from datahall.answers.counted import counted
 from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
+from datahall.counted import counted
 from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, idle_inputs_of, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money

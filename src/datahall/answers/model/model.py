@@ -10,6 +10,7 @@ from datahall.answers.follow import explained, follow
 from datahall.answers.model.model_table import charts, fit_table, parts_table, precision_table, token_table
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.inference.memory.fit import COMMON, Fit, best, smallest_fit
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -79,7 +80,7 @@ def _headline(
 ) -> str:
     active = f", {fmt(counts.active, 'parameters')} active per token" if counts.active < counts.total else ""
     weights, cache = (fmt(part.value, "bytes") for part in memory.parts)
-    tokens = f"{sequences.context:,} token{'s' if sequences.context > 1 else ''}"
+    tokens = counted(sequences.context, "token")
     held = f"a sequence of {tokens}" if sequences.batch == 1 else f"{sequences.batch:,} sequences of {tokens}"
     return (
         f"{model.title or model.name} has {fmt(counts.total, 'parameters')} parameters{active}: "
@@ -95,7 +96,7 @@ def _binding(fits: Sequence[Fit], sequences: Sequences, precision: str) -> str:
     asked = f"{sequences.batch:,} sequences" if sequences.batch > 1 else "one sequence"
     return (
         f"Memory decides: the smallest group that holds it and {asked} is {group.tp} × {group.chip.name}, with "
-        f"room for {group.num_sequences:,} of {sequences.context:,} tokens."
+        f"room for {group.num_sequences:,} of {counted(sequences.context, 'token')}."
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from datahall.answer import Cell, Column, StackChart, Table
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.inference.memory.fit import Fit, best
 from datahall.inference.memory.remedy import PRECISIONS
 from datahall.scenario.sections.views import Sequences
@@ -42,7 +43,7 @@ def fit_table(fits: Sequence[Fit], sequences: Sequences, precision: str, known: 
         Column("remark"),
     )
     return Table(
-        title=f"what it fits on: {sequences.batch:,} × {sequences.context:,} tokens, {precision}",
+        title=f"what it fits on: {sequences.batch:,} × {counted(sequences.context, 'token')}, {precision}",
         columns=columns,
         rows=rows,
         marked=best(fits),
@@ -76,7 +77,7 @@ def parts_table(counts: ParameterCount) -> Table:
 def token_table(work: TokenWork, seq: int) -> Table:
     """Arithmetic of one token."""
     rows: tuple[tuple[Cell, ...], ...] = (
-        ("forward", work.forward_flop, f"mean over {seq:,} tokens, causal attention counted"),
+        ("forward", work.forward_flop, f"mean over {counted(seq, 'token')}, causal attention counted"),
         ("training", work.training_flop, "forward and backward: three forwards"),
         ("matrix products alone", work.matmul_flop, "the 2N of scaling laws"),
     )
@@ -85,7 +86,7 @@ def token_table(work: TokenWork, seq: int) -> Table:
         columns=(Column("pass"), Column("arithmetic", "flop", "flop_per_token"), Column("what counts")),
         rows=rows,
         note=(
-            f"One decoded token at {seq:,} tokens of context moves {fmt(work.decode_bytes, 'bytes')} "
+            f"One decoded token at {counted(seq, 'token')} of context moves {fmt(work.decode_bytes, 'bytes')} "
             f"when it runs alone, and adds {fmt(work.kv_bytes, 'bytes')} to the cache."
         ),
     )

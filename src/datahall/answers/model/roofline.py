@@ -9,6 +9,7 @@ from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import explained, follow
 from datahall.catalog.entries.chip import canonical_precision
+from datahall.counted import counted
 from datahall.errors import UnsupportedError
 from datahall.inference.memory.figure import shortage_figure
 from datahall.inference.step.one_pass import OnePass, OperatorShare, pass_of
@@ -74,7 +75,7 @@ def _refused(scenario: Scenario, asked: OnePass) -> Answer:
 
 
 def _sequences(asked: OnePass) -> str:
-    return f"{asked.batch:,} sequence{'s' if asked.batch > 1 else ''}"
+    return counted(asked.batch, "sequence")
 
 
 def _machine(asked: OnePass) -> str:
@@ -85,7 +86,7 @@ def _headline(asked: OnePass) -> str:
     work, timed = "after" if asked.phase == "decode" else "of", asked.figure
     assert timed.band is not None
     return (
-        f"One {asked.step} of {asked.model.title} ({_sequences(asked)} {work} {asked.context:,} tokens, "
+        f"One {asked.step} of {asked.model.title} ({_sequences(asked)} {work} {counted(asked.context, 'token')}, "
         f"{asked.precision}) on {_machine(asked)} takes {fmt(timed.value, 's', 3)} "
         f"({fmt(timed.band.low, 's', 3)} to {fmt(timed.band.high, 's', 3)}): {asked.tokens_per_s:,.0f} tokens/s."
     )
@@ -99,7 +100,7 @@ def _too_large(asked: OnePass) -> str:
     usable = f"{fmt(fit.usable_bytes, 'bytes')} are" if fit.usable_bytes > 0 else "nothing is"
     return (
         f"{asked.model.title} in {asked.precision} does not fit on {_machine(asked)}: weights and the cache of "
-        f"{_sequences(asked)} of {asked.context:,} tokens take {held}{each}, {usable} usable, "
+        f"{_sequences(asked)} of {counted(asked.context, 'token')} take {held}{each}, {usable} usable, "
         f"{missing} are missing."
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell, Column, StackChart, Table
 from datahall.answers.context import context_notes
-from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.answers.serving.words import percent
+from datahall.counted import counted
 from datahall.inference.memory.figure import parts_of, sequences_figure, shares_of
 from datahall.inference.memory.fit import Fit, legal_groups, why_not
 from datahall.inference.memory.formats import Formats, formats_of
@@ -38,7 +38,7 @@ def show_fit(scenario: Scenario) -> Answer:
         verdict="yes" if found is not None else "no",
         results=_results(asked, found, shown),
         tables=(_by_precision(asked), _by_part(shown)),
-        figure=sequences_figure(shown, "" if asked.tp else SMALLEST if found else TOO_SMALL),
+        figure=sequences_figure(shown, SMALLEST if found else TOO_SMALL),
         charts=(_chart(shown),),
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),
@@ -74,17 +74,16 @@ def _results(asked: Formats, found: Fit | None, shown: Fit) -> dict[str, Cell]:
 
 def _words(asked: Formats) -> str:
     many = "one sequence" if asked.num_sequences == 1 else f"{asked.num_sequences:,} sequences"
-    return f"{many} of {asked.context:,} tokens"
+    return f"{many} of {counted(asked.context, 'token')}"
 
 
 def _headline(asked: Formats, found: Fit | None, shown: Fit) -> str:
     model, chip = asked.replica.model, asked.replica.chip
     title = model.title or model.name
     if found is not None:
-        plural = "s" if found.num_sequences != 1 else ""
         return (
-            f"Yes: {title} in {asked.precision} fits on {found.tp} × {chip.name} and holds {found.num_sequences:,} "
-            f"sequence{plural} of {asked.context:,} tokens at once."
+            f"Yes: {title} in {asked.precision} fits on {found.tp} × {chip.name} and holds "
+            f"{counted(found.num_sequences, 'sequence')} of {counted(asked.context, 'token')} at once."
         )
     why = why_not(chip, asked.replica.precision)
     if why:
@@ -122,10 +121,10 @@ def _by_precision(asked: Formats) -> Table:
         Column("precision"),
         Column("weights", "bytes"),
         Column("cache of a sequence", "bytes", "sequence_bytes"),
-        *(Column(f"on {tp} chip{'s' if tp > 1 else ''}", "count", f"num_sequences_tp{tp}") for tp in groups),
+        *(Column(f"on {counted(tp, 'chip')}", "count", f"num_sequences_tp{tp}") for tp in groups),
     )
     return Table(
-        title=f"sequences of {asked.context:,} tokens held at once by {chip.name}",
+        title=f"sequences of {counted(asked.context, 'token')} held at once by {chip.name}",
         columns=columns,
         rows=tuple(rows),
         marked=0,

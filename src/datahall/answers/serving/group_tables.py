@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
-from datahall.answers.counted import counted
+from datahall.counted import counted
 from datahall.inference.fleet.measured import (
     GroupLatency,
     failure_latencies,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.counted import counted
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
@@ -24,6 +23,7 @@ from datahall.answers.serving.words import (
     shown_share,
 )
 from datahall.breakdown import Breakdown
+from datahall.counted import counted
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
@@ -37,7 +37,7 @@ def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
     best, traffic = plan.chosen, plan.demand.traffic
-    figure = chips_figure(best, stated=("tp",) if scenario.given("tp") else ())
+    figure = chips_figure(best)
     return Answer(
         kind="serving plan",
         inputs={

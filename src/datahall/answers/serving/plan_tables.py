@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.counted import counted
 from datahall.answers.serving.words import BINDS, layout_words, percent
+from datahall.counted import counted
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.plan import Lost, ServingPlan
@@ -150,7 +150,10 @@ def lost_table(plan: ServingPlan) -> Table:
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
-        note=f"{plan.num_candidates:,} ways keep the limits, {refused:,} do{'es' if refused == 1 else ''} not",
+        note=(
+            f"{counted(plan.num_candidates, 'way')} {'keeps' if plan.num_candidates == 1 else 'keep'} the limits, "
+            f"{refused:,} {'does' if refused == 1 else 'do'} not"
+        ),
     )
 
 

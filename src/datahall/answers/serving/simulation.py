@@ -6,7 +6,6 @@ from math import isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.counted import counted
 from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
@@ -21,6 +20,7 @@ from datahall.answers.serving.simulation_tables import (
 )
 from datahall.answers.serving.words import all_at_the_worst, banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
 from datahall.inference.engine.adapters import miss_fraction, resident_bytes

@@ -10,6 +10,7 @@ from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.words import compression_notes, file_notes, idle_layout
 from datahall.cluster.idle_wiring import Joined
+from datahall.counted import counted
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import layout_inputs
@@ -38,6 +39,7 @@ def show_memory(scenario: Scenario) -> Answer:
     name = f"memory of one chip of {stages_named(full)}"
     return Answer(
         kind="training memory",
+        inputs={**asked.used},
         headline=_headline(asked, stages, peak, shortage),
         binding=_binding(full, shortage),
         verdict="no" if shortage or not all(line.fits for line in outside) else "yes",
@@ -117,8 +119,8 @@ def _chart(stages: tuple[StageMemory, ...]) -> StackChart:
 def _notes(asked: Setup) -> tuple[str, ...]:
     recipe = asked.books.recipe
     return (
-        f"sequences of {asked.job.seq:,} tokens, {asked.job.global_batch:,} in a step, {asked.num_micro:,} "
-        f"micro-batch{'es' if asked.num_micro != 1 else ''} on each replica",
+        f"sequences of {counted(asked.job.seq, 'token')}, {asked.job.global_batch:,} in a step, "
+        f"{counted(asked.num_micro, 'micro-batch')} on each replica",
         "the allocated peak of 19 logged layouts (Megatron-Core on 8 B200) is 0.1 % off in the mean, "
         "0.9 % at most; slack and communicators are estimates",
         f"state: {recipe.weight:g} B weights, {recipe.gradient:g} B gradients, {recipe.optimizer:g} B optimizer per "

@@ -24,18 +24,21 @@ from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.scenario import Scenario
-from datahall.training.layout.asked import layout_inputs
+from datahall.scenario.sections.training import TrainingJob
+from datahall.training.layout.asked import layout_inputs, precision_of
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
+from datahall.training.used import used_by_job
 from datahall.units import fmt
 
 
 def plan_train(scenario: Scenario) -> Answer:
     """The fastest layout that fits on so many chips, or the fewest chips that are done by a deadline."""
-    plan = plan_training(scenario)
+    plan, precision = plan_training(scenario), precision_of(scenario.one(TrainingJob), None)
     return Answer(
         kind="training plan",
+        inputs={**used_by_job(plan.job, precision, plan.cluster, plan.search.books)},
         headline=_headline(scenario, plan),
         binding=_binding(plan),
         results=_results(plan),

@@ -25,6 +25,7 @@ from datahall.answers.training.words import (
 )
 from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.wiring import wiring_of
+from datahall.counted import counted
 from datahall.events import perfetto
 from datahall.fabric.collectives.choice import spoken
 from datahall.scenario.idle import idle_together
@@ -71,6 +72,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     outside = layout_offload(run.job, run.cluster, run.layout, run.framework, asked.books)
     return Answer(
         kind="training step",
+        inputs={**asked.used},
         verdict="yes" if memory.fits else "no",
         headline=_headline(run, memory),
         binding=_binding(run) if memory.fits else _no_room(memory),
@@ -173,15 +175,13 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         f"the range holds eight of ten measured runs ({run.framework.title}; {run.framework.fitted_on})",
     ]
     if run.num_slow_hosts:
-        lines.append(
-            f"{run.num_slow_hosts:,} of {run.num_hosts:,} host{'s' if run.num_hosts != 1 else ''} slow"
-        )
+        lines.append(f"{run.num_slow_hosts:,} of {counted(run.num_hosts, 'host')} slow")
     if run.stragglers.jitter_fraction:
         low, high = run.spread_s
         lines.append(
-            f"mean of {run.steps_s.size} steps drawn, {fmt(low, 's')} to {fmt(high, 's')}; a stage waits for the "
-            f"slowest of {num_chips} chip{'s' if num_chips != 1 else ''}, a step for the slowest of "
-            f"{run.layout.dp:,} replica{'s' if run.layout.dp != 1 else ''}"
+            f"mean of {counted(run.steps_s.size, 'step')} drawn, {fmt(low, 's')} to {fmt(high, 's')}; a stage waits "
+            f"for the slowest of {counted(num_chips, 'chip')}, a step for the slowest of "
+            f"{counted(run.layout.dp, 'replica')}"
         )
     elif run.layout.dp > 1:
         lines.append(
@@ -221,7 +221,7 @@ def _idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:
     """That a share of the hosts is slow which makes none of them so."""
     if run.num_slow_hosts:
         return ()
-    hosts = f"{run.num_hosts:,} host{'s' if run.num_hosts != 1 else ''}"
+    hosts = counted(run.num_hosts, "host")
     return idle_together(scenario, ("slow_hosts", "slow_by"), f"that share of {hosts} is none")
 
 

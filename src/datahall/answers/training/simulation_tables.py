@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Cell, Column, StackChart, Table
+from datahall.counted import counted
 from datahall.training.pipeline.account import (
     exchange_account,
     idle_fractions,
@@ -102,11 +103,12 @@ def stage_table(run: Execution, memory: StepMemory) -> Table:
         Column("memory", "bytes"),
     )
     left_out = (
-        "" if len(shown) == len(rows) else f" {len(rows) - len(shown)} stages in the middle are left out."
+        ""
+        if len(shown) == len(rows)
+        else f" {len(rows) - len(shown):,} of the stages, in the middle, are left out."
     )
-    num_micro = run.plan.num_micro
     return Table(
-        title=f"stages under {run.plan.name}, {num_micro} micro-batch{'es' if num_micro != 1 else ''}",
+        title=f"stages under {run.plan.name}, {counted(run.plan.num_micro, 'micro-batch')}",
         columns=columns,
         rows=tuple(shown),
         marked=None if len(rows) > MOST_STAGES else run.heaviest,

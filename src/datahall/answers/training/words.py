@@ -59,10 +59,12 @@ def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
     """What was taken for granted of the routing; nothing where no experts are spread."""
     if job.model.moe is None or layout.ep == 1:
         return ()
-    why = "as asked" if job.imbalance is not None else "chance alone, as where routing is forced even"
+    load = f"the busiest of {layout.ep} expert ranks has {layout_load(job, layout):.3f} of the mean load"
+    if job.imbalance is not None:
+        return (f"{load} (as asked)",)
     return (
-        f"the busiest of {layout.ep} expert ranks has {layout_load(job, layout):.3f} of the mean load ({why}); a "
-        "router that nothing holds even cost Qwen3-235B 8 to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
+        f"{load} (chance alone, as where routing is forced even); a router that nothing holds even cost Qwen3-235B 8 "
+        "to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
     )
 
 
@@ -90,8 +92,6 @@ def idle_layout(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
         lines += idle_together(scenario, ("imbalance",), "every chip holds all experts")
     if layout.cp == 1:
         lines += idle_together(scenario, ("context",), "no chips share a sequence")
-    if scenario.model().moe is None:
-        lines += idle_together(scenario, ("etp",), "the model has no experts")
     return lines
 
 

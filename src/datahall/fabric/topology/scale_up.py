@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import SCALE_UP, SCALE_UP_TIER, Fabric, Wire
@@ -22,7 +23,8 @@ def check_whole_domains(num_chips: int, size: int) -> None:
         lower, upper = num_chips // size * size, (num_chips // size + 1) * size
         near = " or ".join(f"{n:,}" for n in (lower, upper) if n > 0)
         raise ScenarioError(
-            f"{num_chips:,} chips are no whole number of scale-up domains of {size}",
+            f"{counted(num_chips, 'chip')} {'is' if num_chips == 1 else 'are'} no whole number of scale-up domains "
+            f"of {size}",
             field="chips",
             hint=f"nearest: {near}",
         )

@@ -6,6 +6,7 @@ is.
 
 from __future__ import annotations
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
@@ -31,4 +32,4 @@ def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     shape = FoldedClos(
         num_hosts=num_chips, children=tuple(children), parents=(1,) * levels, cables=(1,) * levels
     )
-    return folded_clos(f"tree of {levels} tier{'s' if levels > 1 else ''}", "tree", shape, wire)
+    return folded_clos(f"tree of {counted(levels, 'tier')}", "tree", shape, wire)

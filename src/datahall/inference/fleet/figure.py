@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.breakdown import Breakdown, simulated
+from datahall.counted import counted
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.fleet.service import Outcome
@@ -50,7 +51,7 @@ def _mean(
     if not isfinite(value):
         return None
     num = outcome.run.num_measured
-    how = f"mean over {num:,} request{'s' if num != 1 else ''} of {of}, seed {service.seed}"
+    how = f"mean over {counted(num, 'request')} of {of}, seed {service.seed}"
     engine = service.replica.engine
     return (
         simulated(name, value, "s", how, *beside)

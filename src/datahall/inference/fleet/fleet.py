@@ -65,7 +65,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         roles = {pool.role for pool in self.pools}
         if roles == {"prefill"} or ("prefill" in roles) != ("decode" in roles):
             raise ScenarioError(
-                f"pools with the role{'s' if len(roles) > 1 else ''} {', '.join(sorted(roles))} do not make a whole",
+                f"pools with {'the role' if len(roles) == 1 else 'the roles'} {', '.join(sorted(roles))} do not make "
+                "a whole",
                 hint="prefill and decode pools come together; a pool with the role both does all",
             )
         num_regions = len(self.distance_s)

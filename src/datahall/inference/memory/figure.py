@@ -25,11 +25,13 @@ from datahall.inference.memory.kv_pool import draft_bytes
 from datahall.inference.memory.room import seen_figure
 from datahall.workload.memory.figure import derived_from, token_figure, weights_figure
 
+AS_ASKED = "the group that is asked about"
 
-def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
+
+def sequences_figure(fit: Fit, why: str = AS_ASKED) -> Breakdown:
     """sequences = ⌊blocks of the cache / blocks of a sequence⌋, whole blocks; none where the weights do not fit.
 
-    `why` this group of chips was chosen; nothing where somebody asked for it.
+    `why` this group of chips was chosen, unless somebody says how many.
     """
     found = _Figures(fit, why)
     blocks = floor("blocks of the cache", quotient("blocks", found.pool(), found.block(), "count"))
@@ -42,7 +44,7 @@ def sequences_figure(fit: Fit, why: str = "") -> Breakdown:
 
 def shortage_figure(fit: Fit, num_sequences: int) -> Breakdown:
     """What each chip lacks for some sequences; below zero it is what is left [B]."""
-    found = _Figures(fit, "")
+    found = _Figures(fit, AS_ASKED)
     each = product("cache of a sequence", (found.sequence(), found.block()), "bytes")
     asked = product(
         "cache of the sequences", (given("sequences", num_sequences, "count", field="batch"), each), "bytes"
@@ -55,12 +57,8 @@ class _Figures:
 
     def __init__(self, fit: Fit, why: str) -> None:
         self.fit, self.capacity, self.engine = fit, fit.capacity, fit.replica.engine
-        self.chips = (
-            chosen("chips that share it", fit.tp, "count", why)
-            if why
-            else given("chips that share it", fit.tp, "count", field="tp")
-        )
-        self.block_tokens = option_leaf(self.engine, fit.chip, "block_tokens", "tokens of a block", "tokens")
+        self.chips = chosen("chips that share it", fit.tp, "count", why).unless_said("tp")
+        self.block_tokens = option_leaf(self.engine, "block_tokens", "tokens of a block", "tokens")
 
     @property
     def paged(self) -> Layer | None:
@@ -116,17 +114,15 @@ class _Figures:
         """Memory for the cache, as the engine divides it at start."""
         capacity, engine = self.capacity, self.engine
         memory = seen_figure(self.fit.chip)
-        share = option_leaf(engine, self.fit.chip, "memory_fraction", "the engine's share", "fraction")
+        share = option_leaf(engine, "memory_fraction", "the engine's share", "fraction")
         rest = [self.weights()]
         if capacity.adapter_bytes:
             rest.append(self.adapters())
         if engine.activations_inside:
             largest = "the largest step that the engine tries at its start"
-            budget = option_leaf(engine, self.fit.chip, "token_budget", "tokens of a step", "tokens")
+            budget = option_leaf(engine, "token_budget", "tokens of a step", "tokens")
             rest.append(modelled("activations", capacity.activation_bytes, "bytes", largest, budget))
-            rest.append(
-                option_leaf(engine, self.fit.chip, "reserved_bytes", "context, graphs and buffers", "bytes")
-            )
+            rest.append(option_leaf(engine, "reserved_bytes", "context, graphs and buffers", "bytes"))
         if engine.fraction_of_free:
             free = difference("memory that is free", memory, *rest)
             return product("memory for the cache", (share, free), "bytes")

@@ -222,13 +222,11 @@ def _host(replica: Replica, num_sequences: int) -> Breakdown:
     return total(
         "host",
         (
-            option_leaf(engine, replica.chip, "host_step_s", "of a step", "s", fitted_on=rows),
+            option_leaf(engine, "host_step_s", "of a step", "s", fitted_on=rows),
             product(
                 "of its sequences",
                 (
-                    option_leaf(
-                        engine, replica.chip, "host_sequence_s", "of a sequence", "s", fitted_on=rows
-                    ),
+                    option_leaf(engine, "host_sequence_s", "of a sequence", "s", fitted_on=rows),
                     derived("sequences", num_sequences, "count", "in the step"),
                 ),
                 "s",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import isfinite
 
 from datahall.breakdown import (
@@ -26,10 +25,10 @@ from datahall.planner.serving.demand import Demand
 SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
-def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
+def chips_figure(best: Proposal) -> Breakdown:
     """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
 
-    `stated` names the degrees of the replica that somebody gave; the search chose the others.
+    The search chose the degrees of a replica that nobody says.
     """
     room = difference(
         "share that is used",
@@ -48,9 +47,7 @@ def chips_figure(best: Proposal, *, stated: Collection[str] = ()) -> Breakdown:
         added = simulated("replicas that simulation added", best.num_added, "count", how)
         replicas = total("replicas", (replicas.named("replicas in closed form"), added))
     degrees = [
-        given(name, getattr(best.replica, name), "count", field=name)
-        if name in stated
-        else chosen(name, getattr(best.replica, name), "count", SEARCHED)
+        chosen(name, getattr(best.replica, name), "count", SEARCHED).unless_said(name)
         for name in ("tp", "pp", "dp")
         if getattr(best.replica, name) > 1 or name == "tp"
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
 from datahall.fabric.collectives.crossing import narrowest
 from datahall.planner.plan import Objective
@@ -193,14 +194,15 @@ def _no_layout(job: Job, num_chips: int) -> ScenarioError:
     if job.global_batch > most:
         return ScenarioError(
             f"a global batch of {job.global_batch:,} is more than {MOST_MICRO:,} micro-batches on each of "
-            f"{num_chips:,} chip{'s' if num_chips != 1 else ''}",
+            f"{counted(num_chips, 'chip')}",
             field="global_batch",
             hint=f"at most {option('global_batch', most)}",
         )
     near = [option("chips", count) for count in nearest_chips(job, num_chips) if count]
     said = f"nearest that divide: {' or '.join(near)}; or another" if near else "another"
     return ScenarioError(
-        f"no layout of {job.model.name} divides {num_chips:,} chips and a global batch of {job.global_batch:,}",
+        f"no layout of {job.model.name} divides {counted(num_chips, 'chip')} and a global batch of "
+        f"{job.global_batch:,}",
         field="chips",
         hint=f"{said} {option('global_batch')}",
     )

@@ -8,6 +8,7 @@ from math import ceil
 import msgspec
 
 from datahall.cluster.cluster import Cluster
+from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
 from datahall.planner.training.choice import best_of, with_reasons
@@ -48,7 +49,7 @@ def plan_by_deadline(
         except (InfeasibleError, ScenarioError) as error:
             refused.append(
                 Refusal(
-                    what=f"{num_chips:,} chip{'s' if num_chips != 1 else ''}",
+                    what=counted(num_chips, "chip"),
                     why=error.message,
                     hint=error.hint,
                 )
@@ -111,9 +112,9 @@ def _too_late(
     late = fmt(best.duration_s - deadline_s, "s", 3)
     enough = option("deadline", f"{ceil(best.duration_s / DAY_S)}d")
     return InfeasibleError(
-        f"no number of chips trains {job.model.name} in {fmt(deadline_s, 's')}: the fastest, {best.num_chips:,} chips, "
-        f"takes {fmt(best.duration_s, 's')}, {late} too long; beyond a global batch of {job.global_batch:,} sequences "
-        "more chips have nothing to do",
+        f"no number of chips trains {job.model.name} in {fmt(deadline_s, 's')}: the fastest, "
+        f"{counted(best.num_chips, 'chip')}, takes {fmt(best.duration_s, 's')}, {late} too long; beyond a "
+        f"global batch of {counted(job.global_batch, 'sequence')} more chips have nothing to do",
         field="deadline",
         hint=f"cheapest change: {option('global_batch', 2 * job.global_batch)}, or {enough}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.breakdown import Breakdown, ceiling, given, product, quotient
 from datahall.planner.training.plan import TrainingPlan
-from datahall.training.leaf import GIVEN, Degrees
+from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import step_figure
 
 
@@ -12,8 +12,7 @@ def run_figure(plan: TrainingPlan) -> Breakdown:
     """How long all steps take, with the band of a step."""
     assert plan.chosen.execution is not None
     job = plan.job
-    said = GIVEN if plan.deadline_s is None else GIVEN - {"chips"}
-    degrees = Degrees(plan.layout, planned=True, said=said)
+    degrees = Degrees(plan.layout, planned=True)
     once = product(
         "tokens of a step",
         [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count", field="seq")],

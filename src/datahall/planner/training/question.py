@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from datahall.planner.training.asked import check_plan
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.plan import TrainingPlan
@@ -24,11 +23,10 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
 
 
 def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
-    """The search that a scenario asks for, made and checked and not begun.
+    """The search that a scenario asks for, made and not begun.
 
     What it may offload is weighed beside keeping all on the chips.
     """
-    check_plan(scenario)
     asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))

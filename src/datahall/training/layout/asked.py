@@ -10,7 +10,7 @@ from datahall.scenario.field import fields
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import USUAL_BATCH, TrainingJob, TrainingLayout
+from datahall.scenario.sections.training import USUAL_BATCH, USUAL_PRECISION, TrainingJob, TrainingLayout
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.order import check_order, usual_order
@@ -41,12 +41,16 @@ def layout_of(
     Data parallelism that neither was said nor stands in the file takes the chips left over.
     """
     layout = named_layout(file.layout if file is not None else Layout(), asked)
-    if asked.dp is None and not (file is not None and file.states_dp):
+    if not _states_dp(asked, file):
         group = layout.tp * layout.pp * layout.cp
         fewest = layout.ep // (layout.tp * layout.cp)
         replicas = fewest if num_chips is None else num_chips // group
         layout = msgspec.structs.replace(layout, dp=max(1, replicas))
     return layout if file is None else file.finished(layout, model)
+
+
+def _states_dp(asked: TrainingLayout, file: LayoutFile | None) -> bool:
+    return asked.dp is not None or (file is not None and file.states_dp)
 
 
 def named_layout(layout: Layout, asked: TrainingLayout) -> Layout:
@@ -77,6 +81,7 @@ class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
     global_batch: int
     schedule: str
     file: LayoutFile | None = None
+    fewest: bool = False  # replicas, as few as hold all experts: neither they nor the chips have a number
 
     @property
     def num_micro(self) -> int:
@@ -85,10 +90,7 @@ class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def laid_out(scenario: Scenario) -> LaidOut:
-    """The layout that a scenario asks for; what cannot run is refused with the rule that it breaks.
-
-    The one legality of every verb; it loads no array, so that a wrong layout is refused at once.
-    """
+    """The layout that a scenario asks for, put together; whether it can run, `check_laid_out` says."""
     asked, job, chips = (
         scenario.one(TrainingLayout),
         scenario.one(TrainingJob),
@@ -96,18 +98,36 @@ def laid_out(scenario: Scenario) -> LaidOut:
     )
     model, file = scenario.model(), read_layout(asked.file) if asked.file else None
     layout = layout_of(asked, model, file=file, num_chips=chips)
-    # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
-    stated = job.global_batch or (_batch_of_file(file, layout) if file is not None else 0)
-    layout.check(model, chips or layout.num_chips, stated)
-    found = LaidOut(
+    return LaidOut(
         layout=layout,
         num_chips=chips or layout.num_chips,
-        global_batch=stated or usual_batch(layout),
+        global_batch=_stated_batch(job, file, layout) or usual_batch(layout),
         schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
+        fewest=chips is None and not _states_dp(asked, file),
     )
-    check_order(found.schedule, num_stages=layout.pp, num_micro=found.num_micro, num_chunks=layout.vpp)
-    return found
+
+
+def check_laid_out(scenario: Scenario, laid: LaidOut) -> None:
+    """Refuse a layout that cannot run, with the rule that it breaks.
+
+    The one legality of every verb; it loads no array, so that a wrong layout is refused at once.
+    """
+    layout = laid.layout
+    # a batch that nobody stated follows the layout: other degrees may be proposed with whatever divides then
+    stated = _stated_batch(scenario.one(TrainingJob), laid.file, layout)
+    layout.check(scenario.model(), laid.num_chips, stated)
+    check_order(laid.schedule, num_stages=layout.pp, num_micro=laid.num_micro, num_chunks=layout.vpp)
+
+
+def precision_of(job: TrainingJob, file: LayoutFile | None) -> str:
+    """The number format that is trained in."""
+    return job.precision or (file.precision if file is not None else "") or USUAL_PRECISION
+
+
+def _stated_batch(job: TrainingJob, file: LayoutFile | None, layout: Layout) -> int:
+    """The global batch that somebody or their layout file states, or 0."""
+    return job.global_batch or (_batch_of_file(file, layout) if file is not None else 0)
 
 
 def _batch_of_file(file: LayoutFile, layout: Layout) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from datahall.catalog import document, json_document
 from datahall.catalog.document import Document
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.scenario.words import MODULES, ContextExchange
 from datahall.training.layout.layout import Layout
@@ -34,23 +35,13 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
     accumulation: int = 0  # micro-batches per rank and step, where that is what the file states
     precision: str = ""
     states_dp: bool = False  # whether dp is the file's; else it takes the chips left over
+    states: frozenset[str] = frozenset()  # attributes of the inputs that it says, be they usual
     num_copies: int = 1  # groups of ranks that each hold a whole state
     first_layers: int = 0  # of the first and the last stage, where they are not as the others
     last_layers: int = 0
     counts_embedding: bool = False  # the embedding takes the place of a layer when stages are cut
     counts_loss: bool = False
     ignored: tuple[str, ...] = ()
-
-    @property
-    def states(self) -> frozenset[str]:
-        """What it says of a run that is not as it would be anyway, by the names of the inputs."""
-        plain = Layout()
-        laid = {
-            name for name in Layout.__struct_fields__ if getattr(self.layout, name) != getattr(plain, name)
-        }
-        return frozenset(
-            laid | {name for name in ("seq", "global_batch", "precision") if getattr(self, name)}
-        )
 
     def on(self, num_chips: int) -> Layout:
         """The layout with data parallelism over the chips left."""
@@ -75,7 +66,7 @@ class LayoutFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cut_by_ends(
-    num_layers: int, pp: int, ends: tuple[int, int], counted: tuple[int, int], where: str = ""
+    num_layers: int, pp: int, ends: tuple[int, int], as_layers: tuple[int, int], where: str = ""
 ) -> tuple[int, ...]:
     """Layers of each stage where the ends are told apart, as Megatron-LM cuts them: by their number of layers, or by
     counting embedding and loss as one layer each.
@@ -85,18 +76,18 @@ def cut_by_ends(
     >>> cut_by_ends(126, 8, (0, 0), (1, 1))
     (15, 16, 16, 16, 16, 16, 16, 15)
     """
-    if any(counted):
-        each, rest = divmod(num_layers + sum(counted), pp)
+    if any(as_layers):
+        each, rest = divmod(num_layers + sum(as_layers), pp)
         if rest:
-            near = [count * pp - sum(counted) for count in (each, each + 1)]
+            near = [count * pp - sum(as_layers) for count in (each, each + 1)]
             raise ScenarioError(
-                f"{num_layers} layers with {sum(counted)} counted for embedding and loss do not divide by pp {pp}",
+                f"{num_layers} layers with {sum(as_layers)} counted for embedding and loss do not divide by pp {pp}",
                 where=where,
                 hint=f"nearest layers: {near[0]} or {near[1]}; or another pp",
             )
         split = [each] * pp
-        split[0] -= counted[0]
-        split[-1] -= counted[1]
+        split[0] -= as_layers[0]
+        split[-1] -= as_layers[1]
         return tuple(split)
     named = [one for one in ends if one]
     others = pp - len(named)
@@ -106,7 +97,8 @@ def cut_by_ends(
     if others < 1 or rest_layers < 0 or rest_layers % others:
         raise ScenarioError(
             f"with {' and '.join(map(str, named))} layers on the ends, "
-            f"{rest_layers} layers are left for {others} stages",
+            f"{counted(rest_layers, 'layer')} {'is' if rest_layers == 1 else 'are'} left for "
+            f"{counted(others, 'stage')}",
             where=where,
             hint=f"ends that leave a multiple of {max(1, others)}",
         )
@@ -162,10 +154,46 @@ def _megatron(file: Path) -> LayoutFile:
             counts_embedding=words.flag("account-for-embedding-in-pipeline-split"),
             counts_loss=words.flag("account-for-loss-in-pipeline-split"),
             ignored=(),
-        )
+        ),
+        _MEGATRON_SAYS,
     )
 
 
+# the inputs that words of a launcher say
+_MEGATRON_SAYS = {
+    "tensor-model-parallel-size": "tp", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
+    "expert-model-parallel-size": "ep", "expert-tensor-parallel-size": "etp", "micro-batch-size": "micro_batch",
+    "num-virtual-stages-per-pipeline-rank": "vpp", "num-layers-per-virtual-pipeline-stage": "vpp",
+    "seq-length": "seq", "global-batch-size": "global_batch", "cp-comm-type": "context",
+    "optimizer-cpu-offload": "offload", "recompute-modules": "modules",
+    **dict.fromkeys(("bf16", "fp16", "fp8-format"), "precision"),
+    **dict.fromkeys(("recompute-activations", "recompute-granularity"), "recompute"),
+    **dict.fromkeys(("use-distributed-optimizer", "data-parallel-sharding-strategy"), "zero"),
+    **dict.fromkeys(("use-megatron-fsdp", "use-custom-fsdp", "use-torch-fsdp2"), "zero"),
+    **dict.fromkeys(("decoder-first-pipeline-num-layers", "num-layers-in-first-pipeline-stage"), "split"),
+    **dict.fromkeys(("decoder-last-pipeline-num-layers", "num-layers-in-last-pipeline-stage"), "split"),
+    **dict.fromkeys(("account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"), "split"),
+}  # fmt: skip
+_TITAN_SAYS = {
+    "parallelism.tensor_parallel_degree": "tp", "parallelism.pipeline_parallel_degree": "pp",
+    "parallelism.pipeline_parallel_schedule": "vpp", "parallelism.context_parallel_degree": "cp",
+    "parallelism.expert_parallel_degree": "ep", "parallelism.expert_tensor_parallel_degree": "etp",
+    "training.seq_len": "seq", "training.global_batch_size": "global_batch",
+    "parallelism.data_parallel_shard_degree": "zero", "parallelism.fsdp_reshard_after_forward": "zero",
+    "activation_checkpoint.mode": "recompute", "model.converters": "precision",
+    "training.enable_cpu_offload": "offload",
+}  # fmt: skip
+_TITAN_BATCHES = ("training.local_batch_size", "training.batch_size")
+_TITAN_PIPED = ("parallelism.pipeline_parallel_microbatch_size",)
+_DEEPSPEED_SAYS = {
+    "tensor_parallel.autotp_size": "tp", "pipeline.stages": "pp", "sequence_parallel_size": "cp",
+    "train_micro_batch_size_per_gpu": "micro_batch", "train_batch_size": "global_batch",
+    "zero_optimization.mics_shard_size": "shard", "zero_optimization.stage": "zero",
+    "bf16": "precision", "fp16": "precision", "optimizer.type": "compression", "communication_data_type": "compression",
+    "activation_checkpointing": "recompute", "zero_optimization.cpu_offload": "offload",
+    "zero_optimization.cpu_offload_params": "offload", "zero_optimization.offload_optimizer": "offload",
+    "zero_optimization.offload_param": "offload",
+}  # fmt: skip
 _MEGATRON_CONTEXTS: dict[str, ContextExchange] = {"p2p": "ring", "a2a": "all-to-all"}
 
 
@@ -226,7 +254,7 @@ def _megatron_chunks(words: Words, pp: int) -> int:
     if layers % (pp * per_chunk):
         words.problem(
             "num-layers-per-virtual-pipeline-stage",
-            f"{layers} layers do not divide into {pp} stages with chunks of {per_chunk}",
+            f"{layers} layers do not divide into {counted(pp, 'stage')} with chunks of {per_chunk}",
         )
         return 1
     return layers // (pp * per_chunk)
@@ -253,6 +281,7 @@ def _torchtitan(file: Document) -> LayoutFile:
     pp = words.whole("parallelism.pipeline_parallel_degree", 1)
     local = words.whole("training.local_batch_size", 0) or words.whole("training.batch_size", 1)
     micro = words.whole("parallelism.pipeline_parallel_microbatch_size", 1)
+    at_once = _TITAN_PIPED if pp > 1 else _TITAN_BATCHES
     chunked = "nterleaved" in words.text("parallelism.pipeline_parallel_schedule", "")
     kept = words.text("parallelism.fsdp_reshard_after_forward", "default")
     layout = Layout(
@@ -281,7 +310,8 @@ def _torchtitan(file: Document) -> LayoutFile:
             precision=_titan_precision(words),
             states_dp=shard > 0,
             num_copies=1 if shard == 1 else replicate,
-        )
+        ),
+        {**_TITAN_SAYS, **dict.fromkeys(at_once, "micro_batch")},
     )
 
 
@@ -327,7 +357,8 @@ def _deepspeed(file: Document) -> LayoutFile:
             accumulation=steps,
             precision="bf16" if narrow[0] else "fp16" if narrow[1] else "fp32",
             states_dp=dp > 1,
-        )
+        ),
+        _DEEPSPEED_SAYS,
     )
 
 

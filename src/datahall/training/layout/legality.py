@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.errors import ScenarioError, nearest, option
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
@@ -57,8 +58,8 @@ def broken_rules(layout: Layout, model: Model, num_chips: int, global_batch: int
     if layout.num_chips != num_chips:
         yield Broken(
             "chips",
-            f"tp {layout.tp} × pp {layout.pp} × cp {layout.cp} × dp {layout.dp} is {layout.num_chips:,} chips, "
-            f"not {num_chips:,}",
+            f"tp {layout.tp} × pp {layout.pp} × cp {layout.cp} × dp {layout.dp} is "
+            f"{counted(layout.num_chips, 'chip')}, not {num_chips:,}",
         )
     lacks = lacking_module(model, layout.modules)
     if lacks is not None:
@@ -157,7 +158,7 @@ def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
         if chips % ways:
             yield Broken(
                 "etp",
-                f"ep {layout.ep} × etp {layout.etp} = {ways} does not divide {chips:,} chips of a stage "
+                f"ep {layout.ep} × etp {layout.etp} = {ways} does not divide {counted(chips, 'chip')} of a stage "
                 f"(tp {layout.tp} × cp {layout.cp} × dp {layout.dp})",
             )
         if model.moe.expert_ffn % layout.etp:
@@ -177,14 +178,15 @@ def _stages(layout: Layout, model: Model) -> Iterator[Broken]:
     if stages > most:
         yield Broken(
             "",
-            f"{layout.pp} stages of {layout.vpp} chunks are {stages}, but {named} has {layers} layers",
+            f"{counted(layout.pp, 'stage')} of {counted(layout.vpp, 'chunk')} are {stages}, but {named} has "
+            f"{counted(layers, 'layer')}",
             f"{option('pp')} times {option('vpp')} of at most {most}",
             "vpp" if layout.vpp > 1 else "pp",
         )
     if layout.pp > layers:
         yield Broken(
             "pp",
-            f"pp {layout.pp} leaves {layout.pp - layers} stages without a layer",
+            f"pp {layout.pp} leaves {counted(layout.pp - layers, 'stage')} without a layer",
             f"at most {option('pp', layers)}",
         )
     if layout.vpp > 1 and layout.pp == 1:
@@ -207,7 +209,7 @@ def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
         either = f"{layout.pp}" if layout.vpp == 1 else f"{layout.pp} (stages) or {stages} (chunks)"
         yield Broken(
             "",
-            f"the split names {len(split)} stages, but pp {layout.pp} × vpp {layout.vpp}",
+            f"the split names {counted(len(split), 'stage')}, but pp {layout.pp} × vpp {layout.vpp}",
             f"{either} numbers",
             "split",
         )
@@ -221,7 +223,9 @@ def _cut(layout: Layout, layers: int, named: str) -> Iterator[Broken]:
         hint = (
             f"e.g. {' '.join(map(str, mended))}" if min(mended) >= 0 else f"numbers that add up to {layers}"
         )
-        yield Broken("", f"the split adds up to {total} layers, but {named} has {layers}", hint, "split")
+        yield Broken(
+            "", f"the split adds up to {counted(total, 'layer')}, but {named} has {layers}", hint, "split"
+        )
     if len(split) == layout.pp and layout.vpp > 1:
         for stage, count in enumerate(split):
             if count % layout.vpp:
@@ -318,8 +322,7 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
     said = [" or ".join(option(name, value) for value in near) for name, near in found.items() if near]
     if said:
         return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
-    chips = f"{num_chips:,} chip{'s' if num_chips != 1 else ''}"
-    return f"no change of one degree makes this {chips}; plan train lists what does"
+    return f"no change of one degree makes this {counted(num_chips, 'chip')}; plan train lists what does"
 
 
 def nearest_legal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 
 USUAL = "1f1b"  # the order where nobody names one
@@ -51,7 +52,7 @@ def check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) ->
         )
     if name == "dualpipe" and (num_stages % 2 or num_micro % 2 or num_micro < 2 * num_stages):
         raise ScenarioError(
-            f"DualPipe runs {num_micro} micro-batches on {num_stages} stages from both ends",
+            f"DualPipe runs {counted(num_micro, 'micro-batch')} on {counted(num_stages, 'stage')} from both ends",
             field="schedule",
             hint="it needs even stages and an even number of micro-batches, at least two for each stage",
         )

@@ -104,8 +104,8 @@ class Words:
         """Note what is wrong with a value."""
         self._problems.append(Problem(self._lines.get(name, self.path), f"{name} {message}", hint))
 
-    def done(self, found: LayoutFile) -> LayoutFile:
-        """The file with what nobody asked for listed; its problems are raised all at once."""
+    def done(self, found: LayoutFile, says: Mapping[str, str]) -> LayoutFile:
+        """The file with the inputs that its words say and what nobody asked for; problems are raised all at once."""
         if self._problems:
             raise DocumentError(self.path, self._problems)
         if not self._asked & set(self._values):
@@ -113,7 +113,14 @@ class Words:
             where = Problem(self.path, "holds nothing that lays out a training run", f"e.g. {expected}")
             raise DocumentError(self.path, [where])
         left = tuple(name for name in self._values if name not in self._asked)
-        return msgspec.structs.replace(found, ignored=left)
+        written = [name for name, value in self._values.items() if value != "auto"]
+        said = {
+            what
+            for word, what in says.items()
+            if any(name == word or name.startswith(f"{word}.") for name in written)
+        }
+        states = frozenset(said | ({"dp"} if found.states_dp else set()))
+        return msgspec.structs.replace(found, ignored=left, states=states)
 
 
 def _leaves(value: Value, keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], str]]:

@@ -18,7 +18,7 @@ from datahall.fabric.collectives.choice import Choice
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.order import check_order, usual_order
+from datahall.training.layout.order import usual_order
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
@@ -307,10 +307,8 @@ def simulate_step(
 
     Jitter that is asked for takes the place of what the framework's constants say of it.
     """
-    layout.check(job.model, cluster.num_chips, job.global_batch)
     name = order or usual_order(layout.vpp)
     num_micro = layout.num_micro(job.global_batch)
-    check_order(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)
     stages = stage_work(job, cluster, layout, framework, plan, closed)

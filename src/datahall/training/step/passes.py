@@ -24,7 +24,7 @@ class Passes(NamedTuple):
     backward: float
 
     def times(self, *, full: bool) -> float:
-        """In a whole step; `full`: forward runs again before backward.
+        """Forward and backward together; `full`: forward runs again before backward.
 
         >>> BLOCKS.times(full=False), BLOCKS.times(full=True)
         (4.0, 6.0)

@@ -18,6 +18,7 @@ from datahall.breakdown import (
     total,
 )
 from datahall.catalog.entries.model import Layer, Model
+from datahall.counted import counted
 from datahall.workload.memory.kv_cache import recurrent_state_bytes
 from datahall.workload.parameters import Part, count_parameters
 from datahall.workload.precision import Precision, bytes_per_value
@@ -79,7 +80,7 @@ def cache_figure(model: Model, precision: Precision, *, context: int, batch: int
 
 def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int = 1) -> Breakdown:
     """What one sequence leaves on each of `tp` chips: keys and values, latents, states of a fixed size [B]."""
-    name = f"cache of a sequence of {context:,} tokens"
+    name = f"cache of a sequence of {counted(context, 'token')}"
     parts = [
         _layers_cache(model, layer, count, precision, context, tp)
         for layer, count in model.layer_groups()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.breakdown import Breakdown, assumed, given, product, quotient
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
 from datahall.fabric.collectives.figure import barrier_array
@@ -70,11 +71,13 @@ def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0
         )
     if call.topk > call.experts:
         raise ScenarioError(
-            f"{option('topk', call.topk)} of {call.experts} experts", field="topk", hint="at most all of them"
+            f"{option('topk', call.topk)} of {counted(call.experts, 'expert')}",
+            field="topk",
+            hint="at most all of them",
         )
     if num_chips not in (0, call.experts):
         raise ScenarioError(
-            f"{call.experts} experts on {num_chips} chips",
+            f"{counted(call.experts, 'expert')} on {counted(num_chips, 'chip')}",
             field="chips",
             hint=f"one expert a chip: {option('chips', call.experts)}",
         )

@@ -6,7 +6,7 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.training.asked import check_job, check_machine
+from datahall.training.early import check_job, check_machine
 
 
 def check_plan(scenario: Scenario) -> None:
@@ -18,5 +18,5 @@ def check_plan(scenario: Scenario) -> None:
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
-    check_job(scenario)
     check_machine(scenario)
+    check_job(scenario)

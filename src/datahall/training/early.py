@@ -1,0 +1,63 @@
+"""What is asked of a training run, looked at before anything heavy is loaded: what cannot be is refused at once.
+
+It is refused here alone: the rooms that compute are asked what has been looked at.  What only the wires know is found
+when the machine is built.
+"""
+
+from __future__ import annotations
+
+from datahall.catalog.entries.chip import Chip
+from datahall.errors import ScenarioError, option
+from datahall.scenario.idle import does_nothing
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import USUAL_CHIP
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
+from datahall.training.layout.file import LayoutFile
+from datahall.training.step.framework import framework
+from datahall.workload.precision import Precision
+
+
+def check_run(scenario: Scenario) -> None:
+    """Refuse a layout that cannot run, a job that cannot be trained, and a machine that cannot be wired."""
+    laid = laid_out(scenario)
+    check_laid_out(scenario, laid)
+    check_machine(scenario)
+    check_job(scenario, laid.file)
+
+
+def check_machine(scenario: Scenario) -> None:
+    """Refuse parts that cannot make the topology that is asked for, before the rooms that compute are loaded."""
+    design = scenario.one(FabricDesign)
+    if design.topology:
+        from datahall.fabric.design.asked import check_design
+
+        check_design(design, scenario.catalog)
+
+
+def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
+    """Refuse a job whose words nobody knows, or that says something of what its chip or model does not have."""
+    asked, model = scenario.one(TrainingJob), scenario.model()
+    framework(asked.framework)
+    with scenario.at(field="precision"):
+        _chip(scenario).peak(Precision.named(precision_of(asked, file)).compute)
+    if model.moe is not None:
+        return
+    of_experts = {"imbalance": asked.imbalance_ratio, "etp": scenario.one(TrainingLayout).etp}
+    for name in (name for name, value in of_experts.items() if value):
+        raise ScenarioError(
+            does_nothing(name, f"{model.title or model.name} has no experts"),
+            field=name,
+            hint=f"leave {option(name)} out",
+        )
+
+
+def _chip(scenario: Scenario) -> Chip:
+    """The chip that is asked for; what a topology is made of, where it names none, only the room of machines knows."""
+    design = scenario.one(FabricDesign)
+    if design.chip or not design.topology:
+        return scenario.catalog.chip(design.chip or USUAL_CHIP)
+    from datahall.cluster.cluster import usual_chip
+
+    return usual_chip(design, scenario.catalog)

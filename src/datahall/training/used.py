@@ -1,0 +1,50 @@
+"""What a run was computed with, by the attributes of inputs: what was said, and what is usual where nobody said it.
+
+An input that had nothing to act on is left out: the order of a pipeline of one stage, experts of a model without.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from datahall.cluster.cluster import Cluster
+from datahall.training.layout.asked import INPUTS
+from datahall.training.layout.columns import Space
+from datahall.training.layout.layout import Layout
+from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.step import Job
+from datahall.workload.memory.state import RECIPES
+
+Used: TypeAlias = dict[str, str | int | float | bool]
+
+
+def used_by_job(job: Job, precision: str, cluster: Cluster, books: Bookkeeping) -> Used:
+    """Of the job, and the chip it runs on."""
+    state = next((name for name, recipe in RECIPES.items() if recipe == books.recipe), "")
+    return {
+        "seq": job.seq,
+        "global_batch": job.global_batch,
+        "precision": precision,
+        **({"state": state} if state else {}),
+        "chip": cluster.chip.name,
+    }
+
+
+def used_by_layout(layout: Layout, schedule: str, *, experts: bool) -> Used:
+    """Of the layout."""
+    staged = layout.pp > 1
+    acts = {
+        "vpp": staged,
+        "ep": experts,
+        "etp": experts,
+        "context": layout.cp > 1,
+        "zero": bool(Space.of(layout).is_shared[0]),
+    }
+    values = {name: getattr(layout, name) for name in INPUTS if acts.get(name, True)}
+    said = {
+        name: value for name, value in values.items() if name == "zero" or value not in (0, "", "none", ())
+    }
+    plain = {
+        name: " ".join(map(str, value)) if isinstance(value, tuple) else value for name, value in said.items()
+    }
+    return {**plain, **({"schedule": schedule} if staged else {})}
