@@ -215,5 +215,5 @@ def _next_of_fabric(scenario: Scenario, cluster: Cluster) -> str:
         return follow(scenario, changes={"on": wired[0]}) if wired else again
     if scenario.all(Failure):
         return again
-    chips = None if is_built(asked.topology, scenario.catalog) else cluster.num_chips
+    chips = None if is_built(asked.topology, scenario.catalog) else cluster.design.counts.num_hosts
     return follow(scenario, "show fabric", {"topologies": [asked.topology], "chips": chips})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import prod
+from math import ceil, prod
 
 import msgspec
 
@@ -31,11 +31,24 @@ def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chip
     return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
 
 
+def design_for(
+    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0, least_domains: int = 1
+) -> Design:
+    """The smallest design that holds so many chips: of a switched one whole scale-up domains, some maybe not full."""
+    named = msgspec.structs.replace(asked, chip=asked.chip or chip, chips=asked.chips or num_chips or None)
+    if is_built(named.topology, catalog) or topology_of_parts(named.topology).kind == "direct":
+        return design_of(named, catalog)
+    check_design(named, catalog)
+    domain = parts_of(msgspec.structs.replace(named, chips=None), catalog).num_domain
+    needed = max(least_domains, ceil(num_chips_of(named, catalog) / domain))
+    return design_of(msgspec.structs.replace(named, chips=needed * domain), catalog)
+
+
 def check_design(asked: FabricDesign, catalog: Catalog) -> None:
-    """Refuse what can be refused of a design before anything is laid; without a number of chips, what holds for any."""
+    """Refuse what can be refused of a design, whatever the number of its chips, before anything is laid."""
     idle_inputs_of(asked, (asked.topology,), catalog)
     if not is_built(asked.topology, catalog):
-        parts_of(asked, catalog)
+        parts_of(msgspec.structs.replace(asked, chips=None), catalog)
 
 
 def idle_inputs_of(
