@@ -19,12 +19,13 @@ from datahall.cluster.network import Network, network_of_design, port_leaf, scal
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
-from datahall.fabric.design.asked import design_for, is_built
+from datahall.fabric.design.asked import design_for
 from datahall.fabric.design.built import preset
+from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.chips import num_chips as chips_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
-from datahall.scenario.chips import num_chips as chips_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 

@@ -24,7 +24,8 @@ from datahall.cluster.wiring import wiring_of
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import DEFAULT_VERSION
-from datahall.fabric.design.asked import is_built, possible
+from datahall.fabric.design.asked import possible
+from datahall.fabric.design.chips import is_built
 from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
