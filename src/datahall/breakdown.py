@@ -12,10 +12,10 @@ divided by is taken at its other end.  A band is stated once, where it was earne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil, inf, isclose, prod
 from math import floor as round_down
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -23,7 +23,7 @@ from datahall.errors import UnknownNameError
 from datahall.units import chained, fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate", "given"]
-Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
+Basis = Literal["", "datasheet only", "family-calibrated", "measured"]  # the weaker first
 Origin = Literal[
     "computed", "fact", "input", "derived", "decision", "fitted", "assumption", "model", "simulated"
 ]  # fmt: skip
@@ -34,6 +34,11 @@ Operation = Literal[
 
 SAME = 1e-9  # relative distance within which two floats are the same figure
 WHOLE = 1e-9  # how far a float may miss a whole number that it stands for
+
+
+def weakest(bases: Iterable[Basis]) -> Basis:
+    """What a figure rests on that rests on several."""
+    return min(bases, key=get_args(Basis).index)
 
 
 class Source(msgspec.Struct, frozen=True):

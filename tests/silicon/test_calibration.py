@@ -13,8 +13,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import FAMILIES, Chip
 from datahall.errors import ScenarioError
+from datahall.scenario.words import LEVELS
 from datahall.silicon.calibration import (
-    LEVELS,
     Constants,
     Path,
     calibrate,
@@ -76,7 +76,7 @@ def test_a_level_that_a_chip_lacks_is_an_error_that_names_its_own(chip: str, lev
 
 
 def test_an_unknown_level_names_those_there_are() -> None:
-    with pytest.raises(ScenarioError, match="one of measured, family, datasheet"):
+    with pytest.raises(ScenarioError, match="one of datasheet, family, measured"):
         calibrate(CATALOG.chip("h200-sxm"), "guess")
 
 

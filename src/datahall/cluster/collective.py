@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total
+from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total, weakest
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.cluster.network import LEFT
@@ -32,7 +32,6 @@ from datahall.fabric.collectives.choice import (
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
-from datahall.fabric.collectives.system import STRENGTH
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
@@ -127,7 +126,7 @@ def check_level(cluster: Cluster, asked: str | None) -> None:
     if asked is None or system.torus or system.across is None:
         return
     found = system.level(ranks)
-    if STRENGTH.index(found) < LEVELS.index(asked):
+    if weakest((found, LEVELS[asked])) != LEVELS[asked]:
         raise ScenarioError(
             f"the network of {cluster.chip.name} has no {asked} constants: those of {system.fabric} are {found}, of "
             f"{system.across.fitted_on}",

@@ -19,17 +19,12 @@ import msgspec
 from datahall.breakdown import Basis, Source
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.errors import ScenarioError
+from datahall.scenario.words import LEVELS
 from datahall.silicon.attention import DecodeConstants, PrefillConstants
 from datahall.silicon.experts import ExpertConstants
 from datahall.silicon.gemm import GemmConstants
 from datahall.silicon.grouped_gemm import GroupedConstants
 from datahall.silicon.stream import StreamConstants
-
-LEVELS: dict[str, Basis] = {
-    "measured": "measured",
-    "family": "family-calibrated",
-    "datasheet": "datasheet only",
-}
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Basis
+from datahall.breakdown import Basis, weakest
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
@@ -22,7 +22,6 @@ FAMILIES = {
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
 DEFAULT_VERSION = USUAL_NCCL
-STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
 
 
 class TorusLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +116,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         _, domains = self.shape(num_ranks)
         if domains == 1 or self.across is None:
             return self.inside_level
-        return min(self.inside_level, self.across.level, key=STRENGTH.index)
+        return weakest((self.inside_level, self.across.level))
 
     def has_ll128(self, domains: int) -> bool:
         """Whether NCCL may use LL128: the chip, the network and the user must allow it."""

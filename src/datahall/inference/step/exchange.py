@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis
+from datahall.breakdown import Basis, weakest
 from datahall.catalog.entries.model import Model
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
@@ -26,7 +26,7 @@ from datahall.fabric.collectives.engine_all_reduce import (
 )
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
-from datahall.fabric.collectives.system import STRENGTH, System
+from datahall.fabric.collectives.system import System
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.step.expert_load import imbalance
 
@@ -75,7 +75,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
         stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
     if meets or replica.pp > 1:
         levels.append(system.level(max(2, group)))
-    level = min(levels, key=STRENGTH.index)
+    level = weakest(levels)
     return Exchange(tensor_s=tensor_s, expert_s=expert_s, stage_s=stage_s, level=level)
 
 

@@ -23,8 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis
-from datahall.fabric.collectives.system import STRENGTH
+from datahall.breakdown import Basis, weakest
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import draft_model, num_verified, tokens_per_step
@@ -97,7 +96,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         table=table,
         tokens_per_step=tokens_per_step(replica.speculation),
         stack=passes.calibration.constants.stack,
-        level=min(levels, key=STRENGTH.index),
+        level=weakest(levels),
         band=(min(low, replica.engine.band("TPOT")[0]), max(high, replica.engine.band("TPOT")[1])),
     )
 

@@ -261,6 +261,6 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
     ] = None
     level: Annotated[
         str | None,
-        Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
+        Choice("Constants to use: datasheet, family or measured (default: the best).", options=tuple(LEVELS)),
     ] = None
     all: Annotated[bool, Flag("Every protocol, and what textbooks add.")] = False

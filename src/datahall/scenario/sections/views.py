@@ -76,7 +76,7 @@ class Pass(Section, frozen=True, kw_only=True):
     ] = "decode"
     level: Annotated[
         str | None,
-        Choice("Constants to use: datasheet, family or measured (default: the best).", options=LEVELS),
+        Choice("Constants to use: datasheet, family or measured (default: the best).", options=tuple(LEVELS)),
     ] = None
     eager: Annotated[bool, Flag("Launch each kernel from the host instead of replaying a graph.")] = False
 
