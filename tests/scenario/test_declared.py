@@ -45,7 +45,7 @@ def test_a_rate_is_one_that_a_link_may_have(field: Field, wrong: str) -> None:
     at = Reading(catalog=load())
     for right in ("1 kB/s", "400 Gb/s", "14.4 TB/s"):
         field.kind.read(right, at)
-    with pytest.raises(ScenarioError, match="it must be at (least|most)"):
+    with pytest.raises(ScenarioError, match=r"it must be at (least|most)"):
         field.kind.read(wrong, at)
 
 
