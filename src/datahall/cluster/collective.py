@@ -21,7 +21,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.table import TABLE
-from datahall.fabric.collectives.algorithms.torus import HOP_S, group_axes
+from datahall.fabric.collectives.algorithms.torus import HOP_S, buckets, group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
     Choice,
@@ -141,9 +141,9 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
     assert cluster.design is not None
     assert link is not None
     check_on_torus(collective, cluster.design.topology)
-    axes, _, _ = group_axes(system.torus, ranks, 1)
+    group = group_axes(system.torus, ranks, 1)
     told = torus_form(
-        collective, size, axes, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
+        collective, size, group, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
     )
     time, waiting = (
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
@@ -168,7 +168,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         .with_band(*band, TORUS_BAND, floor=floor_s(system, collective, size.value, ranks))
         .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
-        num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
+        num_steps=float(buckets(group.axes, wrapped=link.wrapped).num_hops),
         ratios=band,
         curves=_curves(cluster, found),
         same_array=_same_array(cluster, size.value),
@@ -272,7 +272,8 @@ def _among_neighbours(
 ) -> Told:
     """A group on the axes of a torus, and over the network where it spans several slices."""
     system, link = cluster.system, cluster.system.torus_link
-    axes, rings, slices = group_axes(system.torus, num_ranks, stride)
+    group = group_axes(system.torus, num_ranks, stride)
+    rings, slices = group.rings, group.num_slices
     if link is not None:
         rings = link.wrapped and (num_ranks == prod(system.torus) or rings)
     links = derived("links of a chip", 2 * len(system.torus), "count", note="two an axis")
@@ -281,12 +282,10 @@ def _among_neighbours(
         if link
         else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
     )
-    told = torus_form(
-        collective, size, axes or (1,), link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings
-    )
+    told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings)
     if slices == 1 or not TABLE[collective].joins_slices or cluster.wires.nic is None:
         return told
-    part = quotient("part of a chip", size, derived("chips of a slice", prod(axes), "count"), "bytes")
+    part = quotient("part of a chip", size, derived("chips of a slice", prod(group.axes), "count"), "bytes")
     passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")
     across = quotient("over the network", product("bytes", [part, passes], "bytes"), cluster.wires.nic, "s")
     return told._replace(figure=total("closed form", [told.figure.named("inside a slice"), across]))
