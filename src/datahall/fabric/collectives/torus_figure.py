@@ -59,6 +59,8 @@ def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown,
     """Buckets pass along every axis both ways; the end chips of a line have one link only."""
     spread = buckets(group.axes, group.apart, wrapped=wrapped)
     latency = product("latency", [derived("hops", spread.num_hops, "count"), hop], "s")
+    if not spread.num_links:  # one rank a slice: nothing passes inside
+        return Told(latency.named("all-gather"), 0.0)
     if spread.cut > spread.share / spread.num_links:
         part = derived("over each link", spread.cut, "ratio", note="of the axis that most groups share")
         transfer = quotient("transfer", product("bytes over a link", [size, part], "bytes"), link, "s")
