@@ -36,7 +36,6 @@ from datahall.breakdown import (
     simulated,
     solved,
     total,
-    weakest,
 )
 from datahall.errors import UnknownNameError
 
@@ -410,10 +409,3 @@ def test_words_are_added_to_a_figure_and_keep_what_they_do_not_replace() -> None
 def test_a_figure_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         STEP.value = 0.0  # type: ignore[misc]
-
-
-def test_what_rests_on_several_rests_on_the_weakest() -> None:
-    assert weakest(("measured", "datasheet only", "family-calibrated")) == "datasheet only"
-    assert weakest(("measured", "family-calibrated")) == "family-calibrated"
-    assert weakest(("measured",)) == "measured"
-    assert weakest(("measured", "")) == ""

@@ -12,10 +12,10 @@ divided by is taken at its other end.  A band is stated once, where it was earne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, inf, isclose, prod
 from math import floor as round_down
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
@@ -34,11 +34,6 @@ Operation = Literal[
 
 SAME = 1e-9  # relative distance within which two floats are the same figure
 WHOLE = 1e-9  # how far a float may miss a whole number that it stands for
-
-
-def weakest(bases: Iterable[Basis]) -> Basis:
-    """What a figure rests on that rests on several."""
-    return min(bases, key=get_args(Basis).index)
 
 
 class Source(msgspec.Struct, frozen=True):

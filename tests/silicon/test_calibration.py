@@ -21,6 +21,7 @@ from datahall.silicon.calibration import (
     constant_sets,
     kernel_format,
     num_sms,
+    weakest,
 )
 
 CATALOG = Catalog(user=False)
@@ -423,3 +424,10 @@ def test_what_a_compiled_cast_saves_stays_with_products_whose_input_is_cast() ->
         more_s = launch_s - plain.gemm.launch_s * path.launch_factor
         cast = name in {"fp8", "fp8-block", "fp4", "int8"}
         assert more_s == pytest.approx(saved_s if cast else 0.0, abs=1e-12), name
+
+
+def test_what_rests_on_several_rests_on_the_weakest() -> None:
+    assert weakest(("measured", "datasheet only", "family-calibrated")) == "datasheet only"
+    assert weakest(("measured", "family-calibrated")) == "family-calibrated"
+    assert weakest(("measured",)) == "measured"
+    assert weakest(("measured", "")) == ""

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total, weakest
+from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import machine_times
 from datahall.cluster.network import LEFT
@@ -38,6 +38,7 @@ from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.words import LEVELS
+from datahall.silicon.calibration import weakest
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time

@@ -11,8 +11,10 @@ it; that range is the band of every time computed with it, widened where a relat
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+from typing import get_args
 
 import msgspec
 
@@ -25,6 +27,11 @@ from datahall.silicon.experts import ExpertConstants
 from datahall.silicon.gemm import GemmConstants
 from datahall.silicon.grouped_gemm import GroupedConstants
 from datahall.silicon.stream import StreamConstants
+
+
+def weakest(bases: Iterable[Basis]) -> Basis:
+    """What a figure rests on that rests on several."""
+    return min(bases, key=get_args(Basis).index)
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):

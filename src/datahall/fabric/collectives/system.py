@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Basis, weakest
+from datahall.breakdown import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
@@ -16,6 +16,7 @@ from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import USUAL_NCCL
+from datahall.silicon.calibration import weakest
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",

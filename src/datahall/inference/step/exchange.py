@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis, weakest
+from datahall.breakdown import Basis
 from datahall.catalog.entries.model import Model
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
@@ -29,6 +29,7 @@ from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.step.expert_load import imbalance
+from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
 

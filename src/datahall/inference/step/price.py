@@ -23,13 +23,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis, weakest
+from datahall.breakdown import Basis
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import draft_model, num_verified, tokens_per_step
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
+from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
 Grid = NDArray[np.float64]
