@@ -269,9 +269,10 @@ def test_what_only_tests_call_is_not_kept() -> None:
 
 def vocabularies() -> dict[tuple[str, ...], str]:
     """The closed vocabularies of `scenario/words.py`, by their words."""
+    levels = {"LEVELS": tuple(words.LEVELS), "values of LEVELS": tuple(words.LEVELS.values())}
     return {
         value: name
-        for name, value in vars(words).items()
+        for name, value in {**vars(words), **levels}.items()
         if isinstance(value, tuple) and len(value) > 1 and all(isinstance(word, str) for word in value)
     }
 

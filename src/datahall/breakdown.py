@@ -23,7 +23,7 @@ from datahall.errors import UnknownNameError
 from datahall.units import chained, fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate", "given"]
-Basis = Literal["", "datasheet only", "family-calibrated", "measured"]
+Basis = Literal["", "datasheet only", "family-calibrated", "measured"]  # the weaker first
 Origin = Literal[
     "computed", "fact", "input", "derived", "decision", "fitted", "assumption", "model", "simulated"
 ]  # fmt: skip

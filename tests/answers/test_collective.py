@@ -160,7 +160,6 @@ def test_every_collective_has_an_answer(kind: str, on: str | None, shelf: Catalo
         ({"chips": 16, "size": "much"}, "size", "size"),
         ({"chips": 16}, "size", "how large"),
         ({"size": "1GB"}, "chips", "how many chips"),
-        ({"chips": 12, "size": "1GB", "on": "fat-tree"}, "chips", "whole number of scale-up domains"),
         ({"chips": 16, "size": "1GB", "algorithm": "magic"}, "algorithm", "there is no"),
         ({"chips": 16, "size": "1GB", "version": "new"}, "version", "cannot be read"),
         ({"chips": 16, "size": "1GB", "on": "knot"}, "on", "not a topology"),

@@ -139,7 +139,7 @@ IDLE = [
     (f"{RUN} --rate 5 --host-cache '9e30 GB'", "too large"),
     (f"{PLAN} --rate 1e308", "too large"),
     (f"{RUN} --rate 5 --domain 0", "at least 1"),
-    (f"{RUN} --rate 5 --nic 0", "above 0"),
+    (f"{RUN} --rate 5 --nic 0", "at least 1 kB/s"),
     (f"{RUN} --rate 5 --from-region eu", '"eu" is not a region'),
     (f"{RUN} --rate 5 --in-region eu", "describe it: --region name=eu"),
     (f"{RUN} --rate 5 --spread 1 --isl shape=uniform,low=1,high=9", "--isl with a shape beside --spread"),

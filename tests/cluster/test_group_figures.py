@@ -98,3 +98,13 @@ def test_columns_of_many_groups_are_the_groups_one_by_one() -> None:
     assert found.tolist() == each
     assert found[1] == 0.0
     assert (np.delete(found, 1) > 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SLICES)
+def test_a_group_with_one_rank_a_slice_is_on_the_network_alone(name: str, kind: Collective) -> None:
+    cluster = machine(name)
+    slice_of = int(np.prod(SLICES[name]))
+    figure = group_figure(cluster, kind, given("array", 1e9, "bytes"), 1024 // slice_of, slice_of)
+    assert figure.value == pytest.approx(column_s(cluster, kind, 1e9, 1024 // slice_of, slice_of))
+    assert false_nodes(figure) == []

@@ -39,7 +39,17 @@ def test_inside_one_domain_nothing_of_the_network_acts() -> None:
     assert {"nic", "on"} <= set(found)
     assert "one scale-up domain" in found["nic"]
     across = idle(FabricDesign(chips=16, nic_bytes_per_s=25e9, topology="fat-tree"))
-    assert not {"nic", "on"} & set(across)
+    assert "nic" not in across
+
+
+@pytest.mark.parametrize("on", ["rail-optimised", "fat-tree", "hgx"])
+def test_a_fabric_like_the_machine_as_sold_does_nothing_and_a_narrower_one_does(on: str) -> None:
+    same = "the machine has the same without it"
+    assert idle(FabricDesign(topology=on, chips=64))["on"] == same
+    assert "on" not in idle(FabricDesign(topology="tree", chips=512), "all-to-all")
+    assert "on" in idle(FabricDesign(topology="nvl72", chip="gb200", chips=144))
+    assert "on" not in idle(FabricDesign(topology="nvl72", chips=144))  # it brings its chip
+    assert "on" not in idle(FabricDesign(topology="nvl72", chips=64))
 
 
 def test_what_a_machine_has_anyway_is_not_what_something_else_hides() -> None:

@@ -8,15 +8,16 @@ from tests.fabric.designs import asked, design
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import (
+    design_for,
     design_of,
     fabric_of,
     fitting,
     idle_inputs_of,
-    is_built,
     possible,
     without_network,
 )
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
+from datahall.fabric.design.chips import is_built
 from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)
@@ -32,8 +33,8 @@ def refused(wanted: FabricDesign, words: str) -> str:
 def test_the_number_of_chips_is_said_or_the_product_of_the_sides() -> None:
     made = design_of(FabricDesign(topology="torus", sides=(4, 4, 2), chip="tpu-v5p"), CATALOG)
     assert made.counts.num_hosts == 32
-    assert design_of(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
-    said = design_of(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
+    assert design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
+    said = design_for(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
     assert (said.counts.num_hosts, said.parts.chip.name) == (32, "b200-sxm")
     assert refused(FabricDesign(topology="fat-tree"), "how many chips") == "chips"
 
@@ -44,7 +45,7 @@ def test_a_fabric_that_was_built_is_as_it_was_built() -> None:
     made = design_of(FabricDesign(topology=BUILT), CATALOG)
     whole = made.counts.num_hosts
     assert design_of(FabricDesign(topology=BUILT, chips=whole), CATALOG).counts.num_hosts == whole
-    again = design_of(FabricDesign(topology=BUILT), CATALOG, chip=made.parts.chip.name)
+    again = design_for(FabricDesign(topology=BUILT), CATALOG, chip=made.parts.chip.name)
     assert again.counts == made.counts
     assert refused(FabricDesign(topology=BUILT, chips=whole + 1), "has 24,576 chips") == "chips"
     assert refused(FabricDesign(topology=BUILT, chip="tpu-v4"), "was built of") == "chip"

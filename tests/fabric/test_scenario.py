@@ -139,7 +139,7 @@ def test_every_problem_of_reading_is_found_at_once_with_its_line() -> None:
     for piece in (
         'test.toml:2: unknown key "colour"',
         "test.toml:1: version is 2; this release reads version = 1",
-        "test.toml:6: bandwidth: 0 Gb/s is too small; it must be above 0",
+        "test.toml:6: bandwidth: 0 Gb/s is too small; it must be at least 1 kB/s",
         "test.toml:8",
         "did you mean all-reduce?",
         "test.toml:10: size: -1 MB is too small; it must be above 0",

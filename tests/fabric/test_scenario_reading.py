@@ -131,7 +131,7 @@ def test_what_is_given_is_taken() -> None:
         ("radix = 1", "radix: 1 is too small; it must be at least 2"),
         ("domain = 0", "domain: 0 is too small; it must be at least 1"),
         ("domain = 5", "no whole number of scale-up domains of 5"),
-        ('scale_up = "0 Gb/s"', "scale_up: 0 Gb/s is too small; it must be above 0"),
+        ('scale_up = "0 Gb/s"', "scale_up: 0 Gb/s is too small; it must be at least 1 kB/s"),
         ('flavour = "x"', 'unknown key "flavour"'),
         ("[network]\npaths = 0", "paths: 0 is too small; it must be at least 1"),
         ("[network]\npaths = 1.5", "paths: 1.5 is not a whole number"),

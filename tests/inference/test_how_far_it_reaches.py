@@ -51,15 +51,17 @@ def test_the_widest_group_that_exchanges(model: str, degrees: dict[str, int], re
 
 
 def test_a_machine_has_whole_domains_for_all_replicas() -> None:
-    plain = Wiring()
+    plain, wired = Wiring(), Wiring(FabricDesign(topology="fat-tree"))
     for num_chips, least, wanted in ((1, 1, 8), (8, 1, 8), (9, 1, 16), (1, 2, 16), (17, 2, 24)):
-        found = machine_of(H100, num_chips, plain, SHELF, least_domains=least)
+        found = machine_of(H100, num_chips, wired, SHELF, least_domains=least)
         assert found is not None
-        assert found.num_chips == wanted
-    small = Wiring(FabricDesign(domain=4))
+        assert found.design is not None
+        assert (found.num_chips, found.design.counts.num_hosts) == (num_chips, wanted)
+    small = Wiring(FabricDesign(topology="fat-tree", domain=4))
     found = machine_of(H100, 5, small, SHELF)
     assert found is not None
-    assert (found.num_chips, found.num_domain) == (8, 4)
+    assert found.design is not None
+    assert (found.design.counts.num_hosts, found.num_domain) == (8, 4)
     system = replica_system(placed(replica(tp=4), 3, plain, SHELF))
     assert system.num_domain == 8
     assert placed(replica(tp=4), 3, plain, SHELF).network is not None

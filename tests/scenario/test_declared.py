@@ -9,7 +9,7 @@ import pytest
 
 from datahall.catalog import load
 from datahall.errors import ScenarioError
-from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.field import CONCEPTS, Field, fields
 from datahall.scenario.kinds import Reading
 from datahall.scenario.sections.deployment import MOST_REPLICAS, split_roles
 
@@ -32,6 +32,21 @@ ASKED_BY_NO_FILE = {"", "files"}
 @pytest.mark.parametrize("section", [name for name in CONCEPTS if name not in ASKED_BY_NO_FILE])
 def test_the_manual_names_every_default(section: str) -> None:
     assert {field.key: field.shown_default for field in fields(section)} == tables()[section]
+
+
+RATES = [
+    field for name in CONCEPTS for field in fields(name) if getattr(field.kind, "unit", "") == "bytes_per_s"
+]
+
+
+@pytest.mark.parametrize("wrong", ["0 GB/s", "-3 GB/s", "1e30 GB/s", "1e-30 GB/s"])
+@pytest.mark.parametrize("field", RATES, ids=lambda field: field.path)
+def test_a_rate_is_one_that_a_link_may_have(field: Field, wrong: str) -> None:
+    at = Reading(catalog=load())
+    for right in ("1 kB/s", "400 Gb/s", "14.4 TB/s"):
+        field.kind.read(right, at)
+    with pytest.raises(ScenarioError, match=r"it must be at (least|most)"):
+        field.kind.read(wrong, at)
 
 
 def test_pools_come_with_prompts_first_whatever_their_order() -> None:

@@ -13,14 +13,15 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import FAMILIES, Chip
 from datahall.errors import ScenarioError
+from datahall.scenario.words import LEVELS
 from datahall.silicon.calibration import (
-    LEVELS,
     Constants,
     Path,
     calibrate,
     constant_sets,
     kernel_format,
     num_sms,
+    weakest,
 )
 
 CATALOG = Catalog(user=False)
@@ -76,7 +77,7 @@ def test_a_level_that_a_chip_lacks_is_an_error_that_names_its_own(chip: str, lev
 
 
 def test_an_unknown_level_names_those_there_are() -> None:
-    with pytest.raises(ScenarioError, match="one of measured, family, datasheet"):
+    with pytest.raises(ScenarioError, match="one of datasheet, family, measured"):
         calibrate(CATALOG.chip("h200-sxm"), "guess")
 
 
@@ -423,3 +424,10 @@ def test_what_a_compiled_cast_saves_stays_with_products_whose_input_is_cast() ->
         more_s = launch_s - plain.gemm.launch_s * path.launch_factor
         cast = name in {"fp8", "fp8-block", "fp4", "int8"}
         assert more_s == pytest.approx(saved_s if cast else 0.0, abs=1e-12), name
+
+
+def test_what_rests_on_several_rests_on_the_weakest() -> None:
+    assert weakest(("measured", "datasheet only", "family-calibrated")) == "datasheet only"
+    assert weakest(("measured", "family-calibrated")) == "family-calibrated"
+    assert weakest(("measured",)) == "measured"
+    assert weakest(("measured", "")) == ""

@@ -13,7 +13,8 @@ from tests.silicon.kernel_case import CATALOG, passed, product, stream
 
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
-from datahall.silicon.calibration import LEVELS, calibrate
+from datahall.scenario.words import LEVELS
+from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import KernelTime, time_operators
 from datahall.workload.forward import forward_pass
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from datahall.cluster.idle_wiring import Joined, idle_wiring
-from datahall.cluster.wiring import SAME, wiring_of
+from datahall.cluster.wiring import wiring_of
 from datahall.scenario.field import grouped
 from datahall.scenario.idle import idle_notes, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import WIRING
-
-AS_LONG = "the step takes as long otherwise"
 
 
 def idle_network(
@@ -36,11 +34,6 @@ def idle_network(
         *idle_together(scenario, names, why or _why(chips)),
         *idle_notes(scenario, {name: found[name] for name in others if name in found}),
     )
-
-
-def felt_by_none(found: Mapping[str, bool]) -> dict[str, str]:
-    """Why a step does not feel inputs, from whether the machine is the same without each."""
-    return {name: SAME if same else AS_LONG for name, same in found.items()}
 
 
 def _why(chips: Sequence[Joined]) -> str:

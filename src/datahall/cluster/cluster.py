@@ -19,12 +19,13 @@ from datahall.cluster.network import Network, network_of_design, port_leaf, scal
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
-from datahall.fabric.design.asked import design_of, is_built
+from datahall.fabric.design.asked import design_for
 from datahall.fabric.design.built import preset
+from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.chips import num_chips as chips_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
-from datahall.scenario.chips import num_chips as chips_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -104,18 +105,28 @@ def cluster_from(
     *,
     chip: str = "",
     num_chips: int = 0,
+    least_domains: int = 1,
     failures: Sequence[Failure] = (),
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
     """The machine that somebody asks for; `chip` and `num_chips` stand where the design names none.
 
+    Chips need not fill their scale-up domains: the fabric has whole ones, the cluster the chips that are asked about.
+
     Without a topology it is the chip's usual domain and NIC with full bisection.  With one (or a fabric that was
     built) collectives are bounded by what they cross in it, and `failures` make that narrower; what they cut off
     altogether is an `InfeasibleError`.
     """
     if design.topology:
-        made = design_of(design, catalog, chip=chip, num_chips=num_chips)
+        try:
+            made = design_for(design, catalog, chip=chip, num_chips=num_chips, least_domains=least_domains)
+        except ScenarioError as error:
+            if (
+                error.field == "chips" and num_chips and not design.chips
+            ):  # their number follows from what runs
+                error.field, error.hint = "on", f"another topology; of chips, {error.hint}"
+            raise
         network = network_of_design(made, failures, catalog=catalog, version=version, level=level)
         return _on(made, network, design.chips or num_chips, catalog)
     if failures:

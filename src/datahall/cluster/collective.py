@@ -22,7 +22,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.table import TABLE
-from datahall.fabric.collectives.algorithms.torus import HOP_S, group_axes
+from datahall.fabric.collectives.algorithms.torus import HOP_S, buckets, group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
     Choice,
@@ -33,13 +33,13 @@ from datahall.fabric.collectives.choice import (
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
 from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
-from datahall.fabric.collectives.system import STRENGTH
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.words import LEVELS
+from datahall.silicon.calibration import weakest
 
 SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time
@@ -128,7 +128,7 @@ def check_level(cluster: Cluster, asked: str | None) -> None:
     if asked is None or system.torus or system.across is None:
         return
     found = system.level(ranks)
-    if STRENGTH.index(found) < LEVELS.index(asked):
+    if weakest((found, LEVELS[asked])) != LEVELS[asked]:
         raise ScenarioError(
             f"the network of {cluster.chip.name} has no {asked} constants: those of {system.fabric} are {found}, of "
             f"{system.across.fitted_on}",
@@ -143,9 +143,9 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
     assert cluster.design is not None
     assert link is not None
     check_on_torus(collective, cluster.design.topology)
-    axes, _, _ = group_axes(system.torus, ranks, 1)
+    group = group_axes(system.torus, ranks, 1)
     told = torus_form(
-        collective, size, axes, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
+        collective, size, group, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
     )
     time, waiting = (
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
@@ -170,7 +170,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         .with_band(*band, TORUS_BAND, floor=floor_s(system, collective, size.value, ranks))
         .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
-        num_steps=float(sum(length // 2 if link.wrapped else length - 1 for length in axes)),
+        num_steps=float(buckets(group.axes, wrapped=link.wrapped).num_hops),
         ratios=band,
         curves=_curves(cluster, found),
         same_array=_same_array(cluster, size.value),
@@ -274,7 +274,8 @@ def _among_neighbours(
 ) -> Told:
     """A group on the axes of a torus, and over the network where it spans several slices."""
     system, link = cluster.system, cluster.system.torus_link
-    axes, rings, slices = group_axes(system.torus, num_ranks, stride)
+    group = group_axes(system.torus, num_ranks, stride)
+    rings, slices = group.rings, group.num_slices
     if link is not None:
         rings = link.wrapped and (num_ranks == prod(system.torus) or rings)
     links = derived("links of a chip", 2 * len(system.torus), "count", note="two an axis")
@@ -283,12 +284,10 @@ def _among_neighbours(
         if link
         else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
     )
-    told = torus_form(
-        collective, size, axes or (1,), link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings
-    )
+    told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings)
     if slices == 1 or not TABLE[collective].joins_slices or cluster.wires.nic is None:
         return told
-    part = quotient("part of a chip", size, derived("chips of a slice", prod(axes), "count"), "bytes")
+    part = quotient("part of a chip", size, derived("chips of a slice", prod(group.axes), "count"), "bytes")
     passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")
     across = quotient("over the network", product("bytes", [part, passes], "bytes"), cluster.wires.nic, "s")
     return told._replace(figure=total("closed form", [told.figure.named("inside a slice"), across]))

@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster import without
+from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import CollectiveTime
 from datahall.cluster.groups import machine_times
-from datahall.cluster.wiring import BINDS, SAME, Wiring, each_left_out
-from datahall.errors import DatahallError
+from datahall.cluster.wiring import Wiring
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import Choice, collective_times
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System
@@ -29,21 +29,18 @@ def idle_inputs(
     reasons = {"size": "a barrier moves one number"} if found.choice.collective == "barrier" else {}
     if not cluster.system.torus:
         reasons |= _of_version(cluster.system, found.choice)
-    alone = found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus
-    domain = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
-    for name, less in each_left_out(wiring).items():
-        if name == "on" and not alone:
-            continue
-        try:
-            other = cluster_from(
-                less.design, catalog, num_chips=cluster.num_chips, failures=less.failures,
-                version=cluster.system.version, level=level,
-            )  # fmt: skip
-        except DatahallError:
-            continue  # it could not be built without
-        if _time_s(cluster.system, found.choice, only) == _time_s(other.system, found.choice, only):
-            reasons[name] = domain if alone else SAME if other.system == cluster.system else BINDS
-    return reasons
+    time_s = _time_s(cluster.system, found.choice, only)
+    unfelt = without.unfelt(
+        cluster,
+        wiring,
+        catalog,
+        lambda other: _time_s(other.system, found.choice, only) == time_s,
+        level=level,
+    )
+    if found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus:
+        why = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
+        return reasons | dict.fromkeys(unfelt, why)
+    return reasons | unfelt
 
 
 def _of_version(system: System, choice: Choice) -> dict[str, str]:

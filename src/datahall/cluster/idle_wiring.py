@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import cluster_of, usual_chip
+from datahall.cluster.cluster import cluster_of
 from datahall.cluster.network import DOMAIN
 from datahall.cluster.wiring import Wiring
+from datahall.cluster.without import brings_chip
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.system import System
 from datahall.scenario.field import grouped
-from datahall.scenario.sections.fabric import WIRING, FabricDesign
+from datahall.scenario.sections.fabric import WIRING
 
 
 class Joined(NamedTuple):
@@ -45,12 +46,9 @@ def idle_wiring(
     same_domain = not leaves and span <= usual.num_domain
     if searched and system.num_domain < usual.num_domain:
         same_domain = False
-    # a chip that nobody named may be the one that the topology is made of
-    own_chip = usual_chip(FabricDesign(topology=design.topology), catalog).name
-    brought = chip.name == own_chip != usual_chip(FabricDesign(), catalog).name
     same_port = not ports or system.nic_bytes_per_s == usual.nic_bytes_per_s
     idle = {
-        "on": same_domain and same_port and not brought,
+        "on": same_domain and same_port and not brings_chip(design, chip, catalog),
         "domain": same_domain,
         "nic": not leaves and not ports,
         "oversubscription": not any(cut.name != DOMAIN for cut in narrow),

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from datahall.errors import ScenarioError
-from datahall.scenario.field import grouped
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import WIRING, FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
-
-# why an input of the wiring that some chips cross changes nothing
-SAME, BINDS = "the machine has the same without it", "something else binds"
 
 
 class Wiring(NamedTuple):
@@ -21,19 +15,6 @@ class Wiring(NamedTuple):
 
     design: FabricDesign = FabricDesign()
     failures: tuple[Failure, ...] = ()
-
-
-def each_left_out(wiring: Wiring) -> dict[str, Wiring]:
-    """By name, the wiring without each input that was given, to see what it changes."""
-    design, plain = wiring.design, FabricDesign()
-    found = {
-        field.name: wiring._replace(
-            design=msgspec.structs.replace(design, **{field.attribute: getattr(plain, field.attribute)})
-        )
-        for field in grouped("fabric", WIRING)
-        if getattr(design, field.attribute) != getattr(plain, field.attribute)
-    }
-    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 
 
 def wiring_of(scenario: Scenario) -> Wiring:

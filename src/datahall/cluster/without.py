@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.cluster.cluster import Cluster, cluster_from
-from datahall.cluster.wiring import Wiring, each_left_out
-from datahall.errors import DatahallError
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
+from datahall.cluster.wiring import Wiring
+from datahall.fabric.design import without
+from datahall.scenario.sections.fabric import WIRING, FabricDesign
+
+# why an input of the wiring that some chips cross changes nothing
+SAME, BINDS = "the machine has the same without it", "something else binds"
 
 
-def machines_without(cluster: Cluster, wiring: Wiring, catalog: Catalog) -> dict[str, Cluster]:
-    """By name, the machine without each input that was given; those that could not be built so are left out."""
-    found = {}
-    for name, less in each_left_out(wiring).items():
-        if name == "failure" and cluster.system.torus:
-            continue  # what failed links of a torus do to a step is said apart
-        design = msgspec.structs.replace(less.design, chips=cluster.num_chips)
-        try:
-            other = cluster_from(design, catalog, failures=less.failures)
-        except DatahallError:
-            continue
-        if other.chip.name == cluster.chip.name:
-            found[name] = other
-    return found
+def each_left_out(wiring: Wiring, chip: Chip, catalog: Catalog) -> dict[str, Wiring]:
+    """By name, the wiring without each input that was given, for the same chip."""
+    designs = without.each_left_out(wiring.design, WIRING)
+    if brings_chip(wiring.design, chip, catalog):
+        del designs["on"]
+    found = {name: wiring._replace(design=design) for name, design in designs.items()}
+    return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
+
+
+def brings_chip(design: FabricDesign, chip: Chip, catalog: Catalog) -> bool:
+    """Whether a chip is there because a topology is made of it: without the topology there would be another."""
+    if design.chip or not design.topology:
+        return False
+    return chip.name == usual_chip(design, catalog).name != usual_chip(FabricDesign(), catalog).name
+
+
+def unfelt(
+    cluster: Cluster,
+    wiring: Wiring,
+    catalog: Catalog,
+    as_fast: Callable[[Cluster], bool],
+    *,
+    level: str | None = None,
+    otherwise: str = BINDS,
+) -> dict[str, str]:
+    """Inputs without which the machine is the same, or another that is `as_fast`, each with why."""
+
+    def why(less: Wiring) -> str:
+        design = msgspec.structs.replace(less.design, chips=cluster.num_chips, chip=cluster.chip.name)
+        version = cluster.system.version
+        other = cluster_from(design, catalog, failures=less.failures, version=version, level=level)
+        if other.system == cluster.system:
+            return SAME
+        return otherwise if as_fast(other) else ""
+
+    return without.unfelt(each_left_out(wiring, cluster.chip, catalog), why)

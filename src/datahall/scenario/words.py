@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from datahall.breakdown import Basis
 from datahall.workload.memory.recompute import Recompute
 
 Batching = Literal["continuous", "static", "dynamic"]
@@ -62,7 +63,8 @@ Phase = Literal["prefill", "decode"]
 FlowLevel = Literal["symmetric", "full"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 FLOW_LEVELS: tuple[FlowLevel, ...] = get_args(FlowLevel)
-LEVELS = ("datasheet", "family", "measured")  # how near to the chip itself the constants of its kernels are
+# how near to the chip itself the constants of its kernels are, and what a figure then rests on
+LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_args(Basis)[1:], strict=True))
 DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
 
 # the algorithms that NCCL can be limited to, as NCCL_ALGO spells them

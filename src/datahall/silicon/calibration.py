@@ -11,25 +11,27 @@ it; that range is the band of every time computed with it, widened where a relat
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+from typing import get_args
 
 import msgspec
 
 from datahall.breakdown import Basis, Source
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.errors import ScenarioError
+from datahall.scenario.words import LEVELS
 from datahall.silicon.attention import DecodeConstants, PrefillConstants
 from datahall.silicon.experts import ExpertConstants
 from datahall.silicon.gemm import GemmConstants
 from datahall.silicon.grouped_gemm import GroupedConstants
 from datahall.silicon.stream import StreamConstants
 
-LEVELS: dict[str, Basis] = {
-    "measured": "measured",
-    "family": "family-calibrated",
-    "datasheet": "datasheet only",
-}
+
+def weakest(bases: Iterable[Basis]) -> Basis:
+    """What a figure rests on that rests on several."""
+    return min(bases, key=get_args(Basis).index)
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,8 +116,9 @@ def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
 
     def machine(num_chips: int) -> Cluster:
         with scenario.at(field="chip"):
-            design = msgspec.structs.replace(wiring.design, chips=num_chips)
-            return cluster_from(design, catalog, failures=failures)
+            said = wiring.design.chips == num_chips
+            design = wiring.design if said else msgspec.structs.replace(wiring.design, chips=None)
+            return cluster_from(design, catalog, num_chips=num_chips, failures=failures)
 
     return machine
 

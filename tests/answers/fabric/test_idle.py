@@ -111,6 +111,8 @@ def blamed(error: DatahallError) -> str:
 def with_more(said: Said, name: str, value: Any) -> tuple[Said, Said]:
     """The question without and with an input; a key of a table stands beside what the table cannot do without."""
     table, _, key = name.partition(".")
+    if name == "on":  # it is idle where the chips are joined so without any
+        return {one: other for one, other in said.items() if one != name}, {**said, name: value}
     if not key:
         return said, {**said, name: value}
     row = dict(said.get(table, ROWS[table]))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from datahall.errors import InfeasibleError
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, group_axes, torus_times
 
+Counts = NDArray[Any]
 CUBES = st.tuples(*(st.sampled_from([4, 8, 16]),) * 3)
 
 
@@ -30,21 +35,21 @@ def time(collective: Collective, num_ranks: int, stride: int = 1, nic: float = 3
 
 @given(CUBES)
 def test_all_ranks_span_all_axes(sides: tuple[int, int, int]) -> None:
-    assert group_axes(sides, prod(sides), 1) == (sides, True, 1)
+    assert group_axes(sides, prod(sides), 1) == (sides, (1, 1, 1), True, 1)
 
 
 @given(CUBES, st.sampled_from([1, 2, 4, 8, 16]))
 def test_a_group_and_the_groups_across_it_fill_the_slice(sides: tuple[int, int, int], inner: int) -> None:
-    near, _, _ = group_axes(sides, inner, 1)
-    far, _, slices = group_axes(sides, prod(sides) // inner, inner)
-    assert prod(near) * prod(far) * slices == prod(sides)
+    near = group_axes(sides, inner, 1)
+    far = group_axes(sides, prod(sides) // inner, inner)
+    assert prod(near.axes) * prod(far.axes) * far.num_slices == prod(sides)
 
 
 @given(st.lists(st.integers(2, 12), min_size=1, max_size=3), st.integers(1, 60), st.integers(2, 60))
 def test_ranks_that_stand_in_one_slice_are_in_one_whatever_the_stride(
     sides: list[int], stride: int, num_ranks: int
 ) -> None:
-    axes, _, slices = group_axes(sides, num_ranks, stride)
+    axes, _, _, slices = group_axes(sides, num_ranks, stride)
     if stride * num_ranks <= prod(sides):
         met = {stride * rank % sides[0] for rank in range(num_ranks)}
         assert slices == 1
@@ -54,8 +59,66 @@ def test_ranks_that_stand_in_one_slice_are_in_one_whatever_the_stride(
 
 
 def test_part_of_an_axis_is_no_ring() -> None:
-    assert group_axes((16, 16), 8, 1) == ((8,), False, 1)
-    assert group_axes((8, 16), 128, 1) == ((8, 16), False, 1)
+    assert group_axes((16, 16), 8, 1) == ((8,), (1,), False, 1)
+    assert group_axes((8, 16), 128, 1) == ((8, 16), (1, 1), False, 1)
+
+
+def test_ranks_of_several_groups_share_the_links_of_an_axis() -> None:
+    """Of 16 places in a ring every fourth: four groups pass each link, and four hops lead to the next rank."""
+    group = group_axes((16, 16), 4, 4)
+    assert group == ((4,), (4,), True, 1)
+    alone = bucket_all_gather_time(1e9, (4,), hop_s=1e-6, bytes_per_s=90e9)
+    shared = bucket_all_gather_time(1e9, group.axes, hop_s=1e-6, bytes_per_s=90e9, apart=group.apart)
+    assert shared == pytest.approx(4 * alone)
+
+
+LEAVE: dict[
+    Collective, Callable[[Counts, int], Counts]
+] = {  # least bytes out of a part with m of n ranks, over S
+    "all-gather": lambda m, n: m / n,
+    "reduce-scatter": lambda m, n: (n - m) / n,
+    "all-reduce": lambda m, n: 1.0 * (m < n),
+    "all-to-all": lambda m, n: m * (n - m) / n,
+}
+
+
+def over_the_cut_s(kind: Collective, sides: tuple[int, ...], num_ranks: int, stride: int) -> float:
+    """Bytes over the narrowest of all layers of a torus with rings of links of 1 B/s, for all groups and 1 B each."""
+    chip = np.arange(prod(sides))
+    group = chip // (num_ranks * stride) * stride + chip % stride
+    least = 0.0
+    for axis, side in enumerate(sides):
+        place = chip // prod(sides[:axis]) % side
+        inside = np.zeros((group.max() + 1, side), int)
+        np.add.at(inside, (group, place), 1)
+        twice = np.cumsum(np.concatenate((inside, inside), axis=1), axis=1)
+        for length in range(1, side):
+            for first in range(side):
+                members = twice[:, first + length - 1] - (twice[:, first - 1] if first else 0)
+                across = members[(members > 0) & (members < num_ranks)]
+                least = max(least, LEAVE[kind](across, num_ranks).sum() / (2 * prod(sides) / side))
+    return float(least)
+
+
+@given(
+    kind=st.sampled_from(sorted(LEAVE)),
+    sides=st.lists(st.sampled_from([4, 8, 16]), min_size=1, max_size=3).map(tuple),
+    ranks=st.integers(1, 11),
+    stride=st.integers(0, 11),
+)
+@settings(max_examples=150, deadline=None)
+@example(kind="all-gather", sides=(16,), ranks=1, stride=3)
+@example(kind="all-reduce", sides=(16, 4), ranks=2, stride=3)
+def test_no_group_is_faster_than_its_bytes_over_the_cut(
+    kind: Collective, sides: tuple[int, ...], ranks: int, stride: int
+) -> None:
+    num_ranks, apart = 2**ranks, 2**stride
+    assume(num_ranks * apart <= prod(sides))
+    time = torus_times(
+        kind, 1.0, sides, num_ranks=num_ranks, stride=apart, chip_bytes_per_s=0.0, network_bytes_per_s=0.0,
+        link_bytes_per_s=1.0, hop_s=0.0, wrapped=True,
+    )  # fmt: skip
+    assert time >= over_the_cut_s(kind, sides, num_ranks, apart) * (1 - 1e-9)
 
 
 def test_a_gather_stays_in_the_slice_and_a_sum_crosses_the_network() -> None:

@@ -24,7 +24,8 @@ from datahall.counted import counted
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.choice import Choice, spoken
 from datahall.fabric.collectives.system import DEFAULT_VERSION
-from datahall.fabric.design.asked import is_built, possible
+from datahall.fabric.design.asked import possible
+from datahall.fabric.design.chips import is_built
 from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
@@ -224,5 +225,5 @@ def _next_of_fabric(scenario: Scenario, cluster: Cluster) -> str:
         return follow(scenario, changes={"on": wired[0]}) if wired else again
     if scenario.all(Failure):
         return again
-    chips = None if is_built(asked.topology, scenario.catalog) else cluster.num_chips
+    chips = None if is_built(asked.topology, scenario.catalog) else cluster.design.counts.num_hosts
     return follow(scenario, "show fabric", {"topologies": [asked.topology], "chips": chips})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.idle import felt_by_none, idle_network
+from datahall.answers.idle import idle_network
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -61,7 +61,7 @@ def plan_train(scenario: Scenario) -> Answer:
                 scenario,
                 [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
                 searched=True,
-                unfelt=lambda: felt_by_none(unfelt(plan, wiring_of(scenario), scenario.catalog)),
+                unfelt=lambda: unfelt(plan, wiring_of(scenario), scenario.catalog),
             ),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.idle import felt_by_none, idle_network
+from datahall.answers.idle import idle_network
 from datahall.answers.reply import Traced
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.simulation_tables import (
@@ -97,9 +97,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
             *idle_network(
                 scenario,
                 [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)],
-                unfelt=lambda: felt_by_none(
-                    unfelt(run, wiring_of(scenario), scenario.catalog, seed=scenario.root.seed)
-                ),
+                unfelt=lambda: unfelt(run, wiring_of(scenario), scenario.catalog, seed=scenario.root.seed),
             ),
         ),
         sources=(run.framework.source,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -11,8 +11,7 @@ from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 LinkKind = Literal["scale-up", "host", "network"]
-Wiring = Literal["switched", "mesh", "torus", "host", ""]
-WIRINGS: tuple[Wiring, ...] = ("switched", "mesh", "torus", "host")
+LinkWiring = Literal["switched", "mesh", "torus", "host"]
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +21,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     kind: LinkKind
     technology: str = ""  # whose relatives its constants are; its own name where the entry says none
-    wiring: Wiring = (
+    wiring: LinkWiring | Literal[""] = (
         ""  # what it joins a chip to: switches, every chip of the domain, its neighbours, the host
     )
     bytes_per_s: float  # one way
@@ -46,9 +45,9 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 FIELDS = (
     Field("title", "title", "what it is called", "text", required=True),
-    Field("kind", "kind", "what it joins", "text", required=True, choices=("scale-up", "host", "network")),
+    Field("kind", "kind", "what it joins", "text", required=True, choices=get_args(LinkKind)),
     Field("technology", "technology", "technology", "text"),
-    Field("wiring", "wiring", "what it joins a chip to", "text", choices=WIRINGS),
+    Field("wiring", "wiring", "what it joins a chip to", "text", choices=get_args(LinkWiring)),
     Field("bandwidth", "bytes_per_s", "bandwidth, one way", required=True),
     Field("latency", "latency_s", "latency, one way"),
     Field("torus_axes", "num_torus_axes", "axes of the torus"),

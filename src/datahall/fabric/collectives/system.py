@@ -16,13 +16,13 @@ from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import USUAL_NCCL
+from datahall.silicon.calibration import weakest
 
 FAMILIES = {
     "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
 DEFAULT_VERSION = USUAL_NCCL
-STRENGTH: tuple[Basis, ...] = ("datasheet only", "family-calibrated", "measured")
 
 
 class TorusLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         _, domains = self.shape(num_ranks)
         if domains == 1 or self.across is None:
             return self.inside_level
-        return min(self.inside_level, self.across.level, key=STRENGTH.index)
+        return weakest((self.inside_level, self.across.level))
 
     def has_ll128(self, domains: int) -> bool:
         """Whether NCCL may use LL128: the chip, the network and the user must allow it."""

@@ -8,6 +8,7 @@ from datahall.breakdown import Breakdown, assumed, derived, maximum, product, qu
 from datahall.errors import UnsupportedError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.torus import TorusGroup, buckets
 from datahall.fabric.collectives.figure import Told
 
 ON_A_TORUS = tuple(name for name, row in TABLE.items() if row.on_torus)
@@ -27,22 +28,26 @@ def check_on_torus(collective: Collective, topology: str) -> None:
 def torus_form(
     collective: Collective,
     size: Breakdown,
-    axes: Sequence[int],
+    group: TorusGroup,
     *,
     link: Breakdown,
     hop_s: float,
     wrapped: bool = True,
 ) -> Told:
-    """The chain of `torus.torus_times` for a whole slice; `link` is one way of one link."""
-    lengths = [length for length in axes if length > 1]
+    """The chain of `torus.torus_times` inside a slice; `link` is one way of one link."""
     hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
     row = TABLE[collective]
     if row.on_torus == "link":
         transfer = quotient("transfer", size, link, "s")
-        return Told(total("closed form", [hop, transfer]), transfer.value)
+        steps = max(group.apart, default=1)
+        if steps == 1:
+            return Told(total("closed form", [hop, transfer]), transfer.value)
+        once = total("a link", [hop, transfer])
+        links = derived("links to the next rank", steps, "count", note="which as many groups share")
+        return Told(product("closed form", [links, once], "s"), steps * transfer.value)
     if row.on_torus == "bisection":
-        return _bisected(size, lengths, link, hop, wrapped=wrapped)
-    gather = _bucket(size, lengths, link, hop, wrapped=wrapped)
+        return _bisected(size, group.spans or (1,), link, hop, wrapped=wrapped)
+    gather = _bucket(size, group, link, hop, wrapped=wrapped)
     if row.num_rounds > 1:
         phases = derived("phases", row.num_rounds, "count", note="reduce-scatter, then all-gather")
         figure = product("closed form", [phases, gather.figure], "s")
@@ -50,22 +55,32 @@ def torus_form(
     return gather._replace(figure=gather.figure.named("closed form"))
 
 
-def _bucket(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
+def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
     """Buckets pass along every axis both ways; the end chips of a line have one link only."""
-    hops = sum(length // 2 if wrapped else length - 1 for length in axes)
-    share = 1.0 if wrapped else max((length - 1) / length for length in axes)
+    spread = buckets(group.axes, group.apart, wrapped=wrapped)
+    latency = product("latency", [derived("hops", spread.num_hops, "count"), hop], "s")
+    if not spread.num_links:  # one rank a slice: nothing passes inside
+        return Told(latency.named("all-gather"), 0.0)
+    if spread.cut > spread.share / spread.num_links:
+        part = derived("over each link", spread.cut, "ratio", note="of the axis that most groups share")
+        transfer = quotient("transfer", product("bytes over a link", [size, part], "bytes"), link, "s")
+        return Told(maximum("all-gather", [latency, transfer]), transfer.value)
     sent = (
         size
-        if share == 1.0
-        else product("bytes", [size, derived("share", share, "ratio", note="(X − 1)/X")], "bytes")
+        if spread.share == 1.0
+        else product("bytes", [size, derived("share", spread.share, "ratio", note="(X − 1)/X")], "bytes")
     )
-    busy = derived("links of a chip in use", (2 if wrapped else 1) * len(axes), "count", note="of all axes")
-    latency = product("latency", [derived("hops", hops, "count"), hop], "s")
+    note = (
+        "of all axes" if set(group.apart) == {1} else "of all axes, less what groups between its ranks take"
+    )
+    busy = derived("links of a chip in use", spread.num_links, "count", note=note)
     transfer = quotient("transfer", sent, product("links of all axes", [busy, link], "bytes_per_s"), "s")
     return Told(maximum("all-gather", [latency, transfer]), transfer.value)
 
 
-def _bisected(size: Breakdown, axes: list[int], link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
+def _bisected(
+    size: Breakdown, axes: Sequence[int], link: Breakdown, hop: Breakdown, *, wrapped: bool
+) -> Told:
     """Half of everything crosses the middle of the longest axis."""
     hops = derived("hops", sum(length // 2 for length in axes), "count")
     part = max(axes) / (SPAN if wrapped else SPAN / 2.0)

@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from math import prod
+from collections.abc import Iterable, Sequence
+from math import ceil, prod
 
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
+from datahall.fabric.design.chips import check_built, idle_error, is_built, own_parts, unused
+from datahall.fabric.design.chips import num_chips as num_chips_of
 from datahall.fabric.design.design import Design, design, parts_of
+from datahall.fabric.design.parts import Parts
 from datahall.fabric.design.topologies import BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.scenario.chips import is_built as is_built
-from datahall.scenario.chips import num_chips as num_chips_of
-from datahall.scenario.chips import own_parts
-from datahall.scenario.field import grouped
-from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import key_of
-from datahall.scenario.sections.fabric import PARTS, WIRING, FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign
 
 
-def design_of(asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0) -> Design:
-    """A design of catalogue parts; `chip` and `num_chips` stand where the section names none."""
+def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
+    """A design of catalogue parts with exactly the chips that are asked for, or one that was built."""
     if is_built(asked.topology, catalog):
-        return _built(asked, catalog, asked.chip or chip, asked.chips or num_chips)
+        return _built(asked, catalog)
     idle_inputs_of(asked, (asked.topology,), catalog)
-    count = num_chips_of(asked, catalog, num_chips)
-    return design(msgspec.structs.replace(asked, chips=count, chip=asked.chip or chip), catalog)
+    return design(msgspec.structs.replace(asked, chips=num_chips_of(asked, catalog)), catalog)
+
+
+def design_for(
+    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0, least_domains: int = 1
+) -> Design:
+    """The smallest design that holds so many chips: a switched one has whole scale-up domains, which need not be full.
+
+    `chip` and `num_chips` stand where the section names none.
+    """
+    named = msgspec.structs.replace(asked, chip=asked.chip or chip, chips=asked.chips or num_chips or None)
+    if is_built(named.topology, catalog) or topology_of_parts(named.topology).kind == "direct":
+        return design_of(named, catalog)
+    domain = _parts(named, catalog).num_domain
+    needed = max(least_domains, ceil(num_chips_of(named, catalog) / domain))
+    return design(msgspec.structs.replace(named, chips=needed * domain), catalog)
 
 
 def check_design(asked: FabricDesign, catalog: Catalog) -> None:
-    """Refuse what can be refused of a design before anything is laid; without a number of chips, what holds for any."""
+    """Refuse what can be refused of a design, whatever the number of its chips, before anything is laid."""
+    if is_built(asked.topology, catalog):
+        check_built(asked, catalog)
+    else:
+        _parts(asked, catalog)
+
+
+def _parts(asked: FabricDesign, catalog: Catalog) -> Parts:
     idle_inputs_of(asked, (asked.topology,), catalog)
-    if not is_built(asked.topology, catalog):
-        parts_of(asked, catalog)
+    return parts_of(msgspec.structs.replace(asked, chips=None), catalog)
 
 
 def idle_inputs_of(
@@ -43,7 +61,7 @@ def idle_inputs_of(
 ) -> dict[str, dict[str, str]]:
     """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
     reasons = {
-        name: {key_of(one): _why(name, one) for one in _idle(asked, _uses(name, catalog))}
+        name: {key_of(one): _why(name, one) for one in unused(asked, _uses(name, catalog))}
         for name in topologies
     }
     for name, those in reasons.items() if len(reasons) > 1 else ():
@@ -52,11 +70,7 @@ def idle_inputs_of(
     for word, why in next(iter(reasons.values())).items():
         if all(word in those for those in reasons.values()):
             able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
-            raise ScenarioError(
-                does_nothing(word, why),
-                field=word,
-                hint=f"leave {option(word)} out, or take one of {able}",
-            )
+            raise idle_error(word, why, f"take one of {able}")
     return reasons
 
 
@@ -77,20 +91,13 @@ def _why(topology: str, attribute: str) -> str:
     return own_parts(topology)
 
 
-def _idle(asked: FabricDesign, uses: Collection[str]) -> tuple[str, ...]:
-    """What a section gives beside the inputs that a topology has a use for."""
-    plain = FabricDesign()
-    chosen = (one.attribute for one in grouped("fabric", WIRING, PARTS) if one.attribute != "topology")
-    return tuple(name for name in chosen if name not in uses and getattr(asked, name) != getattr(plain, name))
-
-
 def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
     """One of several topologies side by side: what it has no use for is left out."""
     named = msgspec.structs.replace(asked, topology=topology, topologies=())
     if is_built(topology, catalog):
         return FabricDesign(topology=topology)
     plain = FabricDesign()
-    left_out = {name: getattr(plain, name) for name in _idle(named, _uses(topology, catalog))}
+    left_out = {name: getattr(plain, name) for name in unused(named, _uses(topology, catalog))}
     chips = named.chips or (prod(named.sides) if named.sides else None)
     return msgspec.structs.replace(named, chips=chips, **left_out)
 
@@ -107,20 +114,14 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
     return found
 
 
-def _built(asked: FabricDesign, catalog: Catalog, chip: str, num_chips: int) -> Design:
-    idle_inputs_of(asked, (asked.topology,), catalog)
+def _built(asked: FabricDesign, catalog: Catalog) -> Design:
+    check_built(asked, catalog)
     made = preset(asked.topology, catalog=catalog)
-    if chip and catalog.chip(chip).name != made.parts.chip.name:
+    if asked.chip and catalog.chip(asked.chip).name != made.parts.chip.name:
         raise ScenarioError(
             f"{asked.topology} was built of {made.parts.chip.title}",
             field="chip",
             hint=option("chip", made.parts.chip.name),
-        )
-    if num_chips > made.counts.num_hosts:
-        raise ScenarioError(
-            f"{asked.topology} has {made.counts.num_hosts:,} chips, not {num_chips:,}",
-            field="chips",
-            hint=f"at most {option('chips', made.counts.num_hosts)}",
         )
     return made
 
@@ -136,12 +137,9 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
             field="bandwidth",
             hint=f"leave {option('bandwidth')} out and name a chip, or take one of {', '.join(PLAIN)}",
         )
-    for name in _idle(asked, kind.uses):
+    for name in unused(asked, kind.uses):
         why = f"a {kind.name} of links that are all alike has no {key_of(name)} to choose"
-        raise ScenarioError(
-            does_nothing(key_of(name), why), field=key_of(name),
-            hint=f"leave {option(key_of(name))} or {option('bandwidth')} out",
-        )  # fmt: skip
+        raise idle_error(key_of(name), why, f"leave {option('bandwidth')} out")
     return kind.lay(
         Spec(
             asked,

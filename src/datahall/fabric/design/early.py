@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.errors import ScenarioError, option
-from datahall.scenario.chips import check_built, is_built, num_chips
+from datahall.fabric.design.chips import check_built, is_built, num_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 
@@ -25,13 +24,5 @@ def check_collective(scenario: Scenario) -> None:
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:
     if not is_built(asked.topology, scenario.catalog):
         num_chips(asked, scenario.catalog, usual)
-        return
-    if alone or not asked.topologies:
-        check_built(asked, asked.topology)
-    built = scenario.catalog.known_fabric(asked.topology).num_chips
-    if alone and asked.chips not in (None, built):
-        raise ScenarioError(
-            f"{asked.topology} has {built:,} chips, not {asked.chips:,}",
-            field="chips",
-            hint=f"leave {option('chips')} out",
-        )
+    elif alone or not asked.topologies:
+        check_built(asked, scenario.catalog, whole=alone)

@@ -8,14 +8,13 @@ import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError
 from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.design.without import each_left_out, unfelt
 from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
-from datahall.scenario.field import grouped
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
 
 
@@ -28,7 +27,7 @@ def idle_inputs(
     met, carried = outcome.traffic.flows.paths.links, np.flatnonzero(outcome.run.link_bytes > 0)
     used = np.union1d(met, carried).astype(np.int32)  # those that stand for a pool, and the others of it
     found = {
-        **dict.fromkeys(_of_wiring(outcome, asked, catalog, used), "no flow meets what it changes"),
+        **_of_wiring(outcome, asked, catalog, used),
         **_of_stalls(outcome),
         **_of_transport(outcome),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
@@ -38,19 +37,12 @@ def idle_inputs(
     return {name: why for name, why in found.items() if name in said}
 
 
-def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> list[str]:
-    plain, found = FabricDesign(), []
-    for field in grouped("fabric", WIRING, PARTS, LINKS):
-        usual = getattr(plain, field.attribute)
-        if field.attribute == "topology" or getattr(asked, field.attribute) == usual:
-            continue
-        try:
-            other = fabric_of(msgspec.structs.replace(asked, **{field.attribute: usual}), catalog)
-        except DatahallError:
-            continue  # it could not be built without
-        if _alike(outcome.scenario.wired, other, used):
-            found.append(field.name)
-    return found
+def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: Ints) -> dict[str, str]:
+    def why(less: FabricDesign) -> str:
+        other = fabric_of(less, catalog)
+        return "no flow meets what it changes" if _alike(outcome.scenario.wired, other, used) else ""
+
+    return unfelt(each_left_out(asked, WIRING, PARTS, LINKS), why)
 
 
 def _alike(one: Fabric, other: Fabric, used: Ints) -> bool:

@@ -1,8 +1,6 @@
-"""The machine that replicas stand on: as many chips as they have, in whole scale-up domains, wired as was asked for."""
+"""The machine that replicas stand on: as many chips as they have, wired as was asked for."""
 
 from __future__ import annotations
-
-from math import ceil
 
 import msgspec
 
@@ -12,7 +10,6 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.design import UnneededTier
-from datahall.fabric.design.parts import usual_domain, usual_server
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.sections.fabric import FabricDesign
 
@@ -39,8 +36,7 @@ def machine_of(
     """What joins so many chips; None where nobody published what does."""
     if not is_joined(chip, wiring):
         return None
-    domain = wiring.design.domain or usual_domain(catalog, chip, usual_server(catalog, chip))
-    machine = _joined(chip, max(least_domains, ceil(num_chips / domain)) * domain, wiring, catalog)
+    machine = _joined(chip, num_chips, wiring, catalog, least_domains)
     if machine.system.torus:
         raise ScenarioError(
             "a replica whose chips are wired to their neighbours only is not modelled", field="on",
@@ -54,7 +50,7 @@ def machine_of(
     return machine
 
 
-def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog) -> Cluster:
+def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, least_domains: int) -> Cluster:
     """A machine of so many chips; a ratio of a tier that they do not need is left out, as nobody said their number."""
     ratios = wiring.design.oversubscription
     for kept in range(len(ratios), -1, -1):
@@ -62,8 +58,9 @@ def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog) -> Clu
         design = msgspec.structs.replace(wiring.design, oversubscription=shorter)
         try:
             return cluster_from(
-                design, catalog, chip=chip.name, num_chips=num_chips, failures=wiring.failures
-            )
+                design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,
+                failures=wiring.failures,
+            )  # fmt: skip
         except UnneededTier:
             if not kept:
                 raise

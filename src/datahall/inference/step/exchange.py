@@ -26,9 +26,10 @@ from datahall.fabric.collectives.engine_all_reduce import (
 )
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
-from datahall.fabric.collectives.system import STRENGTH, System
+from datahall.fabric.collectives.system import System
 from datahall.inference.engine.replica import Replica, replica_system
 from datahall.inference.step.expert_load import imbalance
+from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
         stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
     if meets or replica.pp > 1:
         levels.append(system.level(max(2, group)))
-    level = min(levels, key=STRENGTH.index)
+    level = weakest(levels)
     return Exchange(tensor_s=tensor_s, expert_s=expert_s, stage_s=stage_s, level=level)
 
 

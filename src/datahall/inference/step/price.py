@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.breakdown import Basis
-from datahall.fabric.collectives.system import STRENGTH
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import draft_model, num_verified, tokens_per_step
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
+from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
 Grid = NDArray[np.float64]
@@ -97,7 +97,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         table=table,
         tokens_per_step=tokens_per_step(replica.speculation),
         stack=passes.calibration.constants.stack,
-        level=min(levels, key=STRENGTH.index),
+        level=weakest(levels),
         band=(min(low, replica.engine.band("TPOT")[0]), max(high, replica.engine.band("TPOT")[1])),
     )
 

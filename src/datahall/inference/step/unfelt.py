@@ -5,32 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.catalog import Catalog
-from datahall.cluster.wiring import BINDS, SAME, Wiring, each_left_out
-from datahall.errors import DatahallError
+from datahall.cluster.wiring import Wiring
+from datahall.cluster.without import BINDS, SAME, each_left_out
+from datahall.fabric.design.without import unfelt as unfelt_of
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.exchange import Column, exchange, gather_logits
 
 NUM_SIZES = 24  # numbers of tokens at which two machines are compared, from 1 to the most of a step
-AS_SOLD = "chips as they are sold exchange as fast"
 
 
 def unfelt(
     replica: Replica, count: int, wiring: Wiring, catalog: Catalog, *, hands_over: bool = False
 ) -> dict[str, str]:
     """Inputs of the wiring without which so many replicas exchange as fast, each with why."""
-    found = {}
-    for name, less in each_left_out(wiring).items():
-        try:
-            other = placed(replica, count, less, catalog, hands_over=hands_over)
-            same_port = replica.port_bytes_per_s == other.port_bytes_per_s
-            alike = (same_port or not hands_over) and np.array_equal(_times_s(replica), _times_s(other))
-        except DatahallError:
-            continue  # it could not be built without, or nothing would join its chips
-        if alike:
-            same = SAME if other.system == replica.system else BINDS
-            found[name] = AS_SOLD if name == "on" else same
-    return found
+    times_s = _times_s(replica)
+
+    def why(less: Wiring) -> str:
+        other = placed(replica, count, less, catalog, hands_over=hands_over)
+        same_port = replica.port_bytes_per_s == other.port_bytes_per_s or not hands_over
+        if not same_port or not np.array_equal(times_s, _times_s(other)):
+            return ""
+        return SAME if other.system == replica.system else BINDS
+
+    return unfelt_of(each_left_out(wiring, replica.chip, catalog), why)
 
 
 def _times_s(replica: Replica) -> Column:

@@ -33,6 +33,7 @@ MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
 MOST_CACHED = 1e18  # bytes
+SLOWEST, FASTEST = 1e3, 1e15  # bytes/s of a link: a modem, and a thousand times what any chip has
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 
 
@@ -200,7 +201,8 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None,
         Quantity(
             "Rate between a chip and its host, one way (default: the chip's link).",
-            above=True,
+            least=SLOWEST,
+            most=FASTEST,
             needs=("host_cache",),
             rare=True,
         ),
@@ -212,7 +214,8 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None,
         Quantity(
             "Rate of a chip's share of the drives (default: as servers are sold).",
-            above=True,
+            least=SLOWEST,
+            most=FASTEST,
             needs=("drive_cache",),
         ),
     ] = None
@@ -241,7 +244,8 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None,
         Quantity(
             "Rate at which a prefill pool hands its cache over (default: its network's).",
-            above=True,
+            least=SLOWEST,
+            most=FASTEST,
             rare=True,
         ),
     ] = None

@@ -18,7 +18,7 @@ from datahall.scenario.kinds import (
     Topology,
     Version,
 )
-from datahall.scenario.sections.deployment import MOST_CHIPS, USUAL_CHIP, precision_kind
+from datahall.scenario.sections.deployment import FASTEST, MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
 
 MOST_BYTES = 1e18  # of an array: more than any memory holds
@@ -57,7 +57,9 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     ] = None
     nic_bytes_per_s: Annotated[
         float | None,
-        Quantity("Network of a chip, one way (default: its usual one).", above=True, group=WIRING),
+        Quantity(
+            "Network of a chip, one way (default: its usual one).", least=SLOWEST, most=FASTEST, group=WIRING
+        ),
     ] = None
     oversubscription: Annotated[
         tuple[float, ...],
@@ -122,7 +124,8 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         float | None,
         Quantity(
             "Bandwidth of every link, one way, instead of the catalogue's parts.",
-            above=True,
+            least=SLOWEST,
+            most=FASTEST,
             rare=True,
             against=("chip", "server", "switch", "nic"),
         ),
@@ -134,7 +137,8 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         float,
         Quantity(
             "A chip's scale-up links beside them, one way.",
-            above=True,
+            least=SLOWEST,
+            most=FASTEST,
             needs=("bandwidth",),
             group=LINKS,
             rare=True,
@@ -263,7 +267,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         str | None,
         Choice(
             "Constants of links and network: datasheet, family or measured (default: the best there are).",
-            options=LEVELS,
+            options=tuple(LEVELS),
         ),
     ] = None
     all: Annotated[bool, Flag("Every protocol, and what textbooks add.")] = False

@@ -78,7 +78,7 @@ class Pass(Section, frozen=True, kw_only=True):
         str | None,
         Choice(
             "Constants of the chip's kernels: datasheet, family or measured (default: the best there are).",
-            options=LEVELS,
+            options=tuple(LEVELS),
         ),
     ] = None
     eager: Annotated[bool, Flag("Launch each kernel from the host instead of replaying a graph.")] = False

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from datahall.catalog import Catalog
+from datahall.cluster import without
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.wiring import Wiring
-from datahall.cluster.without import machines_without
-from datahall.errors import DatahallError
 from datahall.training.layout.columns import Space
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.step.step import step_times
 
+AS_LONG = "the step takes as long otherwise"
 
-def unfelt(run: Execution, wiring: Wiring, catalog: Catalog, *, seed: int = 0) -> dict[str, bool]:
-    """Inputs without which the step takes as long, and whether the machine is the same without each."""
-    found = {}
-    for name, other in machines_without(run.cluster, wiring, catalog).items():
-        if other.system == run.cluster.system:
-            found[name] = True
-        elif _takes_as_long(run, other, seed):
-            found[name] = False
+
+def unfelt(run: Execution, wiring: Wiring, catalog: Catalog, *, seed: int = 0) -> dict[str, str]:
+    """Inputs without which the simulated step takes as long, each with why."""
+    return unfelt_by_step(run.cluster, wiring, catalog, lambda other: _takes_as_long(run, other, seed))
+
+
+def unfelt_by_step(
+    cluster: Cluster, wiring: Wiring, catalog: Catalog, as_long: Callable[[Cluster], bool]
+) -> dict[str, str]:
+    """Inputs without which the machine is the same, or another on which the step takes `as_long`."""
+    found = without.unfelt(cluster, wiring, catalog, as_long, otherwise=AS_LONG)
+    if cluster.system.torus:
+        found.pop("failure", None)  # what failed links of a torus do to a step is said apart
     return found
 
 
 def _takes_as_long(run: Execution, other: Cluster, seed: int) -> bool:
-    try:
-        closed = step_times(run.job, other, Space.of(run.layout), run.framework)
-    except DatahallError:
-        return False  # nothing joins what exchanges
+    closed = step_times(run.job, other, Space.of(run.layout), run.framework)
     if closed.step_s[0] != run.closed.step_s[0]:
         return False
     again = simulate_step(
