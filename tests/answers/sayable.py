@@ -220,6 +220,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
+    "etp": {"model": "qwen3-30b-a3b", "chips": 32},
     "deadline": {"chips": None},
     "sides": {
         "on": "torus",

@@ -177,7 +177,6 @@ CHARTS = {
 }
 
 
-@waits_for("charts of a fabric, of techniques and of predicted against measured")
 @pytest.mark.parametrize("verb", CHARTS)
 def test_an_answer_with_something_to_draw_draws_it(verb: str, shelf: Catalog) -> None:
     found = getattr(dh, verb)(**CHARTS[verb], catalog=shelf)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.first_look.conftest import Run
-from tests.first_look.figures import number, table, waits_for, words_of
+from tests.first_look.figures import number, table, words_of
 
 import datahall as dh
 from datahall.answer import Answer
@@ -30,24 +30,20 @@ def step(shelf: Catalog, model: str = "llama-3.1-8b", **asked: Any) -> Answer:
     return found
 
 
-IDLE = "plans that may leave chips idle and say so"
 THOUSAND = "plan train llama-3.1-70b --tokens 15T --chips 1000 --chip h100-sxm"
 
 
-@waits_for(IDLE)
 def test_a_number_that_nothing_divides_is_planned_with_some_chips_idle(datahall: Run) -> None:
     """70B on 1,000 chips: 960 of them train it."""
     assert datahall(*shlex.split(THOUSAND)).code == 0
 
 
-@waits_for(IDLE)
 def test_more_chips_are_never_slower(shelf: Catalog) -> None:
     """62 chips hold 32, which divide better."""
     times = [number(plan(shelf, chips=chips, global_batch=64), "duration_s") for chips in (32, 62)]
     assert times == sorted(times, reverse=True)
 
 
-@waits_for(IDLE)
 def test_16000_chips_are_no_slower_than_8192(shelf: Catalog) -> None:
     """405B: pp 125 because 16,000 divides by nothing better."""
     few, many = (
@@ -65,7 +61,6 @@ def test_what_a_refusal_names_as_nearest_plans(datahall: Run) -> None:
         assert datahall(*line.split()).code == 0
 
 
-@waits_for("a safety margin of memory as a stated option of plans")
 def test_a_plan_leaves_more_memory_free_than_its_error(shelf: Catalog) -> None:
     """147 MB of 85.5 GB are less than what no estimate of memory can promise."""
     found = plan(shelf, "llama-3.1-405b", tokens="15T", chips=8192)
@@ -73,7 +68,6 @@ def test_a_plan_leaves_more_memory_free_than_its_error(shelf: Catalog) -> None:
     assert number(found, "headroom_bytes") > 0.02 * seen
 
 
-@waits_for("a preference among candidates within the error band: tensor parallelism inside the domain")
 def test_a_tie_goes_to_tensor_parallelism_inside_a_server(shelf: Catalog) -> None:
     """405B on 16,384: where another layout is as fast as the band can tell, the chosen one stays inside a server."""
     found = plan(shelf, "llama-3.1-405b", tokens="15T", chips=16384)

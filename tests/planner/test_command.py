@@ -70,7 +70,7 @@ def test_a_step_with_everything_beside_the_degrees(capsys: pytest.CaptureFixture
     )
     assert run(words.split()) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["inputs"]["split"] == "23, 25"
+    assert found["inputs"]["split"] == "23 25"
     assert found["inputs"]["offload"] == "optimizer"
     assert any(table["title"] == "outside the chip" for table in found["tables"])
     assert found["inputs"]["compression"] == "fp8"

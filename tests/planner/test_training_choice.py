@@ -21,7 +21,8 @@ from datahall.planner.training.plan import Lost, TrainingPlan, num_steps
 from datahall.planner.training.trade import OnChips, chips_against_time
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss
-from datahall.training.layout.space import Options
+from datahall.training.layout.space import WIDE, Options
+from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.setup import Machine
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
@@ -185,15 +186,15 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
     """Plans that last as told by their number of chips; None: nothing fits, and beyond the last: nothing divides."""
     tried: list[int] = []
 
-    def ranked(_job: Job, _machine: Machine, num_chips: int, *_: object) -> int:
+    def tried_on(num_chips: int) -> None:
         tried.append(num_chips)
         if num_chips not in known:
             raise ScenarioError("nothing divides")
         if known[num_chips] is None:
             raise InfeasibleError("nothing fits", hint="more chips")
-        return num_chips
 
-    def planned(num_chips: int, num_tokens: float) -> TrainingPlan:
+    def planned(_job: Job, _machine: Machine, num_chips: int, num_tokens: float, *_: object) -> TrainingPlan:
+        tried_on(num_chips)
         lasts_s = known[num_chips]
         assert lasts_s is not None
         layout: Any = None
@@ -204,8 +205,7 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
         search: Any = SimpleNamespace(job=JOB)
         return TrainingPlan(objective=STEP_TIME, chosen=chosen, search=search, num_tokens=num_tokens)
 
-    monkeypatch.setattr(deadline, "ranked", ranked)
-    monkeypatch.setattr(deadline, "chosen_of", planned)
+    monkeypatch.setattr(deadline, "best_of", planned)
     monkeypatch.setattr(deadline, "with_reasons", lambda plan: plan)
     return tried
 
@@ -264,5 +264,5 @@ def test_the_search_ends_where_the_batch_feeds_no_more(monkeypatch: pytest.Monke
 def test_the_nearest_chips_that_divide_are_named() -> None:
     """96 are three stages by 32, 100 are 25 stages by four; 98 and 99 would take more stages than 32 layers."""
     with pytest.raises(ScenarioError, match="no layout") as caught:
-        plan_on_chips(JOB, MACHINE, 97, 1e9, KIT)
+        choice.ranked(JOB, MACHINE, 97, KIT, bookkeeping_of(KIT), WIDE)
     assert "nearest that divide: chips=96 or chips=100;" in spelled(caught.value.hint)

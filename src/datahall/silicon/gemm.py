@@ -179,9 +179,14 @@ def _chosen(
 
 
 def _times(
-    rows: Columns, columns: Columns, depth: Columns, on: _Machine, constants: GemmConstants,
-    weight_bytes: float, activation_bytes: float,
-) -> tuple[Columns, ...]:  # fmt: skip
+    shapes: list[Columns],
+    on: _Machine,
+    constants: GemmConstants,
+    weight_bytes: float,
+    activation_bytes: float,
+) -> tuple[Columns, ...]:
+    """The columns of `GemmTimes`, for products of so many rows, columns and depth."""
+    rows, columns, depth = shapes
     menu = _menu(on, constants, weight_bytes, max(weight_bytes, activation_bytes))
     tile, parts = _chosen(rows, columns, depth, on, constants, menu)
     tile_n, tile_m = menu.n[tile], menu.m[tile]
@@ -234,7 +239,7 @@ def gemm_times(
     shapes, which = _distinct(rows.ravel(), width.ravel(), depth.ravel())
     found = [
         _times(
-            *(column[start : start + AT_ONCE] for column in shapes),
+            [column[start : start + AT_ONCE] for column in shapes],
             on,
             constants,
             weight_bytes,

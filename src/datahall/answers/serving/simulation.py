@@ -10,6 +10,7 @@ from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.idle import cut_run, idle_in_run
+from datahall.answers.serving.simulation_notes import refused, run_notes, service_notes, traffic_name, unended
 from datahall.answers.serving.simulation_tables import (
     SHARES,
     crosscheck_table,
@@ -23,8 +24,6 @@ from datahall.breakdown import Source
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
-from datahall.inference.engine.adapters import miss_fraction, resident_bytes
-from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.measured import (
@@ -36,7 +35,6 @@ from datahall.inference.fleet.measured import (
 )
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
-from datahall.inference.simulation.run import ServingRun
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -91,10 +89,10 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
         notes=(
-            *_notes(outcome),
+            *run_notes(outcome),
             *cut_run(scenario, outcome),
             *context_notes(service.replica.model, service.replica.max_context),
-            *_service_notes(outcome),
+            *service_notes(outcome),
             *idle_in_run(scenario, outcome),
             *all_at_the_worst(scenario, [(pool.replica, pool.count) for pool in service.fleet.pools]),
             *implied(scenario),
@@ -113,12 +111,8 @@ def _inputs(service: Service) -> dict[str, Cell]:
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
         "num_chips": fleet.num_chips,
-        "traffic": _traffic(service),
+        "traffic": traffic_name(service),
     }
-
-
-def _traffic(service: Service) -> str:
-    return " + ".join(stream.traffic.name for stream in service.streams)
 
 
 def _headline(outcome: Outcome) -> str:
@@ -183,8 +177,8 @@ def _unmeasured(outcome: Outcome) -> str:
             f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
             f"{fmt(service.warmup_s, 's')}: {longer}, or a shorter {option('warmup')}."
         )
-    short = f"{_unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
-    return _refused(run) or (short if ends and run.num_unfinished else _unended(run))
+    short = f"{unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
+    return refused(run) or (short if ends and run.num_unfinished else unended(run))
 
 
 def _broken(outcome: Outcome) -> str:
@@ -200,16 +194,10 @@ def _broken(outcome: Outcome) -> str:
     return f"{'; '.join(words) or f'Either limit is kept at {at}, both together are not'}. "
 
 
-def _refused(run: ServingRun) -> str:
-    if not run.num_rejected:
-        return ""
-    return f"{run.num_too_long:,} requests were longer than the context, {run.num_too_large:,} larger than any cache."
-
-
-def _unended(run: ServingRun) -> str:
-    if not run.num_unfinished:
-        return ""
-    return f"{counted(run.num_unfinished, 'request')} had not ended when the run did."
+def _has_tiers(service: Service) -> bool:
+    """Whether some replica has a cache below its chips."""
+    pools = service.fleet.pools
+    return any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in pools)
 
 
 def _results(outcome: Outcome) -> dict[str, Cell]:
@@ -273,99 +261,6 @@ def _group_results(outcome: Outcome) -> dict[str, Cell]:
         use = scaling_use(outcome, run.scaling)
         found |= {"replica_s": use.replica_s, "peak_replicas": use.most, "least_replicas": use.least}
     return found
-
-
-def _notes(outcome: Outcome) -> tuple[str, ...]:
-    run, service = outcome.run, outcome.service
-    low, high = service.price.band
-    first_low, first_high = service.replica.engine.band("TTFT")
-    lines = [
-        f"{run.num_finished:,} of {counted(run.num_arrived, 'request')} finished in {fmt(run.duration_s, 's', 3)} of "
-        f"simulated time{_chosen(outcome)}; {run.num_measured:,} {_when(service)} were measured",
-        *_too_short(outcome),
-        f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
-        f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
-    ]
-    if service.users_over_s:
-        lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
-    if run.num_measured:
-        lines.append(
-            f"requests of {run.mean_prompt:,} tokens in and {run.mean_output:,} out on average ({_traffic(service)})"
-        )
-    if run.num_rejected:
-        lines.append(_refused(run).rstrip("."))
-    if service.replica.adapters is not None:
-        lines.append(_adapted(service.replica, service.replica.adapters))
-    if run.hit_tokens:
-        lines.append(_prefix_hits(run))
-    if run.num_unfinished:
-        lines.append(_unended(run).rstrip("."))
-    return tuple(lines)
-
-
-def _chosen(outcome: Outcome) -> str:
-    """Why it is so long, where nobody said how long."""
-    if not outcome.service.length_chosen:
-        return ""
-    return ", which is long beside the time that one takes"
-
-
-def _when(service: Service) -> str:
-    """Which requests are measured."""
-    start, end = fmt(service.warmup_s, "s", 3), fmt(service.measure_until_s, "s", 3)
-    if not isfinite(service.measure_until_s):
-        return f"that came after the first {start}" if service.warmup_s else "of them"
-    return f"that came between {start} and {end}, while the fleet neither filled nor drained,"
-
-
-def _too_short(outcome: Outcome) -> tuple[str, ...]:
-    """That a run has no middle, and what rates are of then."""
-    run = outcome.run
-    if run.drain_apart or not run.num_measured:
-        return ()
-    return (
-        "requests come for less time than one takes, so rates are of the whole run, with its drain: "
-        f"more {option('requests')} show what lasts",
-    )
-
-
-def _service_notes(outcome: Outcome) -> tuple[str, ...]:
-    service, lines = outcome.service, []
-    if service.regions:
-        lines.append("distances are one way; a request goes to its own region while that has room")
-    if service.cache is not None:
-        lines.append(
-            "the cache stands in front of the router, in the region of the request; hit rates are those of a cache "
-            "that has filled; what it does not answer has waited for every tier, which is in its TTFT and E2E"
-        )
-        lines.append("in the table of latencies an answer from the cache counts as 0 s per token")
-    if outcome.run.scaling is not None and len(service.fleet.pools) > 1:
-        lines.append("only the first pool is scaled")
-    return tuple(lines)
-
-
-def _adapted(replica: Replica, adapters: Adapters) -> str:
-    """What adapters take, and that nobody has one of his own."""
-    missed = miss_fraction(adapters)
-    fetched = f", {percent(missed, 1)} of requests wait for theirs to be fetched" if missed else ""
-    return (
-        f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank} take "
-        f"{fmt(resident_bytes(replica), 'bytes')} of each chip{fetched}; requests share them by popularity, "
-        "expected values"
-    )
-
-
-def _has_tiers(service: Service) -> bool:
-    """Whether some replica has a cache below its chips."""
-    pools = service.fleet.pools
-    return any(pool.replica.host_cache_bytes or pool.replica.drive_cache_bytes for pool in pools)
-
-
-def _prefix_hits(run: ServingRun) -> str:
-    """Where prompts found their prefixes."""
-    shares = ", ".join(f"{percent(share, 1)} {where}" for where, share in run.hit_fractions.items())
-    found = percent(run.hit_fraction, 1)
-    return f"of {run.prompt_tokens:,} prompt tokens {found} were found in caches: {shares}"
 
 
 def _sources(service: Service) -> tuple[Source, ...]:

@@ -95,7 +95,7 @@ def _batch(scenario: Scenario, plan: TrainingPlan) -> str:
     """The global batch, and why it is that."""
     size = plan.job.global_batch
     why = "as asked" if scenario.given("global_batch") else "the usual"
-    return f"global batch {size:,}, {why} ({fmt(size * plan.job.seq, 'tokens')})"
+    return f"global batch {size:,}, {why} ({fmt(plan.batch_tokens, 'tokens')})"
 
 
 def _chips(plan: TrainingPlan) -> str:
@@ -200,7 +200,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
 
 def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
     """That a simpler layout was taken, and what it costs."""
-    slower = plan.step_s / plan.fastest_s - 1.0
+    slower = plan.slower_fraction
     if slower <= 0:
         return ()
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,15 @@ class Meter(NamedTuple):
     active_s: Floats
     used_area_s: Floats
     queue_area_s: Floats
+
+
+class Passed(NamedTuple):
+    """What went through a fleet in a time."""
+
+    time_s: float
+    num_requests: int
+    prompt_tokens: int
+    output_tokens: int
 
 
 def read_meter(state: State, time_s: float | None = None) -> Meter:
@@ -72,6 +82,17 @@ def summarise(
     start, stop = load or (_zero(end), end)
     warmup_s, measured = float(whole["warmup_s"]), int(whole["num_measured"])
     tokens = int(whole["prompt_tokens"]), int(whole["output_tokens"])
+    passed = Passed(
+        stop.time_s - start.time_s,
+        stop.num_ended - start.num_ended,
+        stop.prompt_tokens - start.prompt_tokens,
+        stop.output_tokens - start.output_tokens,
+    )
+    if load is None:
+        passed = Passed(max(0.0, duration_s - warmup_s), measured, *tokens)
+    elif stable and arrived == finished + refused and isfinite(whole["measure_until_s"]):
+        # all that comes is served: counted by arrival, a fleet that is still filling does not lag behind
+        passed = Passed(min(float(whole["measure_until_s"]), stop.time_s) - warmup_s, measured, *tokens)
     return ServingRun(
         duration_s=duration_s,
         num_arrived=arrived,
@@ -88,10 +109,10 @@ def summarise(
         output_tokens=tokens[1],
         hit_tokens=int(whole["hit_tokens"]),
         drain_apart=load is not None,
-        measured_s=stop.time_s - start.time_s if load else max(0.0, duration_s - warmup_s),
-        num_ended=stop.num_ended - start.num_ended if load else measured,
-        ended_prompt_tokens=stop.prompt_tokens - start.prompt_tokens if load else tokens[0],
-        ended_output_tokens=stop.output_tokens - start.output_tokens if load else tokens[1],
+        measured_s=passed.time_s,
+        num_passed=passed.num_requests,
+        passed_prompt_tokens=passed.prompt_tokens,
+        passed_output_tokens=passed.output_tokens,
         queue_mean=(stop.waiting_area_s - start.waiting_area_s) / (stop.time_s - start.time_s)
         if stop.time_s > start.time_s
         else 0.0,

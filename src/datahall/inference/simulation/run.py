@@ -96,9 +96,9 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     hit_tokens: int  # found in a cache of prefixes, wherever
     measured_s: float  # over which rates are taken, and means over time
-    num_ended: int  # in that time, whenever they arrived; as their tokens
-    ended_prompt_tokens: int
-    ended_output_tokens: int
+    num_passed: int  # requests that went through in that time, and their tokens
+    passed_prompt_tokens: int
+    passed_output_tokens: int
     drain_apart: bool  # rates leave out the drain too; otherwise the run was too short, or was to count whole
     queue_mean: float
     queue_peak: int
@@ -148,15 +148,15 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests_per_s(self) -> float:
-        return self.num_ended / self.measured_s if self.measured_s > 0 else nan
+        return self.num_passed / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def output_tokens_per_s(self) -> float:
-        return self.ended_output_tokens / self.measured_s if self.measured_s > 0 else nan
+        return self.passed_output_tokens / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def prompt_tokens_per_s(self) -> float:
-        return self.ended_prompt_tokens / self.measured_s if self.measured_s > 0 else nan
+        return self.passed_prompt_tokens / self.measured_s if self.measured_s > 0 else nan
 
     @property
     def goodput_per_s(self) -> float:

@@ -67,6 +67,16 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         return self.chosen.num_chips
 
     @property
+    def batch_tokens(self) -> int:
+        """Of a step."""
+        return self.job.global_batch * self.job.seq
+
+    @property
+    def slower_fraction(self) -> float:
+        """How much longer a step takes than with the fastest layout, which is too near to be told apart."""
+        return self.step_s / self.fastest_s - 1.0 if self.fastest_s else 0.0
+
+    @property
     def num_idle(self) -> int:
         """Chips that the run is faster without."""
         return max(0, self.num_asked - self.num_chips)

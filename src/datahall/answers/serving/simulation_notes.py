@@ -1,0 +1,118 @@
+"""Notes of a simulated service: how long it ran and what of it was measured, and what stands beside the figures."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from datahall.answers.serving.words import percent
+from datahall.counted import counted
+from datahall.errors import option
+from datahall.inference.engine.adapters import miss_fraction, resident_bytes
+from datahall.inference.engine.replica import Adapters, Replica
+from datahall.inference.fleet.service import Outcome, Service
+from datahall.inference.simulation.run import ServingRun
+from datahall.units import fmt
+
+
+def run_notes(outcome: Outcome) -> tuple[str, ...]:
+    run, service = outcome.run, outcome.service
+    low, high = service.price.band
+    first_low, first_high = service.replica.engine.band("TTFT")
+    lines = [
+        f"{run.num_finished:,} of {counted(run.num_arrived, 'request')} finished in {fmt(run.duration_s, 's', 3)} of "
+        f"simulated time{_chosen(outcome)}; {run.num_measured:,} {_when(service)} were measured",
+        *_too_short(outcome),
+        f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
+        f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
+    ]
+    if service.users_over_s:
+        lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
+    if run.num_measured:
+        lines.append(
+            f"requests of {run.mean_prompt:,} tokens in and {run.mean_output:,} out on average "
+            f"({traffic_name(service)})"
+        )
+    if run.num_rejected:
+        lines.append(refused(run).rstrip("."))
+    if service.replica.adapters is not None:
+        lines.append(_adapted(service.replica, service.replica.adapters))
+    if run.hit_tokens:
+        lines.append(_prefix_hits(run))
+    if run.num_unfinished:
+        lines.append(unended(run).rstrip("."))
+    return tuple(lines)
+
+
+def _chosen(outcome: Outcome) -> str:
+    """Why it is so long, where nobody said how long."""
+    if not outcome.service.length_chosen:
+        return ""
+    return ", which is long beside the time that one takes"
+
+
+def _when(service: Service) -> str:
+    """Which requests are measured."""
+    start, end = fmt(service.warmup_s, "s", 3), fmt(service.measure_until_s, "s", 3)
+    if not isfinite(service.measure_until_s):
+        return f"that came after the first {start}" if service.warmup_s else "of them"
+    return f"that came between {start} and {end}, while the fleet neither filled nor drained,"
+
+
+def _too_short(outcome: Outcome) -> tuple[str, ...]:
+    """That a run has no middle, and what rates are of then."""
+    run = outcome.run
+    if run.drain_apart or not run.num_measured:
+        return ()
+    return (
+        "requests come for less time than one takes, so rates are of the whole run, with its drain: "
+        f"more {option('requests')} show what lasts",
+    )
+
+
+def service_notes(outcome: Outcome) -> tuple[str, ...]:
+    service, lines = outcome.service, []
+    if service.regions:
+        lines.append("distances are one way; a request goes to its own region while that has room")
+    if service.cache is not None:
+        lines.append(
+            "the cache stands in front of the router, in the region of the request; hit rates are those of a cache "
+            "that has filled; what it does not answer has waited for every tier, which is in its TTFT and E2E"
+        )
+        lines.append("in the table of latencies an answer from the cache counts as 0 s per token")
+    if outcome.run.scaling is not None and len(service.fleet.pools) > 1:
+        lines.append("only the first pool is scaled")
+    return tuple(lines)
+
+
+def _adapted(replica: Replica, adapters: Adapters) -> str:
+    """What adapters take, and that nobody has one of his own."""
+    missed = miss_fraction(adapters)
+    fetched = f", {percent(missed, 1)} of requests wait for theirs to be fetched" if missed else ""
+    return (
+        f"{adapters.resident:,} of {adapters.num:,} adapters of rank {adapters.rank} take "
+        f"{fmt(resident_bytes(replica), 'bytes')} of each chip{fetched}; requests share them by popularity, "
+        "expected values"
+    )
+
+
+def _prefix_hits(run: ServingRun) -> str:
+    """Where prompts found their prefixes."""
+    shares = ", ".join(f"{percent(share, 1)} {where}" for where, share in run.hit_fractions.items())
+    found = percent(run.hit_fraction, 1)
+    return f"of {run.prompt_tokens:,} prompt tokens {found} were found in caches: {shares}"
+
+
+def refused(run: ServingRun) -> str:
+    if not run.num_rejected:
+        return ""
+    return f"{run.num_too_long:,} requests were longer than the context, {run.num_too_large:,} larger than any cache."
+
+
+def unended(run: ServingRun) -> str:
+    if not run.num_unfinished:
+        return ""
+    return f"{counted(run.num_unfinished, 'request')} had not ended when the run did."
+
+
+def traffic_name(service: Service) -> str:
+    return " + ".join(stream.traffic.name for stream in service.streams)
