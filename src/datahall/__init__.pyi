@@ -201,6 +201,7 @@ def plan_train(
     precision: str | None = None,
     framework: str = "nemo",
     state: str = "",
+    memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -235,6 +236,8 @@ def plan_train(
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+    memory_margin : str | float
+        Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -752,7 +755,7 @@ def show_techniques(
     model : str
         Name of the catalogue, or a config.json in the Hugging Face format.
     chip : str
-        Chip that it runs on. (default h100-sxm)
+        Chip that it runs on, unless the fabric is made of another. (default h100-sxm)
     tp : str | int | None
         Chips that share each layer of a replica (default: the fewest that hold it).
     precision : str
@@ -962,7 +965,7 @@ def simulate_serve(
     seed : str | int
         Seed of every random draw. (default 0)
     chip : str
-        Chip that it runs on. (default h100-sxm)
+        Chip that it runs on, unless the fabric is made of another. (default h100-sxm)
     tp : str | int | None
         Chips that share each layer of a replica (default: the fewest that hold it).
     pp : str | int
@@ -1116,7 +1119,7 @@ def simulate_serve(
     lull_rate : str | float
         Rate of a quiet time over that of a busy one. (default 0)
     requests : str | int | None
-        Requests to simulate (default: 10000, and at least 5 a user).
+        Requests to simulate (default: 10,000, or more where a run would be short beside a request).
     duration : str | float | None
         For how long requests come; beside their number, what ends first.
     speed : str | float
@@ -1338,6 +1341,8 @@ def simulate_fabric(
 
     Parameters
     ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
     name : str
         What to call the scenario.
     seed : str | int
@@ -1468,6 +1473,8 @@ def catalog_chips(
 
     Parameters
     ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
     sort : str
         Column to sort by: name, memory, bandwidth, bf16, fp8, power, price, year. (default name)
     vendor : str
@@ -1493,6 +1500,8 @@ def catalog_models(
 
     Parameters
     ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
     sort : str
         Column to sort by: name, parameters, active, context, kv, year. (default name)
     family : str
@@ -1550,6 +1559,8 @@ def catalog_prices(
 
     Parameters
     ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
     chip : str
         Only of this chip.
     kind : str | None

@@ -15,7 +15,7 @@ from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
 MOST_SIMULATED = 4  # replicas: more of the same under the same share behave alike
-REQUESTS_SIMULATED, STAYS_SIMULATED = 3000, 10  # at least, and times that a request stays
+REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
 STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
 
 
