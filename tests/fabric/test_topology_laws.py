@@ -140,19 +140,19 @@ def test_ports_are_divided_for_the_most_chips(radix: int, ratio: float) -> None:
 
 @settings(deadline=None, max_examples=80)
 @given(
-    chips=st.integers(1, 400), radix=st.sampled_from([4, 6, 8, 12, 16]), tiers=st.sampled_from([None, 1, 2, 3]),
+    chips=st.integers(1, 400), radix=st.sampled_from([4, 6, 8, 12, 16]), tiers=st.sampled_from([None, 1, 2, 3, 4]),
     ratio=st.sampled_from([(1.0,), (2.0,), (1.0, 3.0), (1.5, 2.0)]),
 )  # fmt: skip
 def test_a_clos_fits_its_switches_and_is_no_larger_than_it_must_be(
     chips: int, radix: int, tiers: int | None, ratio: tuple[float, ...]
 ) -> None:
-    holds = [most_chips(radix, n, ratio) for n in (1, 2, 3)]
-    if chips > holds[(tiers or 3) - 1]:
+    holds = [most_chips(radix, n, ratio) for n in (1, 2, 3, 4)]
+    if chips > holds[(tiers or 4) - 1]:
         with pytest.raises(ScenarioError, match="do not fit"):
             size_clos(chips, radix=radix, tiers=tiers, oversubscription=ratio)
         return
     shape = size_clos(chips, radix=radix, tiers=tiers, oversubscription=ratio)
-    assert shape.num_levels == (tiers or next(n for n in (1, 2, 3) if holds[n - 1] >= chips))
+    assert shape.num_levels == (tiers or next(n for n in (1, 2, 3, 4) if holds[n - 1] >= chips))
     fabric = clos(chips, WIRE, radix=radix, tiers=tiers, oversubscription=ratio)
     degree = np.bincount(fabric.link_source, minlength=fabric.num_nodes)
     assert (degree[:chips] == 1).all()

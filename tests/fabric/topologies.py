@@ -33,6 +33,8 @@ def small() -> dict[str, Fabric]:
         "leaf–spine": clos(24, WIRE, radix=8, tiers=2),
         "oversubscribed": clos(36, WIRE, radix=8, tiers=2, oversubscription=(3,)),
         "three tiers, tapered": clos(72, WIRE, radix=8, tiers=3, oversubscription=(1, 3)),
+        "four tiers": clos(28, WIRE, radix=4, tiers=4),
+        "four tiers, tapered": clos(40, WIRE, radix=6, tiers=4, oversubscription=(1, 2, 2)),
         "one switch": clos(6, WIRE, radix=8),
         "servers under a fat tree": with_scale_up(fat_tree(16, WIRE), 4, FAST),
         "one domain": scale_up_domain(8, FAST),
@@ -104,7 +106,7 @@ def fabrics(draw: st.DrawFn) -> Fabric:
         case "clos":
             ratio = draw(st.sampled_from([(1.0,), (3.0,), (1.0, 2.0), (1.5, 7.0)]))
             return clos(
-                chips, WIRE, radix=radix, oversubscription=ratio, tiers=draw(st.sampled_from([None, 3]))
+                chips, WIRE, radix=radix, oversubscription=ratio, tiers=draw(st.sampled_from([None, 3, 4]))
             )
         case "tree":
             return tree(chips, WIRE, radix=draw(st.integers(3, 9)))

@@ -222,9 +222,13 @@ def test_levels_agree_on_a_broken_ring(shelf: Catalog) -> None:
     assert symmetric == pytest.approx(full, rel=0.1)
 
 
-@waits_for("fat trees of more than three tiers or switches wide enough, of 131,072 chips")
 @pytest.mark.parametrize(
-    "verb", ["show fabric fat-tree", "show collective all-reduce --size 1GB --on fat-tree"]
+    "verb",
+    [
+        *(f"show fabric {on}" for on in ("fat-tree", "rail-optimised", "tree", "torus", "dragonfly")),
+        "show collective all-reduce --size 1GB --on fat-tree",
+        "simulate train llama-3.1-405b --tp 8 --pp 16 --global-batch 8192 --on fat-tree",
+    ],
 )
 def test_131072_chips_are_no_more_than_others(verb: str, datahall: Run) -> None:
     assert datahall(*verb.split(), "--chips", "131072").code == 0

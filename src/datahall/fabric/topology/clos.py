@@ -1,4 +1,4 @@
-"""Leaf–spine and three-tier Clos networks of a given switch, with the oversubscription of each tier.
+"""Leaf–spine and Clos networks of up to four tiers of a given switch, with the oversubscription of each tier.
 
 A tier's oversubscription is bandwidth down : bandwidth up of its switches; 1:1 everywhere is a fat tree.
 """
@@ -59,7 +59,7 @@ def size_clos(
     """The smallest network of `radix`-port switches for so many chips; the fewest tiers unless given.
 
     Bundles of parallel cables are even, so switches at the top may have free ports.  `pod_chips` makes the
-    pods of three tiers smaller than they could be.
+    pods smaller than they could be.
     """
     _check(num_chips, radix, tiers, oversubscription)
 
@@ -83,31 +83,27 @@ def size_clos(
         return FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))
     leaf = ports(radix, _ratio(oversubscription, 0))
     down = min(leaf.down, num_chips, leaf_chips or num_chips)
-    leaves = -(-num_chips // down)
-    up = _ceil(down / _ratio(oversubscription, 0))
-    if tiers == 2:
-        spread = _bundle(up, leaves, radix)
-        return FoldedClos(
-            num_hosts=num_chips, children=(down, leaves), parents=(1, up // spread), cables=(1, spread)
-        )
-    middle = ports(radix, _ratio(oversubscription, 1))
-    most_leaves = min(middle.down, -(-pod_chips // down)) if pod_chips else middle.down
-    pods = -(-leaves // most_leaves)
-    if pods > radix:
-        raise ScenarioError(
-            f"{pods} pods of {most_leaves * down:,} chips do not fit {radix}-port core switches",
-            field="chips",
-            hint=f"pods of {-(-leaves // radix) * down:,} chips or more",
-        )
-    pod_leaves = -(-leaves // pods)
-    low = _bundle(up, pod_leaves, middle.down)
-    up2 = _ceil(pod_leaves * low / _ratio(oversubscription, 1))
-    high = _bundle(up2, pods, radix)
+    children, parents, cables = [down], [1], [1]
+    units, up = -(-num_chips // down), _ceil(down / _ratio(oversubscription, 0))
+    for tier in range(1, tiers):
+        top = tier == tiers - 1
+        limit = radix if top else ports(radix, _ratio(oversubscription, tier)).down
+        most = min(limit, -(-pod_chips // down)) if pod_chips and tier == 1 and not top else limit
+        groups = 1 if top else -(-units // most)
+        size = -(-units // groups)
+        if size > limit:
+            raise ScenarioError(
+                f"{size} pods of {-(-num_chips // size):,} chips do not fit {radix}-port core switches",
+                field="chips",
+                hint=f"pods of {-(-num_chips // radix):,} chips or more",
+            )
+        bundle = _bundle(up, size, limit)
+        children.append(size)
+        parents.append(up // bundle)
+        cables.append(bundle)
+        units, up = groups, _ceil(size * bundle / _ratio(oversubscription, tier))
     return FoldedClos(
-        num_hosts=num_chips,
-        children=(down, pod_leaves, pods),
-        parents=(1, up // low, up2 // high),
-        cables=(1, low, high),
+        num_hosts=num_chips, children=tuple(children), parents=tuple(parents), cables=tuple(cables)
     )
 
 
@@ -120,7 +116,7 @@ def clos(
     oversubscription: Sequence[float] = (1.0,),
     pod_chips: int | None = None,
 ) -> Fabric:
-    """A one-, two- or three-tier Clos network, oversubscribed by tier from the leaves up."""
+    """A Clos network of one to four tiers, oversubscribed by tier from the leaves up."""
     shape = size_clos(
         num_chips, radix=radix, tiers=tiers, oversubscription=oversubscription, pod_chips=pod_chips
     )
@@ -153,7 +149,7 @@ def _check(num_chips: int, radix: int, tiers: int | None, oversubscription: Sequ
         )
     if tiers is not None and not 1 <= tiers <= MOST_TIERS:
         raise ScenarioError(
-            f"a Clos network of {tiers} tiers is not modelled", field="tiers", hint="1, 2 or 3 tiers"
+            f"a Clos network of {tiers} tiers is not modelled", field="tiers", hint=f"1 to {MOST_TIERS} tiers"
         )
     for ratio in oversubscription:
         if not 1 <= ratio <= radix - 1:

@@ -23,7 +23,7 @@ from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, P
 
 MOST_BYTES = 1e18  # of an array: more than any memory holds
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
-MOST_TIERS = 3  # of switches; no Clos network of more was ever needed
+MOST_TIERS = 4  # of switches: two million chips with 64 ports
 NCCL = ".".join(map(str, USUAL_NCCL))
 # groups of what is said of a fabric: what every answer about many chips takes, its parts, and links that are all alike
 WIRING, PARTS, LINKS = "wiring", "parts", "links"
