@@ -19,11 +19,11 @@ from typing import Literal
 
 import msgspec
 
+from datahall.basis import Basis
 from datahall.errors import UnknownNameError
 from datahall.units import chained, fmt
 
 Kind = Literal["datasheet", "measured", "derived", "estimate", "given"]
-Basis = Literal["", "datasheet only", "family-calibrated", "measured"]  # the weaker first
 Origin = Literal[
     "computed", "fact", "input", "derived", "decision", "fitted", "assumption", "model", "simulated"
 ]  # fmt: skip

@@ -21,8 +21,9 @@ from datahall.workload.traffic.users import Users
 times = st.floats(1e-3, 1e6)
 
 
-@given(times, times)
-def test_the_middle_is_most_of_a_run_and_lies_within_it(coming_s: float, stay: float) -> None:
+@given(times, st.floats(1.001, 1e6))
+def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: float) -> None:
+    coming_s = stays * stay
     part = measured_part(coming_s, stay)
     assert 0 < part.start_s < part.end_s < coming_s
     assert part.end_s - part.start_s >= 0.66 * coming_s
@@ -36,7 +37,11 @@ def test_a_run_of_unknown_stays_has_no_drain_apart(coming_s: float) -> None:
 
 
 def test_a_rush_longer_than_the_run_leaves_no_middle() -> None:
-    assert measured_part(10.0, 30.0, rush_s=30.0) == (30.0, inf)
+    assert measured_part(40.0, 30.0, rush_s=39.0) == (39.0, inf)
+
+
+def test_of_a_burst_all_is_measured() -> None:
+    assert measured_part(10.0, 30.0, rush_s=30.0) == (0.0, inf)
 
 
 @pytest.mark.parametrize("rate_per_s", [0.1, 50.0, 5_000.0])

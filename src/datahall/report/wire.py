@@ -11,7 +11,8 @@ from typing import Any, cast
 import msgspec
 
 from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
-from datahall.breakdown import Band, Basis, Breakdown, Operation, Origin, Source
+from datahall.basis import Basis
+from datahall.breakdown import Band, Breakdown, Operation, Origin, Source
 from datahall.errors import DocumentError, Problem
 
 SCHEMA = "datahall/answer"

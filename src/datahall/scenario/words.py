@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.workload.memory.recompute import Recompute
 
 Batching = Literal["continuous", "static", "dynamic"]

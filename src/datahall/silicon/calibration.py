@@ -18,7 +18,8 @@ from typing import get_args
 
 import msgspec
 
-from datahall.breakdown import Basis, Source
+from datahall.basis import Basis
+from datahall.breakdown import Source
 from datahall.catalog.entries.chip import Chip, canonical_precision
 from datahall.errors import ScenarioError
 from datahall.scenario.words import LEVELS

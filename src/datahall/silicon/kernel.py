@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times

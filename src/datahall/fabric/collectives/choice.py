@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives import nccl, tuner
 from datahall.fabric.collectives.algorithms.bus import (

@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from datahall.breakdown import Basis, Source
+from datahall.basis import Basis
+from datahall.breakdown import Source
 
 RAMP_FROM_BYTES = 8192.0
 RAMP_DOUBLINGS = 2.0

@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis, Source
+from datahall.basis import Basis
+from datahall.breakdown import Source
 from datahall.catalog import load
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.choice import collective_times

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, constants_of
 from datahall.fabric.collectives.system import System

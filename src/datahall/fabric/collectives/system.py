@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link

@@ -61,6 +61,8 @@ def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
 
 def measured_part(coming_s: float, stay: float, *, rush_s: float = 0.0) -> Measured:
     """Of a time in which requests come; without the first round of users."""
+    if coming_s <= stay:  # nothing lasts: a burst
+        return Measured(0.0, inf)
     if not stay:
         return Measured(UNKNOWN_FRACTION * coming_s, inf)
     edge_s = min(EDGE_STAYS * stay, EDGE_FRACTION * coming_s)

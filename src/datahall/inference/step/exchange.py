@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Basis
+from datahall.basis import Basis
 from datahall.catalog.entries.model import Model
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.bus import Collective
