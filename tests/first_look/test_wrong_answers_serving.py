@@ -176,7 +176,7 @@ def test_a_service_that_keeps_up_puts_out_what_comes_in(shelf: Catalog) -> None:
         chip="h100-sxm",
         precision=plan.results["precision"],
         replicas=int(number(plan, "num_replicas")),
-        requests=3000,
+        requests=20_000,
         catalog=shelf,
     )
     assert number(found, "requests_per_s") == pytest.approx(300, rel=0.03)

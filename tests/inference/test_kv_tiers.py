@@ -248,7 +248,7 @@ def lifted(lanes: int, layer_share: float = 0.25) -> Any:
     state.pools["lanes"], state.pools["layer_share"], state.pools["block_tokens"] = lanes, layer_share, 16
     state.tiers["lifting"] = -1
     state.tiers["block_s"] = [99.0, 99.0, 1.0, 2.0, 99.0, 99.0]
-    state.fleet["warmup_s"], state.fleet["measure_until_s"] = 5.0, 9.0
+    state.fleet["warmup_s"], state.fleet["measure_until_s"], state.fleet["measure_rows"] = 5.0, 9.0, 1
     state.slots["arrival_s"] = 5.0
     state.entries["users"] = -1  # in the host's memory
     for slot, num in ((0, 4), (1, 2)):
@@ -292,7 +292,9 @@ def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
     count_lifted(state, 1, 2, 0)
     state.slots[2]["preempted"], state.slots[2]["arrival_s"] = 0, 4.9
     count_lifted(state, 1, 2, 0)
-    state.slots[2]["arrival_s"] = 9.0  # when the fleet drains
+    state.slots[2]["arrival_s"], state.slots[2]["row"] = 9.0, 0  # when the fleet drains
+    count_lifted(state, 1, 2, 0)
+    state.slots[2]["arrival_s"], state.slots[2]["row"] = 5.0, 1  # of the last rows
     count_lifted(state, 1, 2, 0)
     assert state.tiers["hit_tokens"].tolist() == [0, 0, 96, 16, 0, 0]
-    assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 4 * 2.0)
+    assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 5 * 2.0)

@@ -19,6 +19,7 @@ from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.measured import _latency, crosschecks, enough_replicas
 from datahall.inference.fleet.service import Outcome, Service, simulate_service
+from datahall.inference.fleet.span import Middle
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import Records, ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -66,10 +67,10 @@ def test_tokens_that_were_found_are_divided_over_the_tiers(run: ServingRun) -> N
 
 
 def test_lengths_are_means_of_what_finished(run: ServingRun) -> None:
-    found = with_counts(run, prompt_tokens=1001, output_tokens=248, num_finished=10)
+    found = with_counts(run, prompt_tokens=1001, output_tokens=248, num_measured=10)
     assert (found.mean_prompt, found.mean_output) == (100, 25)
     # a request has a token each way, whatever finished
-    none = with_counts(run, prompt_tokens=0, output_tokens=0, num_finished=0)
+    none = with_counts(run, prompt_tokens=0, output_tokens=0, num_measured=0)
     assert (none.mean_prompt, none.mean_output) == (1, 1)
 
 
@@ -215,9 +216,7 @@ def test_latencies_of_a_group_by_hand() -> None:
         arrival_s=np.array([0.0, 10.0, 10.0, 20.0, 30.0]), scheduled_s=np.zeros(5),
         first_s=np.array([9.0, 10.0, 11.0, 22.0, 34.0]), end_s=np.array([99.0, 10.0, 12.0, 22.0, 36.0]),
     )  # fmt: skip
-    service: Any = SimpleNamespace(
-        promise=Promise(ttft_s=2.0, tpot_s=0.5), warmup_s=10.0, measure_until_s=40.0
-    )
+    service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), middle=Middle(10.0, 40.0))
     service.measures = partial(Service.measures, service)
     told: Any = SimpleNamespace(run=SimpleNamespace(records=records), service=service)
     found = _latency(told, "all", np.ones(5, bool))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import datahall as dh
 from datahall.inference.fleet.service import Service, simulate_service
-from datahall.inference.fleet.span import enough_requests, expected_s, measured_part
+from datahall.inference.fleet.span import Middle, enough_requests, expected_s, middle
 from datahall.inference.simulation.lifecycle import E2E
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic
@@ -24,7 +24,7 @@ times = st.floats(1e-3, 1e6)
 @given(times, st.floats(1.001, 1e6))
 def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: float) -> None:
     coming_s = stays * stay
-    part = measured_part(coming_s, stay)
+    part = middle(coming_s, stay)
     assert 0 < part.start_s < part.end_s < coming_s
     assert part.end_s - part.start_s >= 0.66 * coming_s
     assert part.start_s <= 2 * stay
@@ -32,16 +32,22 @@ def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: floa
 
 @given(times)
 def test_a_run_of_unknown_stays_has_no_drain_apart(coming_s: float) -> None:
-    assert 0 < measured_part(coming_s, 0.0).start_s < coming_s
-    assert measured_part(coming_s, 0.0).end_s == inf
+    assert 0 < middle(coming_s, 0.0).start_s < coming_s
+    assert middle(coming_s, 0.0).end_s == inf
 
 
 def test_a_rush_longer_than_the_run_leaves_no_middle() -> None:
-    assert measured_part(40.0, 30.0, rush_s=39.0) == (39.0, inf)
+    assert middle(40.0, 30.0, first_s=39.0) == Middle()
+    assert middle(400.0, 30.0, first_s=39.0) == Middle(60.0, 340.0)
 
 
 def test_of_a_burst_all_is_measured() -> None:
-    assert measured_part(10.0, 30.0, rush_s=30.0) == (0.0, inf)
+    assert middle(10.0, 30.0, first_s=30.0) == Middle()
+
+
+def test_the_end_is_told_by_the_number_of_requests_where_that_is_known() -> None:
+    """They may come faster than is expected: the last tenth of them drains the fleet whenever it comes."""
+    assert middle(100.0, 5.0, num_requests=1000) == Middle(10.0, num_rows=900)
 
 
 @pytest.mark.parametrize("rate_per_s", [0.1, 50.0, 5_000.0])
@@ -94,6 +100,51 @@ requests = 6000
     outcome = simulate_service(read(text))
     run = outcome.run
     assert run.drain_apart
-    assert run.measured_s < run.duration_s - outcome.service.warmup_s
+    assert run.measured_s < run.duration_s - outcome.service.middle.start_s
     assert run.requests_per_s * run.mean_s(E2E) == pytest.approx(200, rel=0.08)  # Little's law
     assert run.replicas.cache_mean_fraction[0] > 0.5 * run.replicas.cache_peak_fraction[0]
+
+
+SERVE: dict[str, object] = {"isl": 1000, "osl": 200}
+
+
+def test_a_time_that_is_never_reached_changes_nothing() -> None:
+    plain, cut = (run_of(users=300, requests=1500, **more) for more in ({}, {"until": "1h"}))
+    assert plain == cut
+
+
+def test_an_overloaded_service_holds_what_it_holds_however_much_comes() -> None:
+    """By the ends while the load lasts: neither what fills the batches nor the drain counts as served."""
+    full, *loads = (run_of(**SERVE, rate=rate, requests=6000) for rate in (24, 30, 60, 300))
+    for load in loads:
+        assert not load["stable"]
+        assert load["sustained_per_s"] == pytest.approx(full["sustained_per_s"], rel=0.05)
+        assert load["requests_per_s"] == pytest.approx(load["sustained_per_s"], rel=0.02)
+
+
+def test_replicas_that_get_more_than_they_hold_are_seen_to_be_overloaded() -> None:
+    found = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", rate=300, replicas=10, isl=1000, osl=200)
+    assert found.verdict == "no"
+    assert found.headline.startswith("Overloaded")
+    enough = int(found.next_commands[0].split("--replicas ")[1].split()[0])
+    assert dh.simulate_serve(
+        "llama-3.1-8b", chip="h100-sxm", rate=300, replicas=enough, isl=1000, osl=200
+    ).results["stable"]
+
+
+def test_one_request_is_measured() -> None:
+    assert run_of(rate=5, requests=1)["good_fraction"] == 1.0
+
+
+def test_a_load_that_moves_over_a_day_is_said_to_be_seen_in_part() -> None:
+    found = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", rate=5, swing="50%", requests=500)
+    assert any("less than a day" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("users", [5, 60])
+def test_what_drains_is_not_measured_however_fast_users_are(users: int) -> None:
+    """The closed form may expect a longer run than there is; the last of the requests are left out all the same."""
+    found = run_of(users=users, requests=40 * users)
+    assert found["requests_per_s"] * found["tpot_mean_s"] > 0
+    present = found["output_tokens_per_s"] * found["tpot_mean_s"]
+    assert present == pytest.approx(users, rel=0.1)

@@ -34,7 +34,9 @@ def test_every_field_is_a_column_either_of_numbers_or_with_a_code() -> None:
 
 def test_what_a_plan_weighs_are_fields_of_a_layout() -> None:
     assert set(WEIGHED) <= set(Layout.__struct_fields__)
-    assert set(Options.__struct_fields__) - set(WEIGHED) == {"sequence_parallel", "sharded_pipeline"}
+    assert set(Options.__struct_fields__) - set(WEIGHED) == {
+        "sequence_parallel", "sharded_pipeline", "margin_fraction",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", Layout.__struct_fields__)

@@ -53,6 +53,4 @@ def test_what_came_during_the_warm_up_was_served_though_not_measured() -> None:
     assert run.results["num_finished"] == 30
     assert run.headline.startswith("No request was measured")
     assert "served" not in run.headline
-    assert run.binding.startswith(
-        "30 requests came and ended, all before the end of the warm-up, after 10 min"
-    )
+    assert run.binding.startswith("30 requests came, all before the end of the warm-up, after 10 min")

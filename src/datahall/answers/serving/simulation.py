@@ -174,8 +174,8 @@ def _unmeasured(outcome: Outcome) -> str:
         return f"None had come when the run ended, after {fmt(service.until_s, 's')}: {longer}."
     if run.num_finished:
         return (
-            f"{counted(run.num_finished, 'request')} came and ended, all before the end of the warm-up, after "
-            f"{fmt(service.warmup_s, 's')}: {longer}, or a shorter {option('warmup')}."
+            f"{counted(run.num_arrived, 'request')} came, all before the end of the warm-up, after "
+            f"{fmt(service.middle.start_s, 's')}: {longer}, or a shorter {option('warmup')}."
         )
     short = f"{unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
     return refused(run) or (short if ends and run.num_unfinished else unended(run))

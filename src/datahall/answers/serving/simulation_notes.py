@@ -11,7 +11,8 @@ from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.service import Outcome, Service
 from datahall.inference.simulation.run import ServingRun
-from datahall.units import fmt
+from datahall.inference.simulation.state import ALL_ROWS
+from datahall.units import DAY_S, fmt
 
 
 def run_notes(outcome: Outcome) -> tuple[str, ...]:
@@ -52,21 +53,28 @@ def _chosen(outcome: Outcome) -> str:
 
 def _when(service: Service) -> str:
     """Which requests are measured."""
-    start, end = fmt(service.warmup_s, "s", 3), fmt(service.measure_until_s, "s", 3)
-    if not isfinite(service.measure_until_s):
-        return f"that came after the first {start}" if service.warmup_s else "of them"
-    return f"that came between {start} and {end}, while the fleet neither filled nor drained,"
+    part = service.middle
+    start = f"after the first {fmt(part.start_s, 's', 3)}" if part.start_s else ""
+    if part.num_rows < ALL_ROWS:
+        left = service.traffic.num_requests - part.num_rows
+        return f"that came {start} and are not of the last {left:,}"
+    if isfinite(part.end_s):
+        return f"that came {start} and before {fmt(part.end_s, 's', 3)}"
+    return f"that came {start}" if start else "of them"
 
 
 def _too_short(outcome: Outcome) -> tuple[str, ...]:
-    """That a run has no middle, and what rates are of then."""
-    run = outcome.run
-    if run.drain_apart or not run.num_measured:
-        return ()
-    return (
-        "requests come for less time than one takes, so rates are of the whole run, with its drain: "
-        f"more {option('requests')} show what lasts",
-    )
+    """That a run has no middle, and what rates are of then; that it does not see a day."""
+    run, arrivals = outcome.run, outcome.service.traffic.arrivals
+    said = []
+    if not run.drain_apart and run.num_measured:
+        said.append(
+            "requests come for less time than one takes, so rates are of the whole run, with its drain: "
+            f"more {option('requests')} show what lasts"
+        )
+    if arrivals is not None and arrivals.is_daily and run.duration_s < DAY_S:
+        said.append(f"the run sees less than a day, over which the load changes: {option('duration', '24h')}")
+    return tuple(said)
 
 
 def service_notes(outcome: Outcome) -> tuple[str, ...]:

@@ -284,7 +284,7 @@ def _latency(outcome: Outcome, name: str, own: Mask) -> GroupLatency:
     """Of those that ended well, and not of the warm-up."""
     records, promise = _records(outcome), outcome.service.promise
     ended = (records.status == FINISHED) | (records.status == ANSWERED)
-    kept = own & ended & (outcome.service.measures(records.arrival_s))
+    kept = own & ended & (outcome.service.measures(records.arrival_s, records.row))
     tpot_s = np.nan_to_num(records.tpot_s)
     good = (records.ttft_s <= promise.ttft_s) & (tpot_s <= promise.tpot_s)
     several = kept & (records.output > 1) & (records.status == FINISHED)

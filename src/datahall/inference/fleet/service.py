@@ -21,7 +21,7 @@ from datahall.inference.fleet.build import cache_of, fleet_of
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
-from datahall.inference.fleet.span import Measured, enough_requests, expected_s, measured_part, stay_s
+from datahall.inference.fleet.span import Middle, enough_requests, expected_s, middle, stay_s
 from datahall.inference.simulation.progress import reported
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -37,6 +37,8 @@ from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate
 
 Ints = NDArray[np.int64]
+
+TELLING_STAYS = 3.0  # in which a fleet that gets more than it holds shows it
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +60,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise = Promise()
     cache: ResponseCache | None = None
     seed: int = 0
-    warmup_s: float = 0.0
-    measure_until_s: float = inf  # requests that arrive later only keep the load up
+    middle: Middle = Middle()  # what of the run is measured: neither what fills the fleet nor what drains it
+    stay_s: float = 0.0  # of a request in closed form; 0 where there is none
     users_over_s: float = 0.0  # in which users begin, one after the other
     until_s: float = inf
     length_chosen: bool = False  # from the load: nobody said how many requests come, or how long
@@ -76,9 +78,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         """The first stream, which stands for all in a headline."""
         return self.streams[0].traffic
 
-    def measures(self, arrival_s: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of the requests that arrive then are measured."""
-        return (arrival_s >= self.warmup_s) & (arrival_s < self.measure_until_s)
+    def measures(self, arrival_s: NDArray[np.float64], row: Ints) -> NDArray[np.bool_]:
+        """Which requests are measured."""
+        part = self.middle
+        return (arrival_s >= part.start_s) & (arrival_s < part.end_s) & (row < part.num_rows)
 
     @property
     def records(self) -> bool:
@@ -112,8 +115,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_burst(self) -> bool:
         """Whether more comes than the fleet holds in closed form, in a run too short to show it."""
-        steady = self.service.steady
-        return steady is not None and steady.use > 1.0 and not self.run.drain_apart
+        steady, told_s = self.service.steady, TELLING_STAYS * self.service.stay_s
+        return steady is not None and steady.use > 1.0 and self.run.stable and self.run.measured_s < told_s
 
     @property
     def beyond(self) -> list[tuple[str, float, float]]:
@@ -149,13 +152,15 @@ def service_of(scenario: Scenario) -> Service:
     assert fleet is not None
     fleet, price = _priced(fleet, attempts)
     plain = not (cache or fleet.outages or regions or len(known) > 1)
-    steady = closed_form(fleet, known[0].traffic, price) if plain and asked.until_s is None else None
+    steady = closed_form(fleet, known[0].traffic, price)
     stay = stay_s(known[0].traffic, steady)
     chosen = bool(stay) and not _length_said(scenario.all(Said)[0])
-    if chosen:
+    if chosen and len(known) == 1:
         known = (_of_length(known[0], stay),)
     until_s = inf if asked.until_s is None else asked.until_s
-    part = _measured_part(known, stay, until_s)
+    part = _middle(known, stay, until_s)
+    if asked.warmup_s is not None:
+        part = part._replace(start_s=asked.warmup_s)
     return Service(
         model=fleet.pools[0].replica.model,
         fleet=fleet,
@@ -165,13 +170,13 @@ def service_of(scenario: Scenario) -> Service:
         promise=scenario.one(Promise),
         cache=cache,
         seed=scenario.root.seed,
-        warmup_s=part.start_s if asked.warmup_s is None else asked.warmup_s,
-        measure_until_s=part.end_s,
+        middle=part,
+        stay_s=stay,
         users_over_s=stay + first.think.mean_s if stay and (first := known[0].traffic.users) else 0.0,
         until_s=until_s,
         price=price,
-        steady=steady,
-        length_chosen=chosen,
+        steady=steady if plain and asked.until_s is None else None,
+        length_chosen=chosen and len(known) == 1,
     )
 
 
@@ -233,12 +238,17 @@ def _of_length(stream: Stream, stay: float) -> Stream:
     return msgspec.structs.replace(stream, traffic=traffic)
 
 
-def _measured_part(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> Measured:
-    """An empty fleet flatters, a first rush does not last, and neither does a fleet to which nobody comes any more."""
+def _middle(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> Middle:
+    """An empty fleet flatters, a first round of users does not last, nor a fleet to which nobody comes any more.
+
+    Users begin spread over a stay and a pause, and pause first: their first round takes two pauses.
+    """
     first = streams[0].traffic
-    rush_s = stay + 2 * first.users.think.mean_s if first.users is not None and stay else 0.0
+    round_s = stay + 2 * first.users.think.mean_s if first.users is not None and stay else 0.0
     coming_s = max((expected_s(stream.traffic, stay) for stream in streams), default=0.0)
-    return measured_part(min(coming_s, until_s), stay, rush_s=rush_s)
+    counted = len(streams) == 1 and not first.duration_s and until_s >= coming_s
+    num = first.num_requests if counted else 0
+    return middle(min(coming_s, until_s), stay, num_requests=num, first_s=round_s)
 
 
 def drawn_streams(service: Service) -> list[TrafficStream]:
@@ -268,8 +278,9 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
     drawn = drawn_streams(service)
     asked = partial(
         simulate_serving, users=users.num if users else 0, users_until_s=service.traffic.duration_s or inf,
-        slo=service.promise, seed=service.seed, warmup_s=service.warmup_s, measure_until_s=service.measure_until_s,
-        drain_apart=True, users_over_s=service.users_over_s,
+        slo=service.promise, seed=service.seed, warmup_s=service.middle.start_s,
+        measure_until_s=service.middle.end_s, measure_rows=service.middle.num_rows, drain_apart=True,
+        users_over_s=service.users_over_s,
         until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):

@@ -1,7 +1,7 @@
 """How long a service is simulated, and which part of that is measured.
 
 A run fills an empty fleet, holds it under its load, and drains it when no more requests come.  Only the middle says
-what the service does for long: requests that arrive in it are measured, and rates are of what ends in it.
+what the service does for long: the requests that arrive in it are measured.
 
     warm-up = drain = min(2 stays, 1/6 of the run)      a stay: TTFT + TPOT · output tokens, in closed form
 """
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import State
+from datahall.inference.simulation.state import ALL_ROWS
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.workload.traffic.traffic import Traffic
 
@@ -22,19 +23,20 @@ LEAST_CYCLES, MOST_CYCLES = 6, 12  # stays, with the pause between them, that a 
 MANY_REQUESTS = 200_000  # for which the fewer cycles do
 
 
-class Measured(NamedTuple):
-    """The part of a run whose arrivals are measured."""
+class Middle(NamedTuple):
+    """The requests that are measured: those that arrive from a time to another, up to a row."""
 
-    start_s: float
-    end_s: float
+    start_s: float = 0.0
+    end_s: float = inf
+    num_rows: int = ALL_ROWS
 
 
 def stay_s(traffic: Traffic, steady: State | None) -> float:
-    """From the arrival of a request to its last token on average, in closed form; 0 where that knows no end."""
+    """How long a request stays in closed form: TTFT + TPOT · output; without the wait where more comes than is held."""
     if steady is None:
         return 0.0
-    stay = steady.ttft_s + steady.tpot_s * load_of(traffic).output
-    return stay if isfinite(stay) else 0.0
+    waits_s = steady.ttft_s if isfinite(steady.ttft_s) else 0.0
+    return waits_s + steady.tpot_s * load_of(traffic).output
 
 
 def enough_requests(traffic: Traffic, stay: float) -> int:
@@ -51,20 +53,29 @@ def enough_requests(traffic: Traffic, stay: float) -> int:
 
 def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
     """How long requests come, where that is known before they do; otherwise 0."""
-    if traffic.users is not None and not traffic.duration_s and stay:
-        return traffic.num_requests * (stay + traffic.users.think.mean_s) / traffic.users.num
+    limit_s = traffic.duration_s or inf
+    if traffic.users is not None and traffic.num_requests and stay:
+        round_s = stay + traffic.users.think.mean_s
+        return min(limit_s, traffic.num_requests * round_s / traffic.users.num)
     if traffic.arrivals is None or not isfinite(traffic.arrivals.rate_per_s):
         return traffic.duration_s
+    if not traffic.num_requests:
+        return traffic.duration_s
     sessions = traffic.num_requests / traffic.conversation.num_turns
-    return traffic.duration_s or sessions / traffic.arrivals.rate_per_s
+    return min(limit_s, sessions / traffic.arrivals.rate_per_s)
 
 
-def measured_part(coming_s: float, stay: float, *, rush_s: float = 0.0) -> Measured:
-    """Of a time in which requests come; without the first round of users."""
-    if coming_s <= stay:  # nothing lasts: a burst
-        return Measured(0.0, inf)
+def middle(coming_s: float, stay: float, *, num_requests: int = 0, first_s: float = 0.0) -> Middle:
+    """Of a time in which requests come: all of them where it has no middle, as a burst or a first round of users.
+
+    The end is told by the number of requests, where that is known: they may come faster or slower than is expected.
+    """
     if not stay:
-        return Measured(UNKNOWN_FRACTION * coming_s, inf)
+        return Middle(UNKNOWN_FRACTION * coming_s)
     edge_s = min(EDGE_STAYS * stay, EDGE_FRACTION * coming_s)
-    start_s = max(edge_s, rush_s)
-    return Measured(start_s, coming_s - edge_s if coming_s - edge_s > start_s else inf)
+    start_s = max(edge_s, first_s)
+    if coming_s <= stay or start_s >= coming_s - edge_s:
+        return Middle()
+    if num_requests:
+        return Middle(start_s, num_rows=round(num_requests * (1.0 - edge_s / coming_s)))
+    return Middle(start_s, coming_s - edge_s)

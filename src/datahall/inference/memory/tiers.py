@@ -38,7 +38,8 @@ def count_lifted(s: State, replica: int, slot: int, entry: int) -> None:
     one, step = s.slots[slot], s.tiers[NUM_TIERS * replica]
     row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
     fleet = s.fleet[0]
-    if one["preempted"] == 0 and fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
+    timely = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
+    if one["preempted"] == 0 and timely and one["row"] < fleet["measure_rows"]:
         row["hit_tokens"] += s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
         step["lifting"], step["own_lifted_s"] = slot, 0.0

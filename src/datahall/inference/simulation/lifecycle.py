@@ -52,6 +52,14 @@ def take_row(s: State) -> int:
 
 
 @inline
+def is_measured(s: State, slot: int) -> bool:
+    """Whether a request is neither of those that fill the fleet nor of those that keep it full for the others."""
+    one, fleet = s.slots[slot], s.fleet[0]
+    early = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
+    return bool(early and one["row"] < fleet["measure_rows"])
+
+
+@inline
 def arrive(s: State, slot: int, now: float) -> None:
     """A request enters the system."""
     one, fleet = s.slots[slot], s.fleet[0]
@@ -62,6 +70,8 @@ def arrive(s: State, slot: int, now: float) -> None:
     one["replica"], one["delay_s"], one["prefill_s"] = NONE, 0.0, 0.0
     fleet["num_arrived"] += 1
     fleet["last_arrival_s"] = now
+    if is_measured(s, slot):
+        fleet["last_measured_s"] = now
     fleet["sum_t"] += now
     fleet["sum_tt"] += now * now
     fleet["sum_q"] += fleet["num_waiting"]
@@ -120,7 +130,7 @@ def end_request(s: State, slot: int, status: int, now: float) -> None:
         fleet["num_answered"] += status == ANSWERED
         fleet["all_prompt_tokens"] += one["prompt"]
         fleet["all_output_tokens"] += one["output"]
-        if fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
+        if is_measured(s, slot):
             count_request(s, slot, first_s, end_s)
     elif status == TOO_LONG:
         fleet["num_too_long"] += 1

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from datahall.inference.memory.tiers import NUM_TIERS
 from datahall.inference.simulation import histogram
-from datahall.inference.simulation.lifecycle import E2E
+from datahall.inference.simulation.lifecycle import E2E, TPOT
 from datahall.inference.simulation.run import Records, ReplicaUse, ServingRun
 from datahall.inference.simulation.scheduler import IDLE, WAITS
-from datahall.inference.simulation.state import OFF, State
+from datahall.inference.simulation.state import ALL_ROWS, OFF, State
 from datahall.inference.simulation.state import Records as Rows
 
 Floats = NDArray[np.float64]
 
 GROWS = 0.03  # of the arrivals that stay in the queue: the load is more than the fleet carries
+FILLS = 3.0  # stays of a request after which an overloaded fleet ends what it holds
 NUM_TELLING = 200  # arrivals below which a growing queue may be chance
 
 
@@ -26,6 +27,7 @@ class Meter(NamedTuple):
     """Counts and areas of a fleet at one moment; what lies between two of them is their difference."""
 
     time_s: float
+    num_arrived: int
     num_ended: int
     prompt_tokens: int
     output_tokens: int
@@ -45,15 +47,16 @@ class Passed(NamedTuple):
     output_tokens: int
 
 
-def read_meter(state: State, time_s: float | None = None) -> Meter:
+def read_meter(state: State) -> Meter:
     """What has happened until now, with the part that has passed of what is under way."""
     whole, rows = state.fleet[0], state.replicas
-    now_s = float(whole["now_s"]) if time_s is None else time_s
+    now_s = float(whole["now_s"])
     computing = (rows["in_flight"] != IDLE) & (rows["in_flight"] != WAITS)
     begun_s = np.where(computing, np.maximum(0.0, now_s - rows["start_s"]), 0.0)
     used = state.pools["blocks"][rows["pool"]] - rows["free"]
     return Meter(
         time_s=now_s,
+        num_arrived=int(whole["num_arrived"]),
         num_ended=int(whole["num_finished"]),
         prompt_tokens=int(whole["all_prompt_tokens"]),
         output_tokens=int(whole["all_output_tokens"]),
@@ -78,21 +81,26 @@ def summarise(
     refused = int(whole["num_too_long"] + whole["num_too_large"])
     stable, sustained = stability(state, finished, duration_s)
     end = read_meter(state)
-    load = _between(begun, closed or end, histogram.mean(state.histograms[E2E]))
-    start, stop = load or (_zero(end), end)
-    warmup_s, measured = float(whole["warmup_s"]), int(whole["num_measured"])
-    tokens = int(whole["prompt_tokens"]), int(whole["output_tokens"])
-    passed = Passed(
-        stop.time_s - start.time_s,
-        stop.num_ended - start.num_ended,
-        stop.prompt_tokens - start.prompt_tokens,
-        stop.output_tokens - start.output_tokens,
+    stop = closed or end
+    measured, tokens = int(whole["num_measured"]), (int(whole["prompt_tokens"]), int(whole["output_tokens"]))
+    passed, apart, start = (
+        Passed(duration_s, finished, end.prompt_tokens, end.output_tokens),
+        False,
+        _zero(end),
     )
-    if load is None:
-        passed = Passed(max(0.0, duration_s - warmup_s), measured, *tokens)
-    elif stable and arrived == finished + refused and isfinite(whole["measure_until_s"]):
-        # all that comes is served: counted by arrival, a fleet that is still filling does not lag behind
-        passed = Passed(min(float(whole["measure_until_s"]), stop.time_s) - warmup_s, measured, *tokens)
+    window_s = stop.time_s - begun.time_s if begun is not None else 0.0
+    if begun is None:
+        passed = Passed(max(0.0, duration_s - float(whole["warmup_s"])), measured, *tokens)
+    elif window_s > 0.0 and window_s >= (1.0 if stable else FILLS) * _stay_s(state, stable):
+        passed, apart, start = _passed(begun, stop), True, begun
+        limited = whole["measure_rows"] < ALL_ROWS or isfinite(whole["measure_until_s"])
+        span_s = float(whole["last_measured_s"] - whole["warmup_s"])
+        if stable and limited and span_s > 0.0 and not whole["users"] and arrived == finished + refused:
+            # all that comes is served: counted by arrival, a fleet that is still filling does not lag behind
+            passed = Passed(span_s, measured, *tokens)
+    if begun is not None and not stable:
+        sustained = passed.num_requests / passed.time_s
+    stop = stop if apart else end
     return ServingRun(
         duration_s=duration_s,
         num_arrived=arrived,
@@ -108,7 +116,7 @@ def summarise(
         prompt_tokens=tokens[0],
         output_tokens=tokens[1],
         hit_tokens=int(whole["hit_tokens"]),
-        drain_apart=load is not None,
+        drain_apart=apart,
         measured_s=passed.time_s,
         num_passed=passed.num_requests,
         passed_prompt_tokens=passed.prompt_tokens,
@@ -132,17 +140,32 @@ def summarise(
     )
 
 
-def _between(begun: Meter | None, closed: Meter, stay_s: float) -> tuple[Meter, Meter] | None:
-    """Both readings, where what lies between is at least as long as a request stays: less says nothing about a rate."""
-    if begun is None or not closed.time_s - begun.time_s >= stay_s > 0.0:
-        return None
-    return begun, closed
+def _stay_s(state: State, stable: bool) -> float:
+    """From arrival to end on average; of a fleet that is overloaded without the wait."""
+    whole = state.fleet[0]
+    if stable:
+        return histogram.mean(state.histograms[E2E])
+    return (
+        histogram.mean(state.histograms[TPOT])
+        * float(whole["output_tokens"])
+        / max(1, int(whole["num_measured"]))
+    )
+
+
+def _passed(start: Meter, stop: Meter) -> Passed:
+    """What ended between two readings."""
+    return Passed(
+        stop.time_s - start.time_s,
+        stop.num_ended - start.num_ended,
+        stop.prompt_tokens - start.prompt_tokens,
+        stop.output_tokens - start.output_tokens,
+    )
 
 
 def _zero(like: Meter) -> Meter:
     """The reading of a fleet that has not begun."""
     none = np.zeros_like(like.busy_s)
-    return Meter(0.0, 0, 0, 0, 0.0, none, none, none, none)
+    return Meter(0.0, 0, 0, 0, 0, 0.0, none, none, none, none)
 
 
 def stability(state: State, finished: int, duration_s: float) -> tuple[bool, float]:

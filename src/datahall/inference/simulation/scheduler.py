@@ -163,7 +163,7 @@ def end_decodes(s: State, replica: int, now: float) -> None:
         rep["free"] -= blocks_needed(s, replica, pool["steps_per_block"], clock + 1, clock + leap)
         rep["clock"] = clock + leap
         rep["context"] += decoding * leap * pool["tokens_per_step"]
-        if fleet["warmup_s"] <= now < fleet["measure_until_s"]:
+        if fleet["warmup_s"] <= now < fleet["measure_until_s"] and not (fleet["apart"] and fleet["rows_out"]):
             count_gaps(s, replica, leap, float(decoding))
         rep["stall_s"] = 0.0
     if fleet["caching"] and pool["caching"]:

@@ -22,6 +22,7 @@ from datahall.inference.simulation.run import Scaling, ServingRun
 from datahall.inference.simulation.setup import NUM_SLOTS, new_state, stack, step_tables, uneven_contexts
 from datahall.inference.simulation.state import (
     ACTIVE,
+    ALL_ROWS,
     DONE,
     DRAINING,
     NEED_RECORDS,
@@ -44,6 +45,7 @@ from datahall.scenario.sections.promise import NO_LIMITS, Promise
 from datahall.workload.traffic.requests import Requests
 
 ALWAYS = 1 << 40  # steps of a leap: no limit
+TRACE_STEPS = 200_000  # kept for a timeline
 
 
 def simulate_serving(
@@ -61,6 +63,7 @@ def simulate_serving(
     region: NDArray[np.int64] | None = None,
     warmup_s: float = 0.0,
     measure_until_s: float = inf,
+    measure_rows: int = ALL_ROWS,
     drain_apart: bool = False,
     until_s: float = inf,
     trace_s: float = 0.0,
@@ -74,8 +77,8 @@ def simulate_serving(
     `users_over_s`, so that those who ask alike do not march together for ever.  `cached_tokens` says how
     much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
     −1 for a request that it passes on.
-    Requests that arrive from `warmup_s` to `measure_until_s` are measured; with `drain_apart`, rates and means over
-    time are of the time from the warm-up until no more requests come, otherwise of all that comes after the warm-up.
+    Requests that arrive from `warmup_s` to `measure_until_s` in the first `measure_rows` rows are measured; with
+    `drain_apart`, rates and means over time leave out the time in which no more requests come.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -83,7 +86,9 @@ def simulate_serving(
         )
     traffic, first = _begun(traffic)
     caching = (
-        cached_tokens is None and _shares(first) and any(p.replica.engine.prefix_caching for p in fleet.pools)
+        cached_tokens is None
+        and shares_prefixes(first)
+        and any(p.replica.engine.prefix_caching for p in fleet.pools)
     )
     feed = Feed(
         traffic,
@@ -109,6 +114,7 @@ def simulate_serving(
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     whole["users_until_s"], whole["measure_until_s"] = users_until_s, measure_until_s
+    whole["measure_rows"], whole["apart"] = measure_rows, drain_apart
     state.posts["kind"][:users] = NEXT
     state.posts["time_s"][:users] = np.arange(users) * (users_over_s / max(1, users))
     limits = slo or NO_LIMITS
@@ -128,9 +134,6 @@ def simulate_serving(
             push(state.queue, back_s, STATUS, outage.replica, ACTIVE, priority=STATUS)
     play = Play(fleet, state, stack(tables), feed, compiled)
     return play.run(until_s, (warmup_s, users_until_s) if drain_apart else None)
-
-
-TRACE_STEPS = 200_000  # kept for a timeline
 
 
 class Play:
@@ -301,7 +304,3 @@ def _begun(traffic: Requests | Iterable[Requests]) -> tuple[Requests | Iterable[
     if first is None or not len(first):
         raise empty
     return chain((first,), chunks), first
-
-
-def _shares(first: Requests) -> bool:
-    return shares_prefixes(first)

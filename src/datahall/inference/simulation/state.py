@@ -31,6 +31,7 @@ BOTH, PREFILL, DECODE = range(3)
 CONTINUOUS, STATIC, DYNAMIC = range(3)
 ROUND_ROBIN, LEAST_OUTSTANDING, TWO_CHOICES, PREFIX_AFFINITY, SESSION = range(5)
 # Why the loop came back: time is up, all is done, more rows, slots or room for records are needed.
+ALL_ROWS = 1 << 62  # more than any run has
 UNTIL, DONE, NEED_ROWS, NEED_SLOTS, NEED_RECORDS, NO_MORE_ROWS = range(6)
 # How a request ended.
 FINISHED, TOO_LONG, TOO_LARGE, ANSWERED = range(4)
@@ -77,11 +78,11 @@ FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " all_prompt_tokens all_output_tokens"
-    " num_free_slots next_row last_rows rows_out users num_ended turn held num_spare"
+    " num_free_slots next_row last_rows rows_out measure_rows apart users num_ended turn held num_spare"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
     " num_over_budget num_over_blocks num_short",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
-    " waiting_area_s waiting_since_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s",
+    " waiting_area_s waiting_since_s last_measured_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s",
 )
 
 

@@ -8,7 +8,7 @@ from math import ceil
 import msgspec
 
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.span import measured_part
+from datahall.inference.fleet.span import middle
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.workload.traffic.arrivals import Arrivals
@@ -67,7 +67,7 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
     count = candidate.num_replicas + added
     num = min(MOST_SIMULATED, count)
     share = candidate.full_rate_per_s * num / count
-    stay_s = candidate.state.tpot_s * candidate.demand.load.output
+    stay_s = candidate.state.ttft_s + candidate.state.tpot_s * candidate.demand.load.output
     traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
@@ -75,7 +75,7 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
         users=None,
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
-    part = measured_part(asked.num_requests / share, stay_s)
+    part = middle(asked.num_requests / share, stay_s, num_requests=asked.num_requests)
     run = simulate_serving(
         Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
         generate(asked, seed),
@@ -83,6 +83,7 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
         seed=seed,
         warmup_s=part.start_s,
         measure_until_s=part.end_s,
+        measure_rows=part.num_rows,
     )
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 

@@ -44,6 +44,11 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _check(self)
 
+    @property
+    def is_daily(self) -> bool:
+        """Whether the rate moves over a day."""
+        return bool(self.hourly_factor) or self.swing_fraction > 0
+
 
 def _check(arrivals: Arrivals) -> None:
     at_once = arrivals.gaps == "at-once"
