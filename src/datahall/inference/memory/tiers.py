@@ -1,49 +1,28 @@
 """Below the chip's cache: blocks that were pushed out of it stay known in the host's memory, then on drives.
 
 Each tier of a replica forgets its least recently used block to the next, the last one for good; a block stands in one
-tier only, so the tiers together remember what one cache of their size would.  An entry below the chip has `users` of
-−1 (host) or −2 (drives): nobody can use it before it is lifted.
+tier only, so the tiers together remember what one cache of their size would.
 """
 
 from __future__ import annotations
 
 from datahall.compiled import inline
-from datahall.inference.memory.lru import append, remove
-from datahall.inference.simulation.state import NONE, State
-
-NUM_TIERS = 2
+from datahall.inference.memory.runs import forget, join, link_newest, split, unlink
+from datahall.inference.simulation.state import NONE, NUM_TIERS, State
 
 
 @inline
-def link_below(s: State, replica: int, tier: int, entry: int) -> None:
-    """Put an entry behind all others of a tier."""
-    row = s.tiers[NUM_TIERS * replica + tier]
-    s.entries[entry]["users"] = -1 - tier
-    append(s.entries, row, entry)
-    row["held"] += 1
-
-
-@inline
-def lift(s: State, replica: int, entry: int) -> None:
-    """Take an entry out of its tier; nobody uses it yet."""
-    row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
-    remove(s.entries, row, entry)
-    row["held"] -= 1
-    s.entries[entry]["users"] = 0
-
-
-@inline
-def count_lifted(s: State, replica: int, slot: int, entry: int) -> None:
-    """A prompt finds a block below the chip: whose hit it is, and the time of its way up."""
+def count_lifted(s: State, replica: int, slot: int, run: int) -> None:
+    """A prompt finds blocks below the chip: whose hits they are, and the time of their way up."""
     one, step = s.slots[slot], s.tiers[NUM_TIERS * replica]
-    row = s.tiers[NUM_TIERS * replica - 1 - s.entries[entry]["users"]]
-    fleet = s.fleet[0]
+    row, fleet = s.tiers[NUM_TIERS * replica - s.runs[run]["users"]], s.fleet[0]
+    num = s.runs[run]["last"] - s.runs[run]["first"]
     if one["preempted"] == 0 and fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
-        row["hit_tokens"] += s.pools[s.replicas[replica]["pool"]]["block_tokens"]
+        row["hit_tokens"] += num * s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
         step["lifting"], step["own_lifted_s"] = slot, 0.0
-    step["lifted_s"] += row["block_s"]
-    step["own_lifted_s"] += row["block_s"]
+    step["lifted_s"] += num * row["block_s"]
+    step["own_lifted_s"] += num * row["block_s"]
     step["longest_lifted_s"] = max(step["longest_lifted_s"], step["own_lifted_s"])
 
 
@@ -60,27 +39,36 @@ def shown_time(s: State, replica: int, step_s: float) -> float:
 
 
 @inline
-def sunk(s: State, replica: int, entry: int) -> int:
-    """An entry that has left the chip goes down; returns the one that no tier has room for, or −1."""
+def make_blocks(s: State, replica: int) -> None:
+    """The oldest blocks that were taken go down, or are forgotten where no tier below has room."""
     for tier in range(NUM_TIERS):
         row = s.tiers[NUM_TIERS * replica + tier]
-        if row["blocks"] > 0:
-            link_below(s, replica, tier, entry)
-            entry = NONE
-            if row["held"] > row["blocks"]:
-                entry = int(row["oldest"])
-                lift(s, replica, entry)
-            if entry == NONE:
-                break
-    return entry
+        room = row["blocks"] if tier > 0 else s.replicas[replica]["free"]
+        while row["held"] > room:
+            sink(s, replica, int(row["oldest"]), int(row["held"] - room), tier)
 
 
 @inline
-def lift_any(s: State, replica: int) -> int:
-    """Some entry of the tiers of a replica, taken out; −1 where they are empty."""
-    for tier in range(NUM_TIERS):
-        if s.tiers[NUM_TIERS * replica + tier]["held"] > 0:
-            entry = int(s.tiers[NUM_TIERS * replica + tier]["oldest"])
-            lift(s, replica, entry)
-            return entry
-    return NONE
+def sink(s: State, replica: int, run: int, most: int, tier: int) -> None:
+    """The last blocks of a run leave their tier for the next one that there is, up to so many."""
+    one = s.runs[run]
+    below = tier + 1
+    while below < NUM_TIERS and s.tiers[NUM_TIERS * replica + below]["blocks"] == 0:
+        below += 1
+    if below == NUM_TIERS:
+        forget(s, replica, run, min(most, one["last"] - one["first"]))
+        return
+    if most < one["last"] - one["first"]:
+        run = split(s, replica, run, one["last"] - most)
+    unlink(s, replica, run)
+    link_newest(s, replica, run, below)
+    join(s, replica, run)
+
+
+@inline
+def clear_tiers(s: State, replica: int) -> None:
+    """Forget all that a replica knows and nobody uses, the lowest tier first: chains end there."""
+    for tier in range(NUM_TIERS - 1, -1, -1):
+        row = s.tiers[NUM_TIERS * replica + tier]
+        while row["held"] > 0:
+            forget(s, replica, int(row["oldest"]), int(row["held"]))

@@ -1,0 +1,170 @@
+"""Chains of known blocks: neighbouring blocks that are used alike are one run, found by the key of their chain.
+
+A chain is what one owner (a group, a session, a key of a trace) has of the cache of one replica, without a gap from its
+first block on: every request uses a chain from its beginning, and what nobody uses is forgotten from its end.  So the
+further back a block stands, the fewer requests use it, and the longer ago it was used:
+
+    users   3 3 3 3 │ 1 1 1 │ 0 0 0 0 0 │ 0 0 │ −1 −1 −1 │ −2
+                                newer     older  in the host's memory, then on drives: nobody can use it there
+
+Runs whose `users` are 0 or less are in the list by last use of their tier; of a run the last block is the oldest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datahall.compiled import inline
+from datahall.inference.memory.lru import append, insert, remove
+from datahall.inference.simulation.state import NONE, NUM_TIERS, RUN, Ints, Records, State
+
+EMPTY = 0  # place of the table of chains; no run has this number
+
+
+@inline
+def find(s: State, key: int) -> int:
+    """The first run of a chain, or −1."""
+    mask = s.chains.size - 1
+    place = key & mask
+    while s.chains[place] != EMPTY:
+        if s.runs[s.chains[place]]["key"] == key:
+            return int(s.chains[place])
+        place = (place + 1) & mask
+    return NONE
+
+
+@inline
+def add_run(s: State, key: int, before: int, first: int, last: int, users: int) -> int:
+    """A new run behind the last one of a chain, or the first one of a chain that is not known."""
+    run = new_run(s, first, last, users)
+    s.runs[run]["before"], s.runs[run]["after"] = before, NONE
+    if before != NONE:
+        s.runs[before]["after"] = run
+        return run
+    mask = s.chains.size - 1
+    place = key & mask
+    while s.chains[place] != EMPTY:
+        place = (place + 1) & mask
+    s.chains[place] = run
+    s.runs[run]["key"] = key
+    return run
+
+
+@inline
+def new_run(s: State, first: int, last: int, users: int) -> int:
+    """A run that is in no chain yet: one that was given back, or the next that was never used."""
+    fleet = s.fleet[0]
+    run = int(fleet["spare_run"])
+    if run == EMPTY:
+        fleet["num_runs"] += 1
+        run = int(fleet["num_runs"])
+    else:
+        fleet["spare_run"] = s.runs[run]["after"]
+    one = s.runs[run]
+    one["first"], one["last"], one["users"] = first, last, users
+    return run
+
+
+@inline
+def give_run(s: State, run: int) -> None:
+    """The run is free for others."""
+    s.runs[run]["after"] = s.fleet[0]["spare_run"]
+    s.fleet[0]["spare_run"] = run
+
+
+@inline
+def forget_chain(s: State, run: int) -> None:
+    """Drop the key of a chain, and close the gap it leaves among those that were pushed on by it."""
+    mask = s.chains.size - 1
+    gap = s.runs[run]["key"] & mask
+    while s.chains[gap] != run:
+        gap = (gap + 1) & mask
+    place = (gap + 1) & mask
+    while s.chains[place] != EMPTY:
+        wanted = s.runs[s.chains[place]]["key"] & mask
+        if ((place - wanted) & mask) >= ((place - gap) & mask):
+            s.chains[gap] = s.chains[place]
+            gap = place
+        place = (place + 1) & mask
+    s.chains[gap] = EMPTY
+
+
+@inline
+def link_newest(s: State, replica: int, run: int, tier: int) -> None:
+    """Put a run that nobody uses behind all others of a tier."""
+    row, one = s.tiers[NUM_TIERS * replica + tier], s.runs[run]
+    one["users"] = -tier
+    append(s.runs, row, run)
+    row["held"] += one["last"] - one["first"]
+
+
+@inline
+def unlink(s: State, replica: int, run: int) -> None:
+    """Take a run out of the list of its tier; it is on the chip then."""
+    one = s.runs[run]
+    row = s.tiers[NUM_TIERS * replica - one["users"]]
+    remove(s.runs, row, run)
+    row["held"] -= one["last"] - one["first"]
+    one["users"] = 0
+
+
+@inline
+def split(s: State, replica: int, run: int, place: int) -> int:
+    """Cut a run before a block; returns the upper part, which is the next older one."""
+    one = s.runs[run]
+    upper = new_run(s, place, one["last"], one["users"])
+    one["last"] = place
+    behind = one["after"]
+    s.runs[upper]["before"], s.runs[upper]["after"], one["after"] = run, behind, upper
+    if behind != NONE:
+        s.runs[behind]["before"] = upper
+    if one["users"] <= 0:
+        insert(s.runs, s.tiers[NUM_TIERS * replica - one["users"]], upper, one["older"], run)
+    return upper
+
+
+@inline
+def join(s: State, replica: int, run: int) -> bool:
+    """Make a run and the one behind it one, where they are used alike; returns whether they were."""
+    one = s.runs[run]
+    upper = int(one["after"])
+    if upper == NONE or s.runs[upper]["users"] != one["users"]:
+        return False
+    if one["users"] <= 0:
+        if s.runs[upper]["newer"] != run:
+            return False
+        remove(s.runs, s.tiers[NUM_TIERS * replica - one["users"]], upper)
+    behind = s.runs[upper]["after"]
+    one["last"], one["after"] = s.runs[upper]["last"], behind
+    if behind != NONE:
+        s.runs[behind]["before"] = run
+    give_run(s, upper)
+    return True
+
+
+@inline
+def forget(s: State, replica: int, run: int, num: int) -> None:
+    """Drop the last blocks of the last run of a chain, which nobody uses."""
+    one = s.runs[run]
+    if num < one["last"] - one["first"]:
+        s.tiers[NUM_TIERS * replica - one["users"]]["held"] -= num
+        one["last"] -= num
+        return
+    unlink(s, replica, run)
+    if one["before"] == NONE:
+        forget_chain(s, run)
+    else:
+        s.runs[one["before"]]["after"] = NONE
+    give_run(s, run)
+
+
+def new_runs(num_blocks: int) -> tuple[Records, Ints]:
+    """Runs for so many blocks, and the table of chains, of which no more than half is ever in use.
+
+    What stands on blocks that were taken is forgotten a little later (`make_blocks`), so there are twice as many.  Both
+    are all zeros: memory that no run has used yet is none.
+    """
+    size = 4
+    while size < 4 * num_blocks:
+        size *= 2
+    return np.zeros(2 * num_blocks + 1, RUN), np.zeros(size, np.int64)
