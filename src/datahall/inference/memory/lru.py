@@ -9,14 +9,8 @@ from datahall.inference.simulation.state import NONE, Records
 
 
 @inline
-def append(runs: Records, ends: np.void, run: int) -> None:
-    """Put a run behind all others of the list whose `oldest` and `newest` are in `ends`."""
-    insert(runs, ends, run, ends["newest"], NONE)
-
-
-@inline
 def insert(runs: Records, ends: np.void, run: int, older: int, newer: int) -> None:
-    """Put a run between two neighbours of a list, or beyond its end."""
+    """Put a run between two neighbours of the list whose `oldest` and `newest` are in `ends`; −1: beyond its end."""
     runs[run]["older"], runs[run]["newer"] = older, newer
     if older == NONE:
         ends["oldest"] = run

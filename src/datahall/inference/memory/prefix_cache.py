@@ -37,22 +37,26 @@ def chain_of(s: State, replica: int, slot: int, block: int, block_tokens: int) -
     A prompt is the keys that its trace gives, then what its group shares, then what its session has.
     """
     one, explicit = s.slots[slot], s.fleet[0]["explicit_tokens"]
-    first, end, below = 0, ENDLESS, 0
+    first, end, below, given = 0, ENDLESS, 0, False
     owner = one["session"] * 4 + 2
     if one["key_count"] > 0 and explicit > 0:
         place = min(block * block_tokens // explicit, one["key_count"])
         first = ceil_div(place * explicit, block_tokens)
-        if place < one["key_count"]:
-            owner = s.keys[one["key_start"] + place] * 4 + 3
-            return mixed(mixed(owner, first), replica), first, ceil_div((place + 1) * explicit, block_tokens)
-        below = s.keys[one["key_start"] + place - 1] * 4 + 3
+        given = place < one["key_count"]
+        if given:
+            owner, end = (
+                s.keys[one["key_start"] + place] * 4 + 3,
+                ceil_div((place + 1) * explicit, block_tokens),
+            )
+        else:
+            below = s.keys[one["key_start"] + place - 1] * 4 + 3
     shared = one["shared"] // block_tokens
-    if one["group"] >= 0 and shared > first:
+    if one["group"] >= 0 and shared > first and not given:
         if block < shared:
             owner, end = one["group"] * 4 + 1, shared
         else:
             first, below = shared, mixed(one["group"] * 4 + 1, below)
-    return mixed(mixed(owner, first), mixed(below, replica)), int(first), int(end)
+    return mixed(mixed(owner, first * s.replicas.size + replica), below), int(first), int(end)
 
 
 @inline
@@ -105,15 +109,10 @@ def share_blocks(
                         count_lifted(s, replica, slot, run)
                 unlink(s, replica, run)
             one["users"] += 1
-            behind = int(one["after"])
-            if before == NONE or not join(s, replica, before):
-                before = run
-            run = behind
-        if block < end:
+            before, run = run, int(one["after"])
+        if computed and block < end:
             add_run(s, key, before, block, end, 1)
             block = end
-            if before != NONE:
-                join(s, replica, before)
     s.slots[slot]["keyed"] = last
 
 
@@ -128,19 +127,19 @@ def release_blocks(s: State, replica: int, slot: int, block_tokens: int, held: i
         run, known, behind = NONE, first, find(s, key)
         while behind != NONE and known < end:
             run, known, behind = behind, int(s.runs[behind]["last"]), int(s.runs[behind]["after"])
+        made = NONE
         if known < end:
-            link_newest(s, replica, add_run(s, key, run, known, end, 0), 0)
+            made = run = add_run(s, key, run, known, end, 0)
         elif known > end:
             split(s, replica, run, end)
         while run != NONE:
             one = s.runs[run]
             if one["first"] < keyed:
                 one["users"] -= 1
-                if one["users"] == 0:
-                    link_newest(s, replica, run, 0)
-                    rep["free"] += one["last"] - one["first"]
-            elif one["users"] <= 0:
+                rep["free"] += one["last"] - one["first"] if one["users"] == 0 else 0
+            elif one["users"] <= 0 and run != made:
                 unlink(s, replica, run)
+            if one["users"] == 0:
                 link_newest(s, replica, run, 0)
             join(s, replica, run)
             run = int(one["before"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.compiled import inline
-from datahall.inference.memory.lru import append, insert, remove
+from datahall.inference.memory.lru import insert, remove
 from datahall.inference.simulation.state import NONE, NUM_TIERS, RUN, Ints, Records, State
 
 EMPTY = 0  # place of the table of chains; no run has this number
@@ -73,28 +73,11 @@ def give_run(s: State, run: int) -> None:
 
 
 @inline
-def forget_chain(s: State, run: int) -> None:
-    """Drop the key of a chain, and close the gap it leaves among those that were pushed on by it."""
-    mask = s.chains.size - 1
-    gap = s.runs[run]["key"] & mask
-    while s.chains[gap] != run:
-        gap = (gap + 1) & mask
-    place = (gap + 1) & mask
-    while s.chains[place] != EMPTY:
-        wanted = s.runs[s.chains[place]]["key"] & mask
-        if ((place - wanted) & mask) >= ((place - gap) & mask):
-            s.chains[gap] = s.chains[place]
-            gap = place
-        place = (place + 1) & mask
-    s.chains[gap] = EMPTY
-
-
-@inline
 def link_newest(s: State, replica: int, run: int, tier: int) -> None:
     """Put a run that nobody uses behind all others of a tier."""
     row, one = s.tiers[NUM_TIERS * replica + tier], s.runs[run]
     one["users"] = -tier
-    append(s.runs, row, run)
+    insert(s.runs, row, run, row["newest"], NONE)
     row["held"] += one["last"] - one["first"]
 
 
@@ -143,19 +126,28 @@ def join(s: State, replica: int, run: int) -> bool:
 
 
 @inline
-def forget(s: State, replica: int, run: int, num: int) -> None:
-    """Drop the last blocks of the last run of a chain, which nobody uses."""
-    one = s.runs[run]
-    if num < one["last"] - one["first"]:
-        s.tiers[NUM_TIERS * replica - one["users"]]["held"] -= num
-        one["last"] -= num
-        return
-    unlink(s, replica, run)
-    if one["before"] == NONE:
-        forget_chain(s, run)
-    else:
-        s.runs[one["before"]]["after"] = NONE
+def forget(s: State, run: int) -> None:
+    """Drop the last run of a chain, which is in no list any more.
+
+    With the only one goes the key; the gap it leaves is closed among those that were pushed on by it.
+    """
+    before = s.runs[run]["before"]
     give_run(s, run)
+    if before != NONE:
+        s.runs[before]["after"] = NONE
+        return
+    mask = s.chains.size - 1
+    gap = s.runs[run]["key"] & mask
+    while s.chains[gap] != run:
+        gap = (gap + 1) & mask
+    place = (gap + 1) & mask
+    while s.chains[place] != EMPTY:
+        wanted = s.runs[s.chains[place]]["key"] & mask
+        if ((place - wanted) & mask) >= ((place - gap) & mask):
+            s.chains[gap] = s.chains[place]
+            gap = place
+        place = (place + 1) & mask
+    s.chains[gap] = EMPTY
 
 
 def new_runs(num_blocks: int) -> tuple[Records, Ints]:

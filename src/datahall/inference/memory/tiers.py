@@ -40,29 +40,23 @@ def shown_time(s: State, replica: int, step_s: float) -> float:
 
 @inline
 def make_blocks(s: State, replica: int) -> None:
-    """The oldest blocks that were taken go down, or are forgotten where no tier below has room."""
+    """The oldest blocks that were taken go down to the next tier that there is, or are forgotten."""
     for tier in range(NUM_TIERS):
-        row = s.tiers[NUM_TIERS * replica + tier]
+        row, below = s.tiers[NUM_TIERS * replica + tier], tier + 1
+        while below < NUM_TIERS and s.tiers[NUM_TIERS * replica + below]["blocks"] == 0:
+            below += 1
         room = row["blocks"] if tier > 0 else s.replicas[replica]["free"]
         while row["held"] > room:
-            sink(s, replica, int(row["oldest"]), int(row["held"] - room), tier)
-
-
-@inline
-def sink(s: State, replica: int, run: int, most: int, tier: int) -> None:
-    """The last blocks of a run leave their tier for the next one that there is, up to so many."""
-    one = s.runs[run]
-    below = tier + 1
-    while below < NUM_TIERS and s.tiers[NUM_TIERS * replica + below]["blocks"] == 0:
-        below += 1
-    if below == NUM_TIERS:
-        forget(s, replica, run, min(most, one["last"] - one["first"]))
-        return
-    if most < one["last"] - one["first"]:
-        run = split(s, replica, run, one["last"] - most)
-    unlink(s, replica, run)
-    link_newest(s, replica, run, below)
-    join(s, replica, run)
+            run = int(row["oldest"])
+            cut = s.runs[run]["last"] - (row["held"] - room)
+            if cut > s.runs[run]["first"]:
+                run = split(s, replica, run, cut)
+            unlink(s, replica, run)
+            if below == NUM_TIERS:
+                forget(s, run)
+            else:
+                link_newest(s, replica, run, below)
+                join(s, replica, run)
 
 
 @inline
@@ -71,4 +65,6 @@ def clear_tiers(s: State, replica: int) -> None:
     for tier in range(NUM_TIERS - 1, -1, -1):
         row = s.tiers[NUM_TIERS * replica + tier]
         while row["held"] > 0:
-            forget(s, replica, int(row["oldest"]), int(row["held"]))
+            run = int(row["oldest"])
+            unlink(s, replica, run)
+            forget(s, run)

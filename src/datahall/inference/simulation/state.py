@@ -86,7 +86,7 @@ FLEET = _record(
 )
 
 
-# Neighbouring blocks of a prefix cache, used alike (`runs.py`); before and after: in its chain, older and newer: by use.
+# Neighbouring blocks of a prefix cache that are used alike; before, after: in its chain; older, newer: by last use.
 RUN = _record("key users first last before after older newer", "")
 # One tier of the prefix cache of a replica, and its list of what nobody uses; blocks: it has room for, below the chip;
 # block_s: the way of one up.  The chip's also sums up what the prompts of a step have lifted: all of them, the last
