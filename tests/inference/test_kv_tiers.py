@@ -243,17 +243,17 @@ def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service], shel
 def lifted(lanes: int, layer_share: float = 0.25) -> Any:
     """A replica between two others whose prompts have lifted 4 s and 2 s of blocks."""
     state: Any = SimpleNamespace(
-        replicas=np.zeros(3, REPLICA), pools=np.zeros(1, POOL), tiers=np.zeros(9, TIER), slots=np.zeros(3, SLOT),
-        runs=np.zeros(4, RUN), fleet=np.zeros(1, FLEET),
+        replicas=np.zeros(3, REPLICA), pools=np.zeros(1, POOL), slots=np.zeros(3, SLOT),
+        cache=SimpleNamespace(runs=np.zeros(4, RUN), tiers=np.zeros(9, TIER)), fleet=np.zeros(1, FLEET),
     )  # fmt: skip
     state.pools["lanes"], state.pools["layer_share"], state.pools["block_tokens"] = lanes, layer_share, 16
-    state.tiers["lifting"] = -1
-    state.tiers["block_s"] = [99.0, 99.0, 99.0, 99.0, 1.0, 2.0, 99.0, 99.0, 99.0]
+    state.cache.tiers["lifting"] = -1
+    state.cache.tiers["block_s"] = [99.0, 99.0, 99.0, 99.0, 1.0, 2.0, 99.0, 99.0, 99.0]
     state.fleet["warmup_s"], state.fleet["measure_until_s"] = 5.0, 9.0
     state.slots["arrival_s"] = 5.0
-    state.runs["users"] = -1  # in the host's memory
-    state.runs["last"] = 1
-    state.runs[1]["last"] = 2
+    state.cache.runs["users"] = -1  # in the host's memory
+    state.cache.runs["last"] = 1
+    state.cache.runs[1]["last"] = 2
     for slot, num in ((0, 4), (1, 2)):
         for _ in range(num - 2):
             count_lifted(state, 1, slot, 0)
@@ -288,15 +288,15 @@ def test_many_ranks_wait_for_their_mean_at_least() -> None:
 
 def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
     state = lifted(1)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 6 * 16, 0, 0, 0, 0]
-    state.runs["users"] = -2  # on drives
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 6 * 16, 0, 0, 0, 0]
+    state.cache.runs["users"] = -2  # on drives
     count_lifted(state, 1, 2, 0)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
     state.slots[2]["preempted"] = 1
     count_lifted(state, 1, 2, 0)
     state.slots[2]["preempted"], state.slots[2]["arrival_s"] = 0, 4.9
     count_lifted(state, 1, 2, 0)
     state.slots[2]["arrival_s"] = 9.0  # when the fleet drains
     count_lifted(state, 1, 2, 0)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
     assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 4 * 2.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from datahall.inference.memory.lru import insert, remove
 from datahall.inference.memory.prefix_cache import mixed
 from datahall.inference.memory.runs import add_run, find, forget, join, link_newest, new_runs, split, unlink
-from datahall.inference.simulation.state import FLEET, NONE, NUM_TIERS, RUN, TIER
+from datahall.inference.simulation.state import NONE, NUM_TIERS, RUN, TIER
 
 
 def listed(runs: np.ndarray, ends: Any) -> tuple[list[int], list[int]]:
@@ -52,9 +52,7 @@ def test_the_list_is_in_the_order_of_use(used: list[tuple[int, int]]) -> None:
 def cache(num_blocks: int) -> Any:
     """An empty cache of two replicas."""
     runs, chains = new_runs(num_blocks)
-    state = SimpleNamespace(
-        runs=runs, chains=chains, fleet=np.zeros(1, FLEET), tiers=np.zeros(2 * NUM_TIERS, TIER)
-    )
+    state = SimpleNamespace(runs=runs, chains=chains, tiers=np.zeros(2 * NUM_TIERS, TIER))
     state.tiers["oldest"] = state.tiers["newest"] = NONE
     return state
 

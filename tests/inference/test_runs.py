@@ -39,7 +39,7 @@ class Shadow:
     def cache(self, s: Any, replica: int) -> BlockCache:
         if replica not in self.caches:
             blocks = s.pools[s.replicas[replica]["pool"]]["blocks"]
-            sizes = s.tiers["blocks"][NUM_TIERS * replica : NUM_TIERS * (replica + 1)]
+            sizes = s.cache.tiers["blocks"][NUM_TIERS * replica : NUM_TIERS * (replica + 1)]
             self.caches[replica] = BlockCache(int(blocks), int(sizes[1]), int(sizes[2]))
         self.caches[replica].free = int(s.replicas[replica]["free"])
         return self.caches[replica]
@@ -99,10 +99,10 @@ class Shadow:
         self.num_calls += 1
         assert int(s.replicas[replica]["free"]) == cache.free
         users: dict[Key, int] = {}
-        for head in s.chains[s.chains > 0]:
-            key, run, runs = int(s.runs[head]["key"]), int(head), 0
+        for head in s.cache.chains[s.cache.chains > 0]:
+            key, run, runs = int(s.cache.runs[head]["key"]), int(head), 0
             while run != NONE:
-                one, runs = s.runs[run], runs + 1
+                one, runs = s.cache.runs[run], runs + 1
                 if one["users"] > 0 and self.replica_of[key] == replica:
                     blocks = range(int(one["first"]), int(one["last"]))
                     users |= {self.names[key, block]: int(one["users"]) for block in blocks}
@@ -110,7 +110,7 @@ class Shadow:
             self.most_runs = max(self.most_runs, runs)
         assert users == cache.users
         for tier in range(NUM_TIERS):
-            row = s.tiers[NUM_TIERS * replica + tier]
+            row = s.cache.tiers[NUM_TIERS * replica + tier]
             assert self.listed(s, row) == list(cache.unused[tier])
             assert row["held"] == len(cache.unused[tier])
 
@@ -119,11 +119,11 @@ class Shadow:
         found, run = [], int(row["oldest"])
         while run != NONE:
             head = run
-            while s.runs[head]["before"] != NONE:
-                head = int(s.runs[head]["before"])
-            blocks = range(int(s.runs[run]["last"]) - 1, int(s.runs[run]["first"]) - 1, -1)
-            found += [self.names[int(s.runs[head]["key"]), block] for block in blocks]
-            run = int(s.runs[run]["newer"])
+            while s.cache.runs[head]["before"] != NONE:
+                head = int(s.cache.runs[head]["before"])
+            blocks = range(int(s.cache.runs[run]["last"]) - 1, int(s.cache.runs[run]["first"]) - 1, -1)
+            found += [self.names[int(s.cache.runs[head]["key"]), block] for block in blocks]
+            run = int(s.cache.runs[run]["newer"])
         return found
 
 

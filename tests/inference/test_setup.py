@@ -259,10 +259,10 @@ def test_slots_and_queues_have_room_from_the_start() -> None:
     state = new_state(fleet(3), [table()], caching=True, record=True, trace_steps=5, num_slots=16)
     assert sorted(state.slots["free"].tolist()) == list(range(16))
     assert state.fleet[0]["num_free_slots"] == 16
-    assert state.runs.size > 2 * 3 * 27_000
-    assert state.chains.size >= 4 * 3 * 27_000
+    assert state.cache.runs.size > 2 * 3 * 27_000
+    assert state.cache.chains.size >= 4 * 3 * 27_000
     plain = new_state(fleet(3), [table()], caching=False, record=False, trace_steps=0, num_slots=16)
-    assert (plain.runs.size, plain.chains.size, plain.ended.size) == (1, 4, 1)
+    assert (plain.cache.runs.size, plain.cache.chains.size, plain.ended.size) == (1, 4, 1)
 
 
 def test_autoscaling_starts_what_is_wanted_after_a_cold_start() -> None:

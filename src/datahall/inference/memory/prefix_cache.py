@@ -37,25 +37,20 @@ def chain_of(s: State, replica: int, slot: int, block: int, block_tokens: int) -
     A prompt is the keys that its trace gives, then what its group shares, then what its session has.
     """
     one, explicit = s.slots[slot], s.fleet[0]["explicit_tokens"]
-    first, end, below, given = 0, ENDLESS, 0, False
-    owner = one["session"] * 4 + 2
+    owner, first, end, below = one["session"] * 4 + 2, 0, ENDLESS, 0
+    shared = one["shared"] // block_tokens if one["group"] >= 0 else 0
     if one["key_count"] > 0 and explicit > 0:
         place = min(block * block_tokens // explicit, one["key_count"])
         first = ceil_div(place * explicit, block_tokens)
-        given = place < one["key_count"]
-        if given:
-            owner, end = (
-                s.keys[one["key_start"] + place] * 4 + 3,
-                ceil_div((place + 1) * explicit, block_tokens),
-            )
+        if place < one["key_count"]:
+            owner = s.keys[one["key_start"] + place] * 4 + 3
+            end, shared = ceil_div((place + 1) * explicit, block_tokens), 0
         else:
             below = s.keys[one["key_start"] + place - 1] * 4 + 3
-    shared = one["shared"] // block_tokens
-    if one["group"] >= 0 and shared > first and not given:
-        if block < shared:
-            owner, end = one["group"] * 4 + 1, shared
-        else:
-            first, below = shared, mixed(one["group"] * 4 + 1, below)
+    if block < shared:
+        owner, end = one["group"] * 4 + 1, shared
+    elif shared > first:
+        first, below = shared, mixed(one["group"] * 4 + 1, below)
     return mixed(mixed(owner, first * s.replicas.size + replica), below), int(first), int(end)
 
 
@@ -69,12 +64,12 @@ def num_hits(s: State, replica: int, slot: int, block_tokens: int, most: int) ->
     while block < most:
         key, _, end = chain_of(s, replica, slot, block, block_tokens)
         end = min(end, most)
-        run = find(s, key)
+        run = find(s.cache, key)
         while run != NONE and block < end:
-            last = min(int(s.runs[run]["last"]), end)
-            if s.runs[run]["users"] <= 0:
+            last = min(int(s.cache.runs[run]["last"]), end)
+            if s.cache.runs[run]["users"] <= 0:
                 unused += last - block
-            block, run = last, int(s.runs[run]["after"])
+            block, run = last, int(s.cache.runs[run]["after"])
         if block < end:
             break
     return block, unused
@@ -92,13 +87,13 @@ def share_blocks(
     while block < last:
         key, _, end = chain_of(s, replica, slot, block, block_tokens)
         end = min(end, last)
-        before, run = NONE, find(s, key)
-        while run != NONE and s.runs[run]["last"] <= block:
-            before, run = run, int(s.runs[run]["after"])
+        before, run = NONE, find(s.cache, key)
+        while run != NONE and s.cache.runs[run]["last"] <= block:
+            before, run = run, int(s.cache.runs[run]["after"])
         while run != NONE and block < end:
-            if s.runs[run]["last"] > end:
-                split(s, replica, run, end)
-            one = s.runs[run]
+            if s.cache.runs[run]["last"] > end:
+                split(s.cache, replica, run, end)
+            one = s.cache.runs[run]
             block, num = int(one["last"]), one["last"] - one["first"]
             if one["users"] > 0:
                 rep["free"] += num if computed else 0
@@ -107,11 +102,11 @@ def share_blocks(
                     rep["free"] -= num
                     if one["users"] < 0:
                         count_lifted(s, replica, slot, run)
-                unlink(s, replica, run)
+                unlink(s.cache, replica, run)
             one["users"] += 1
             before, run = run, int(one["after"])
         if computed and block < end:
-            add_run(s, key, before, block, end, 1)
+            add_run(s.cache, key, before, block, end, 1)
             block = end
     s.slots[slot]["keyed"] = last
 
@@ -124,24 +119,24 @@ def release_blocks(s: State, replica: int, slot: int, block_tokens: int, held: i
     end = num_full
     while end > 0:
         key, first, _ = chain_of(s, replica, slot, end - 1, block_tokens)
-        run, known, behind = NONE, first, find(s, key)
+        run, known, behind = NONE, first, find(s.cache, key)
         while behind != NONE and known < end:
-            run, known, behind = behind, int(s.runs[behind]["last"]), int(s.runs[behind]["after"])
+            run, known, behind = behind, int(s.cache.runs[behind]["last"]), int(s.cache.runs[behind]["after"])
         made = NONE
         if known < end:
-            made = run = add_run(s, key, run, known, end, 0)
+            made = run = add_run(s.cache, key, run, known, end, 0)
         elif known > end:
-            split(s, replica, run, end)
+            split(s.cache, replica, run, end)
         while run != NONE:
-            one = s.runs[run]
+            one = s.cache.runs[run]
             if one["first"] < keyed:
                 one["users"] -= 1
                 rep["free"] += one["last"] - one["first"] if one["users"] == 0 else 0
             elif one["users"] <= 0 and run != made:
-                unlink(s, replica, run)
+                unlink(s.cache, replica, run)
             if one["users"] == 0:
-                link_newest(s, replica, run, 0)
-            join(s, replica, run)
+                link_newest(s.cache, replica, run, 0)
+            join(s.cache, replica, run)
             run = int(one["before"])
         end = first
     s.slots[slot]["keyed"] = 0

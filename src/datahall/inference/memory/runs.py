@@ -16,138 +16,138 @@ import numpy as np
 
 from datahall.compiled import inline
 from datahall.inference.memory.lru import insert, remove
-from datahall.inference.simulation.state import NONE, NUM_TIERS, RUN, Ints, Records, State
+from datahall.inference.simulation.state import NONE, NUM_TIERS, RUN, Cache, Ints, Records
 
 EMPTY = 0  # place of the table of chains; no run has this number
 
 
 @inline
-def find(s: State, key: int) -> int:
+def find(c: Cache, key: int) -> int:
     """The first run of a chain, or −1."""
-    mask = s.chains.size - 1
+    mask = c.chains.size - 1
     place = key & mask
-    while s.chains[place] != EMPTY:
-        if s.runs[s.chains[place]]["key"] == key:
-            return int(s.chains[place])
+    while c.chains[place] != EMPTY:
+        if c.runs[c.chains[place]]["key"] == key:
+            return int(c.chains[place])
         place = (place + 1) & mask
     return NONE
 
 
 @inline
-def add_run(s: State, key: int, before: int, first: int, last: int, users: int) -> int:
+def add_run(c: Cache, key: int, before: int, first: int, last: int, users: int) -> int:
     """A new run behind the last one of a chain, or the first one of a chain that is not known."""
-    run = new_run(s, first, last, users)
-    s.runs[run]["before"], s.runs[run]["after"] = before, NONE
+    run = new_run(c, first, last, users)
+    c.runs[run]["before"], c.runs[run]["after"] = before, NONE
     if before != NONE:
-        s.runs[before]["after"] = run
+        c.runs[before]["after"] = run
         return run
-    mask = s.chains.size - 1
+    mask = c.chains.size - 1
     place = key & mask
-    while s.chains[place] != EMPTY:
+    while c.chains[place] != EMPTY:
         place = (place + 1) & mask
-    s.chains[place] = run
-    s.runs[run]["key"] = key
+    c.chains[place] = run
+    c.runs[run]["key"] = key
     return run
 
 
 @inline
-def new_run(s: State, first: int, last: int, users: int) -> int:
+def new_run(c: Cache, first: int, last: int, users: int) -> int:
     """A run that is in no chain yet: one that was given back, or the next that was never used."""
-    fleet = s.fleet[0]
-    run = int(fleet["spare_run"])
+    spare = c.runs[EMPTY]
+    run = int(spare["after"])
     if run == EMPTY:
-        fleet["num_runs"] += 1
-        run = int(fleet["num_runs"])
+        spare["last"] += 1
+        run = int(spare["last"])
     else:
-        fleet["spare_run"] = s.runs[run]["after"]
-    one = s.runs[run]
+        spare["after"] = c.runs[run]["after"]
+    one = c.runs[run]
     one["first"], one["last"], one["users"] = first, last, users
     return run
 
 
 @inline
-def give_run(s: State, run: int) -> None:
+def give_run(c: Cache, run: int) -> None:
     """The run is free for others."""
-    s.runs[run]["after"] = s.fleet[0]["spare_run"]
-    s.fleet[0]["spare_run"] = run
+    c.runs[run]["after"] = c.runs[EMPTY]["after"]
+    c.runs[EMPTY]["after"] = run
 
 
 @inline
-def link_newest(s: State, replica: int, run: int, tier: int) -> None:
+def link_newest(c: Cache, replica: int, run: int, tier: int) -> None:
     """Put a run that nobody uses behind all others of a tier."""
-    row, one = s.tiers[NUM_TIERS * replica + tier], s.runs[run]
+    row, one = c.tiers[NUM_TIERS * replica + tier], c.runs[run]
     one["users"] = -tier
-    insert(s.runs, row, run, row["newest"], NONE)
+    insert(c.runs, row, run, row["newest"], NONE)
     row["held"] += one["last"] - one["first"]
 
 
 @inline
-def unlink(s: State, replica: int, run: int) -> None:
+def unlink(c: Cache, replica: int, run: int) -> None:
     """Take a run out of the list of its tier; it is on the chip then."""
-    one = s.runs[run]
-    row = s.tiers[NUM_TIERS * replica - one["users"]]
-    remove(s.runs, row, run)
+    one = c.runs[run]
+    row = c.tiers[NUM_TIERS * replica - one["users"]]
+    remove(c.runs, row, run)
     row["held"] -= one["last"] - one["first"]
     one["users"] = 0
 
 
 @inline
-def split(s: State, replica: int, run: int, place: int) -> int:
+def split(c: Cache, replica: int, run: int, place: int) -> int:
     """Cut a run before a block; returns the upper part, which is the next older one."""
-    one = s.runs[run]
-    upper = new_run(s, place, one["last"], one["users"])
+    one = c.runs[run]
+    upper = new_run(c, place, one["last"], one["users"])
     one["last"] = place
     behind = one["after"]
-    s.runs[upper]["before"], s.runs[upper]["after"], one["after"] = run, behind, upper
+    c.runs[upper]["before"], c.runs[upper]["after"], one["after"] = run, behind, upper
     if behind != NONE:
-        s.runs[behind]["before"] = upper
+        c.runs[behind]["before"] = upper
     if one["users"] <= 0:
-        insert(s.runs, s.tiers[NUM_TIERS * replica - one["users"]], upper, one["older"], run)
+        insert(c.runs, c.tiers[NUM_TIERS * replica - one["users"]], upper, one["older"], run)
     return upper
 
 
 @inline
-def join(s: State, replica: int, run: int) -> bool:
+def join(c: Cache, replica: int, run: int) -> bool:
     """Make a run and the one behind it one, where they are used alike; returns whether they were."""
-    one = s.runs[run]
+    one = c.runs[run]
     upper = int(one["after"])
-    if upper == NONE or s.runs[upper]["users"] != one["users"]:
+    if upper == NONE or c.runs[upper]["users"] != one["users"]:
         return False
     if one["users"] <= 0:
-        if s.runs[upper]["newer"] != run:
+        if c.runs[upper]["newer"] != run:
             return False
-        remove(s.runs, s.tiers[NUM_TIERS * replica - one["users"]], upper)
-    behind = s.runs[upper]["after"]
-    one["last"], one["after"] = s.runs[upper]["last"], behind
+        remove(c.runs, c.tiers[NUM_TIERS * replica - one["users"]], upper)
+    behind = c.runs[upper]["after"]
+    one["last"], one["after"] = c.runs[upper]["last"], behind
     if behind != NONE:
-        s.runs[behind]["before"] = run
-    give_run(s, upper)
+        c.runs[behind]["before"] = run
+    give_run(c, upper)
     return True
 
 
 @inline
-def forget(s: State, run: int) -> None:
+def forget(c: Cache, run: int) -> None:
     """Drop the last run of a chain, which is in no list any more.
 
     With the only one goes the key; the gap it leaves is closed among those that were pushed on by it.
     """
-    before = s.runs[run]["before"]
-    give_run(s, run)
+    before = c.runs[run]["before"]
+    give_run(c, run)
     if before != NONE:
-        s.runs[before]["after"] = NONE
+        c.runs[before]["after"] = NONE
         return
-    mask = s.chains.size - 1
-    gap = s.runs[run]["key"] & mask
-    while s.chains[gap] != run:
+    mask = c.chains.size - 1
+    gap = c.runs[run]["key"] & mask
+    while c.chains[gap] != run:
         gap = (gap + 1) & mask
     place = (gap + 1) & mask
-    while s.chains[place] != EMPTY:
-        wanted = s.runs[s.chains[place]]["key"] & mask
+    while c.chains[place] != EMPTY:
+        wanted = c.runs[c.chains[place]]["key"] & mask
         if ((place - wanted) & mask) >= ((place - gap) & mask):
-            s.chains[gap] = s.chains[place]
+            c.chains[gap] = c.chains[place]
             gap = place
         place = (place + 1) & mask
-    s.chains[gap] = EMPTY
+    c.chains[gap] = EMPTY
 
 
 def new_runs(num_blocks: int) -> tuple[Records, Ints]:

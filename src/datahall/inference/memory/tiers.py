@@ -14,9 +14,9 @@ from datahall.inference.simulation.state import NONE, NUM_TIERS, State
 @inline
 def count_lifted(s: State, replica: int, slot: int, run: int) -> None:
     """A prompt finds blocks below the chip: whose hits they are, and the time of their way up."""
-    one, step = s.slots[slot], s.tiers[NUM_TIERS * replica]
-    row, fleet = s.tiers[NUM_TIERS * replica - s.runs[run]["users"]], s.fleet[0]
-    num = s.runs[run]["last"] - s.runs[run]["first"]
+    one, step = s.slots[slot], s.cache.tiers[NUM_TIERS * replica]
+    row, fleet = s.cache.tiers[NUM_TIERS * replica - s.cache.runs[run]["users"]], s.fleet[0]
+    num = s.cache.runs[run]["last"] - s.cache.runs[run]["first"]
     if one["preempted"] == 0 and fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]:
         row["hit_tokens"] += num * s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
@@ -32,7 +32,7 @@ def shown_time(s: State, replica: int, step_s: float) -> float:
 
     They come layer by layer while the layers before are computed: what is left shows, at least the first layer's.
     """
-    step, pool = s.tiers[NUM_TIERS * replica], s.pools[s.replicas[replica]["pool"]]
+    step, pool = s.cache.tiers[NUM_TIERS * replica], s.pools[s.replicas[replica]["pool"]]
     whole_s = max(step["longest_lifted_s"], step["lifted_s"] / pool["lanes"])
     step["lifted_s"], step["longest_lifted_s"], step["lifting"] = 0.0, 0.0, NONE
     return float(max(pool["layer_share"] * whole_s, whole_s - step_s))
@@ -42,29 +42,29 @@ def shown_time(s: State, replica: int, step_s: float) -> float:
 def make_blocks(s: State, replica: int) -> None:
     """The oldest blocks that were taken go down to the next tier that there is, or are forgotten."""
     for tier in range(NUM_TIERS):
-        row, below = s.tiers[NUM_TIERS * replica + tier], tier + 1
-        while below < NUM_TIERS and s.tiers[NUM_TIERS * replica + below]["blocks"] == 0:
+        row, below = s.cache.tiers[NUM_TIERS * replica + tier], tier + 1
+        while below < NUM_TIERS and s.cache.tiers[NUM_TIERS * replica + below]["blocks"] == 0:
             below += 1
         room = row["blocks"] if tier > 0 else s.replicas[replica]["free"]
         while row["held"] > room:
             run = int(row["oldest"])
-            cut = s.runs[run]["last"] - (row["held"] - room)
-            if cut > s.runs[run]["first"]:
-                run = split(s, replica, run, cut)
-            unlink(s, replica, run)
+            cut = s.cache.runs[run]["last"] - (row["held"] - room)
+            if cut > s.cache.runs[run]["first"]:
+                run = split(s.cache, replica, run, cut)
+            unlink(s.cache, replica, run)
             if below == NUM_TIERS:
-                forget(s, run)
+                forget(s.cache, run)
             else:
-                link_newest(s, replica, run, below)
-                join(s, replica, run)
+                link_newest(s.cache, replica, run, below)
+                join(s.cache, replica, run)
 
 
 @inline
 def clear_tiers(s: State, replica: int) -> None:
     """Forget all that a replica knows and nobody uses, the lowest tier first: chains end there."""
     for tier in range(NUM_TIERS - 1, -1, -1):
-        row = s.tiers[NUM_TIERS * replica + tier]
+        row = s.cache.tiers[NUM_TIERS * replica + tier]
         while row["held"] > 0:
             run = int(row["oldest"])
-            unlink(s, replica, run)
-            forget(s, run)
+            unlink(s.cache, replica, run)
+            forget(s.cache, run)

@@ -183,6 +183,7 @@ def change_status(s: State, replica: int, status: int, now: float) -> None:
     if status == OFF and rep["status"] != OFF:
         rep["active_s"] += now - rep["active_since_s"]
     rep["status"] = status
+    drained(s, replica, now)
     if status == ACTIVE:
         while fleet["held"] != NONE:
             slot = fleet["held"]

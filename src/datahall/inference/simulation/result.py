@@ -102,11 +102,11 @@ def summarise(
         records=_records(ended) if whole["record"] else None,
         trace=state.trace if state.trace.kept.size > 1 else None,
         num_events=int(whole["num_events"]),
-        host_hit_tokens=int(state.tiers["hit_tokens"][1::NUM_TIERS].sum()),
+        host_hit_tokens=int(state.cache.tiers["hit_tokens"][1::NUM_TIERS].sum()),
         num_over_budget=int(whole["num_over_budget"]),
         num_over_blocks=int(whole["num_over_blocks"]),
         num_short=int(whole["num_short"]),
-        drive_hit_tokens=int(state.tiers["hit_tokens"][2::NUM_TIERS].sum()),
+        drive_hit_tokens=int(state.cache.tiers["hit_tokens"][2::NUM_TIERS].sum()),
     )
 
 
@@ -156,8 +156,8 @@ def _use(state: State, start: Meter, stop: Meter) -> ReplicaUse:
         output_tokens=rows["output_tokens"].copy(),
         free_blocks=rows["free"].copy(),
         blocks=blocks.copy(),
-        host_blocks=state.tiers["held"][1::NUM_TIERS].copy(),
-        drive_blocks=state.tiers["held"][2::NUM_TIERS].copy(),
+        host_blocks=state.cache.tiers["held"][1::NUM_TIERS].copy(),
+        drive_blocks=state.cache.tiers["held"][2::NUM_TIERS].copy(),
     )
 
 

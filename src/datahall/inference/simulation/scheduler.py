@@ -120,7 +120,7 @@ def price_step(
         + host_time(table, ceil_div(decodes + prompts, lanes))
         + moved_s
     )
-    if s.fleet[0]["caching"] and s.tiers[NUM_TIERS * replica]["lifted_s"] > 0.0:
+    if s.fleet[0]["caching"] and s.cache.tiers[NUM_TIERS * replica]["lifted_s"] > 0.0:
         step_s += shown_time(s, replica, step_s - moved_s)
     leap, growth_s = 1, 0.0
     if prompts == 0:

@@ -32,6 +32,7 @@ from datahall.inference.simulation.state import (
     ROW,
     SLOT,
     TIER,
+    Cache,
     Records,
     State,
     Tables,
@@ -79,10 +80,8 @@ def new_state(
         histograms=np.zeros((5, histogram.NUM_BINS)),
         ended=np.zeros(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),
         trace=new_trace(trace_steps),
-        runs=runs,
-        chains=chains,
+        cache=Cache(runs, chains, tiers),
         keys=np.zeros(1, np.int64),
-        tiers=tiers,
     )
     state.slots["free"] = np.arange(num_slots - 1, -1, -1)
     whole = state.fleet[0]

@@ -78,7 +78,7 @@ FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " all_prompt_tokens all_output_tokens"
-    " num_free_slots next_row last_rows rows_out users num_ended turn held num_runs spare_run"
+    " num_free_slots next_row last_rows rows_out users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
     " num_over_budget num_over_blocks num_short",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
@@ -94,6 +94,14 @@ RUN = _record("key users first last before after older newer", "")
 TIER = _record(
     "oldest newest held blocks hit_tokens lifting", "block_s lifted_s own_lifted_s longest_lifted_s"
 )
+
+
+class Cache(NamedTuple):
+    """The prefix caches of all replicas."""
+
+    runs: Records  # the first is none: its `last` counts those that were ever used, its `after` leads to the spare ones
+    chains: Ints  # hash table: the first run of each chain
+    tiers: Records  # [NUM_TIERS·replica + tier]
 
 
 class Tables(NamedTuple):
@@ -128,10 +136,8 @@ class State(NamedTuple):
     histograms: Floats  # [measure, bin]
     ended: Records
     trace: Trace
-    runs: Records  # the prefix cache of all replicas
-    chains: Ints  # the hash table of its chains: the first run of each
+    cache: Cache
     keys: Ints  # of blocks, as a trace gives them
-    tiers: Records  # [NUM_TIERS·replica + tier]
 
 
 @inline
