@@ -297,11 +297,11 @@ def test_a_conversation_stays_a_few_runs_however_long_it_is() -> None:
 
 
 def test_a_block_is_another_one_behind_another_prompt() -> None:
-    """Two requests of one session, one behind a system prompt and one without: nothing of either is the other's."""
+    """A session that comes behind another system prompt finds that prompt, and nothing of what it had behind the first."""
     requests = msgspec.structs.replace(
-        Requests.of(np.array([0.0, 5.0, 10.0]), np.array([320, 320, 320]), np.full(3, 4)),
-        session=np.zeros(3, np.int64), group=np.array([0, 1, 0]), shared=np.array([160, 160, 160]),
+        Requests.of(np.array([0.0, 5.0, 10.0, 15.0]), np.full(4, 320), np.full(4, 4)),
+        session=np.array([0, 1, 0, 0]), group=np.array([0, 1, 1, 0]), shared=np.full(4, 160),
     )  # fmt: skip
     run, _ = compared(caching_fleet(1000), requests)
     assert run.records is not None
-    assert run.records.hit.tolist() == [0, 0, 304]
+    assert run.records.hit.tolist() == [0, 0, 160, 304]
