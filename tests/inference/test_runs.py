@@ -297,7 +297,7 @@ def test_a_conversation_stays_a_few_runs_however_long_it_is() -> None:
 
 
 def test_a_block_is_another_one_behind_another_prompt() -> None:
-    """A session that comes behind another system prompt finds that prompt, and nothing of what it had behind the first."""
+    """A session behind another system prompt finds that prompt, and nothing of what it had behind the first."""
     requests = msgspec.structs.replace(
         Requests.of(np.array([0.0, 5.0, 10.0, 15.0]), np.full(4, 320), np.full(4, 4)),
         session=np.array([0, 1, 0, 0]), group=np.array([0, 1, 1, 0]), shared=np.full(4, 160),
