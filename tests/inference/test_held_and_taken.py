@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import msgspec
 import numpy as np
 import pytest
@@ -15,9 +12,8 @@ from tests.inference.ticking_case import one_pool, rows, simulated, times
 
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.fleet.fleet import ReplicaOutage
-from datahall.inference.memory.prefix_cache import FACTORS, find, forget, insert, mixed, new_entries
+from datahall.inference.memory.prefix_cache import FACTORS, mixed
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.inference.simulation.state import FLEET, NONE
 from datahall.workload.traffic.requests import Requests
 
 HANDOFF = Handoff(setup_s=0.5, token_s=0.0, shown_fraction=0.0)
@@ -84,38 +80,3 @@ def test_a_key_is_of_both_numbers(left: int, right: int) -> None:
     assert mixed(left, right) != mixed(left ^ 1 << 40, right)
     assert mixed(left, right) != mixed(left, right + (1 << 31))
     assert 0 <= mixed(left, right) < 2**62
-
-
-def table(num_blocks: int) -> Any:
-    entries = new_entries(num_blocks)
-    fleet = np.zeros(1, FLEET)
-    fleet["num_spare"] = entries.size
-    return SimpleNamespace(entries=entries, fleet=fleet)
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=80))
-def test_the_table_of_keys_is_a_dictionary(moves: list[tuple[int, bool]]) -> None:
-    """Keys that fall on the same few places, so that they push one another on."""
-    state = table(16)
-    known: dict[int, int] = {}
-    for number, comes in moves:
-        key = number * 16 + number % 3
-        if comes and key not in known and len(known) < 32:
-            known[key] = insert(state, key)
-        elif not comes and key in known:
-            forget(state, known.pop(key))
-        for one in range(41):
-            each = one * 16 + one % 3
-            assert find(state, each) == known.get(each, NONE)
-    assert len(set(known.values())) == len(known)
-    assert state.fleet[0]["num_spare"] == state.entries.size - len(known)
-
-
-@pytest.mark.parametrize("num_blocks", [1, 2, 100, 1024])
-def test_the_table_is_a_power_of_two_of_which_half_stays_empty(num_blocks: int) -> None:
-    entries = new_entries(num_blocks)
-    size = entries.size
-    assert size & (size - 1) == 0
-    assert 4 * num_blocks <= size < max(5, 8 * num_blocks)
-    assert sorted(entries["spare"].tolist()) == [*range(size)]
-    assert set(entries["at"].tolist()) == {NONE}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.inference.serving_case import poisson, replica, table
+from tests.inference.test_prefix_cache import behind
 
 from datahall.catalog import Catalog
 from datahall.cluster.host import host_of
@@ -23,14 +24,14 @@ from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.memory.tiers import count_lifted, shown_time
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.inference.simulation.state import ENTRY, FLEET, POOL, REPLICA, SLOT, TIER
+from datahall.inference.simulation.state import FLEET, POOL, REPLICA, RUN, SLOT, TIER
 from datahall.workload.traffic.requests import Requests
 
 BLOCK = 16
 BLOCK_BYTES = BLOCK * 131_072.0  # of Llama 8B
 
 Rows = list[tuple[int, int, int, int, int]]
-Key = tuple[str, int, int]
+Key = tuple[object, ...]
 
 ROWS = st.lists(
     st.tuples(
@@ -75,7 +76,7 @@ def keys_of(requests: Requests, row: int) -> list[Key]:
     return [
         ("group", int(requests.group[row]), i)
         if requests.group[row] >= 0 and (i + 1) * BLOCK <= requests.shared[row]
-        else ("session", int(requests.session[row]), i)
+        else ("session", *behind(requests, row), i)
         for i in range(num)
     ]
 
@@ -242,18 +243,21 @@ def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service], shel
 def lifted(lanes: int, layer_share: float = 0.25) -> Any:
     """A replica between two others whose prompts have lifted 4 s and 2 s of blocks."""
     state: Any = SimpleNamespace(
-        replicas=np.zeros(3, REPLICA), pools=np.zeros(1, POOL), tiers=np.zeros(6, TIER), slots=np.zeros(3, SLOT),
-        entries=np.zeros(4, ENTRY), fleet=np.zeros(1, FLEET),
+        replicas=np.zeros(3, REPLICA), pools=np.zeros(1, POOL), slots=np.zeros(3, SLOT),
+        cache=SimpleNamespace(runs=np.zeros(4, RUN), tiers=np.zeros(9, TIER)), fleet=np.zeros(1, FLEET),
     )  # fmt: skip
     state.pools["lanes"], state.pools["layer_share"], state.pools["block_tokens"] = lanes, layer_share, 16
-    state.tiers["lifting"] = -1
-    state.tiers["block_s"] = [99.0, 99.0, 1.0, 2.0, 99.0, 99.0]
+    state.cache.tiers["lifting"] = -1
+    state.cache.tiers["block_s"] = [99.0, 99.0, 99.0, 99.0, 1.0, 2.0, 99.0, 99.0, 99.0]
     state.fleet["warmup_s"], state.fleet["measure_until_s"], state.fleet["measure_rows"] = 5.0, 9.0, 1
     state.slots["arrival_s"] = 5.0
-    state.entries["users"] = -1  # in the host's memory
+    state.cache.runs["users"] = -1  # in the host's memory
+    state.cache.runs["last"] = 1
+    state.cache.runs[1]["last"] = 2
     for slot, num in ((0, 4), (1, 2)):
-        for _ in range(num):
+        for _ in range(num - 2):
             count_lifted(state, 1, slot, 0)
+        count_lifted(state, 1, slot, 1)
     return state
 
 
@@ -284,10 +288,10 @@ def test_many_ranks_wait_for_their_mean_at_least() -> None:
 
 def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
     state = lifted(1)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 6 * 16, 0, 0, 0]
-    state.entries["users"] = -2  # on drives
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 6 * 16, 0, 0, 0, 0]
+    state.cache.runs["users"] = -2  # on drives
     count_lifted(state, 1, 2, 0)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 96, 16, 0, 0]
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
     state.slots[2]["preempted"] = 1
     count_lifted(state, 1, 2, 0)
     state.slots[2]["preempted"], state.slots[2]["arrival_s"] = 0, 4.9
@@ -296,5 +300,5 @@ def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
     count_lifted(state, 1, 2, 0)
     state.slots[2]["arrival_s"], state.slots[2]["row"] = 5.0, 1  # of the last rows
     count_lifted(state, 1, 2, 0)
-    assert state.tiers["hit_tokens"].tolist() == [0, 0, 96, 16, 0, 0]
+    assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
     assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 5 * 2.0)

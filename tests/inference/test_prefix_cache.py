@@ -25,9 +25,15 @@ def caching_fleet(num_blocks: int, count: int = 1, routing: str = "round-robin")
     return Fleet(pools=(pool,), routing=routing)  # type: ignore[arg-type]
 
 
+def behind(requests: Requests, row: int) -> tuple[int, int, int]:
+    """The session of a request, and what its blocks stand behind: they are others behind another prefix."""
+    group, shared = int(requests.group[row]), int(requests.shared[row]) // BLOCK
+    return int(requests.session[row]), group if shared else -1, shared if group >= 0 else 0
+
+
 def expected_hits(requests: Requests, num_blocks: int) -> list[int]:
     """Hits when each request is alone: blocks of a running request cannot be forgotten, others oldest first."""
-    known: OrderedDict[tuple[str, int, int], None] = OrderedDict()
+    known: OrderedDict[tuple[object, ...], None] = OrderedDict()
     found = []
     for row in range(len(requests)):
         prompt, output = int(requests.prompt[row]), int(requests.output[row])
@@ -35,7 +41,7 @@ def expected_hits(requests: Requests, num_blocks: int) -> list[int]:
         keys = [
             ("group", int(requests.group[row]), i)
             if requests.group[row] >= 0 and (i + 1) * BLOCK <= requests.shared[row]
-            else ("session", int(requests.session[row]), i)
+            else ("session", *behind(requests, row), i)
             for i in range(last // BLOCK)
         ]
         hits = 0

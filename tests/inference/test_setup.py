@@ -175,8 +175,8 @@ def test_tiers_are_those_of_each_replicas_pool() -> None:
         for size in (3, 5)
     )
     found = new_tiers(Fleet(pools=pools), np.array([0, 0, 1, 1]))
-    assert found["blocks"].tolist() == [3, 0, 3, 0, 5, 0, 5, 0]
-    assert found["block_s"].tolist() == [1.0, 0.0] * 4
+    assert found["blocks"].tolist() == [0, 3, 0, 0, 3, 0, 0, 5, 0, 0, 5, 0]
+    assert found["block_s"].tolist() == [0.0, 1.0, 0.0] * 4
     assert (
         set(found["oldest"].tolist())
         == set(found["newest"].tolist())
@@ -259,10 +259,10 @@ def test_slots_and_queues_have_room_from_the_start() -> None:
     state = new_state(fleet(3), [table()], caching=True, record=True, trace_steps=5, num_slots=16)
     assert sorted(state.slots["free"].tolist()) == list(range(16))
     assert state.fleet[0]["num_free_slots"] == 16
-    assert state.entries.size >= 4 * 3 * 27_000
-    assert state.fleet[0]["num_spare"] == state.entries.size // 2
+    assert state.cache.runs.size > 2 * 3 * 27_000
+    assert state.cache.chains.size >= 4 * 3 * 27_000
     plain = new_state(fleet(3), [table()], caching=False, record=False, trace_steps=0, num_slots=16)
-    assert (plain.entries.size, plain.ended.size) == (4, 1)
+    assert (plain.cache.runs.size, plain.cache.chains.size, plain.ended.size) == (1, 4, 1)
 
 
 def test_autoscaling_starts_what_is_wanted_after_a_cold_start() -> None:

@@ -1,4 +1,4 @@
-"""A list of cache entries by when they were last used, inside the table of entries: the ends stand in a record."""
+"""Runs of cached blocks by when they were last used: lists inside the table of runs, whose ends stand in a record."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from datahall.inference.simulation.state import NONE, Records
 
 
 @inline
-def append(entries: Records, ends: np.void, entry: int) -> None:
-    """Put an entry behind all others of the list whose `oldest` and `newest` are in `ends`."""
-    entries[entry]["older"], entries[entry]["newer"] = ends["newest"], NONE
-    if ends["newest"] == NONE:
-        ends["oldest"] = entry
+def insert(runs: Records, ends: np.void, run: int, older: int, newer: int) -> None:
+    """Put a run between two neighbours of the list whose `oldest` and `newest` are in `ends`; −1: beyond its end."""
+    runs[run]["older"], runs[run]["newer"] = older, newer
+    if older == NONE:
+        ends["oldest"] = run
     else:
-        entries[ends["newest"]]["newer"] = entry
-    ends["newest"] = entry
+        runs[older]["newer"] = run
+    if newer == NONE:
+        ends["newest"] = run
+    else:
+        runs[newer]["older"] = run
 
 
 @inline
-def remove(entries: Records, ends: np.void, entry: int) -> None:
-    """Take an entry out of its list."""
-    older, newer = entries[entry]["older"], entries[entry]["newer"]
+def remove(runs: Records, ends: np.void, run: int) -> None:
+    """Take a run out of its list."""
+    older, newer = runs[run]["older"], runs[run]["newer"]
     if older == NONE:
         ends["oldest"] = newer
     else:
-        entries[older]["newer"] = newer
+        runs[older]["newer"] = newer
     if newer == NONE:
         ends["newest"] = older
     else:
-        entries[newer]["older"] = older
+        runs[newer]["older"] = older

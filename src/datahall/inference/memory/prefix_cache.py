@@ -1,21 +1,21 @@
 """The prefix cache: full blocks stay known by a key after their request has left, until the room is needed.
 
-A block's key stands for all tokens up to its end, so a prompt hits the blocks it finds from its start.  Blocks that no
-request uses any more are free and still known; they are forgotten least recently used first, the last of a prompt
-before its beginning.  Keys of all replicas share one open-addressing table of entries.
+A prompt hits the blocks it finds from its start; a block is the same only where all that stands before it is, as in
+vLLM, whose hash of a block has the hash of the one before in it.  Blocks that no request uses any more are free and
+still known; they are forgotten least recently used first, the last of a prompt before its beginning.  All is done by
+runs of blocks (`runs.py`), never block by block.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from datahall.compiled import inline
-from datahall.inference.memory.lru import append, remove
-from datahall.inference.memory.tiers import count_lifted, lift, sunk
-from datahall.inference.simulation.state import ENTRY, NONE, Records, State
+from datahall.inference.memory.runs import add_run, find, join, link_newest, split, unlink
+from datahall.inference.memory.tiers import count_lifted
+from datahall.inference.simulation.state import NONE, State, ceil_div
 
 LOW = (1 << 31) - 1
 FACTORS = (1_540_483_477, 1_103_515_245, 2_038_074_743, 1_181_783_497)  # odd, below 2^31: no product wraps
+ENDLESS = 1 << 40  # blocks of a session
 
 
 @inline
@@ -31,83 +31,27 @@ def mixed(left: int, right: int) -> int:
 
 
 @inline
-def block_key(s: State, replica: int, slot: int, block: int, block_tokens: int) -> int:
-    """The key of one block of a request in the cache of one replica."""
-    one = s.slots[slot]
-    place = block
-    if one["key_count"] > 0 and s.fleet[0]["explicit_tokens"] > 0:
-        place = block * block_tokens // s.fleet[0]["explicit_tokens"]
-    if place < one["key_count"]:
-        owner = s.keys[one["key_start"] + place] * 4 + 3
-    elif one["group"] >= 0 and (block + 1) * block_tokens <= one["shared"]:
-        owner = one["group"] * 4 + 1
-    else:
-        owner = one["session"] * 4 + 2
-    return mixed(mixed(owner, block), replica)
+def chain_of(s: State, replica: int, slot: int, block: int, block_tokens: int) -> tuple[int, int, int]:
+    """The chain that a block of a request is in: its key, its first block, and the one behind its last.
 
-
-@inline
-def find(s: State, key: int) -> int:
-    """The entry of a key, or −1."""
-    mask = s.entries.size - 1
-    place = key & mask
-    while s.entries[place]["at"] != NONE:
-        if s.entries[s.entries[place]["at"]]["key"] == key:
-            return int(s.entries[place]["at"])
-        place = (place + 1) & mask
-    return NONE
-
-
-@inline
-def insert(s: State, key: int) -> int:
-    """A new entry for a key that has none."""
-    mask = s.entries.size - 1
-    place = key & mask
-    while s.entries[place]["at"] != NONE:
-        place = (place + 1) & mask
-    fleet = s.fleet[0]
-    fleet["num_spare"] -= 1
-    entry = int(s.entries[fleet["num_spare"]]["spare"])
-    s.entries[place]["at"] = entry
-    s.entries[entry]["key"] = key
-    s.entries[entry]["users"] = 0
-    return entry
-
-
-@inline
-def forget(s: State, entry: int) -> None:
-    """Drop an entry, and close the gap it leaves among those that were pushed on by it."""
-    mask = s.entries.size - 1
-    gap = s.entries[entry]["key"] & mask
-    while s.entries[gap]["at"] != entry:
-        gap = (gap + 1) & mask
-    place = (gap + 1) & mask
-    while s.entries[place]["at"] != NONE:
-        wanted = s.entries[s.entries[place]["at"]]["key"] & mask
-        if ((place - wanted) & mask) >= ((place - gap) & mask):
-            s.entries[gap]["at"] = s.entries[place]["at"]
-            gap = place
-        place = (place + 1) & mask
-    s.entries[gap]["at"] = NONE
-    fleet = s.fleet[0]
-    s.entries[fleet["num_spare"]]["spare"] = entry
-    fleet["num_spare"] += 1
-
-
-@inline
-def unlink(s: State, replica: int, entry: int) -> None:
-    """Take an entry out of the list of those that nobody uses."""
-    rep = s.replicas[replica]
-    remove(s.entries, rep, entry)
-    rep["cached"] -= 1
-
-
-@inline
-def link_newest(s: State, replica: int, entry: int) -> None:
-    """Put an entry that nobody uses any more behind all others."""
-    rep = s.replicas[replica]
-    append(s.entries, rep, entry)
-    rep["cached"] += 1
+    A prompt is the keys that its trace gives, then what its group shares, then what its session has.
+    """
+    one, explicit = s.slots[slot], s.fleet[0]["explicit_tokens"]
+    owner, first, end, below = one["session"] * 4 + 2, 0, ENDLESS, 0
+    shared = one["shared"] // block_tokens if one["group"] >= 0 else 0
+    if one["key_count"] > 0 and explicit > 0:
+        place = min(block * block_tokens // explicit, one["key_count"])
+        first = ceil_div(place * explicit, block_tokens)
+        if place < one["key_count"]:
+            owner = s.keys[one["key_start"] + place] * 4 + 3
+            end, shared = ceil_div((place + 1) * explicit, block_tokens), 0
+        else:
+            below = s.keys[one["key_start"] + place - 1] * 4 + 3
+    if block < shared:
+        owner, end = one["group"] * 4 + 1, shared
+    elif shared > first:
+        first, below = shared, mixed(one["group"] * 4 + 1, below)
+    return mixed(mixed(owner, first * s.replicas.size + replica), below), int(first), int(end)
 
 
 @inline
@@ -116,14 +60,19 @@ def num_hits(s: State, replica: int, slot: int, block_tokens: int, most: int) ->
 
     A block below the chip is one that nobody uses: like those it takes a free block when it is shared.
     """
-    unused = 0
-    for block in range(most):
-        entry = find(s, block_key(s, replica, slot, block, block_tokens))
-        if entry == NONE:
-            return block, unused
-        if s.entries[entry]["users"] <= 0:
-            unused += 1
-    return most, unused
+    block, unused = 0, 0
+    while block < most:
+        key, _, end = chain_of(s, replica, slot, block, block_tokens)
+        end = min(end, most)
+        run = find(s.cache, key)
+        while run != NONE and block < end:
+            last = min(int(s.cache.runs[run]["last"]), end)
+            if s.cache.runs[run]["users"] <= 0:
+                unused += last - block
+            block, run = last, int(s.cache.runs[run]["after"])
+        if block < end:
+            break
+    return block, unused
 
 
 @inline
@@ -132,25 +81,33 @@ def share_blocks(
 ) -> None:
     """A request uses its blocks first … last − 1 under their keys.
 
-    Those it has computed get a key, or are copies of known blocks and given back; the others were hits.
+    Those it has computed become known, or are copies of known blocks and given back; the others were hits.
     """
-    rep = s.replicas[replica]
-    for block in range(first, last):
-        key = block_key(s, replica, slot, block, block_tokens)
-        entry = find(s, key)
-        if entry == NONE:
-            entry = insert(s, key)
-        elif s.entries[entry]["users"] < 0:
-            if not computed:
-                count_lifted(s, replica, slot, entry)
-                rep["free"] -= 1
-            lift(s, replica, entry)
-        elif s.entries[entry]["users"] == 0:
-            unlink(s, replica, entry)
-            rep["free"] -= 0 if computed else 1
-        elif computed:
-            rep["free"] += 1
-        s.entries[entry]["users"] += 1
+    rep, block = s.replicas[replica], first
+    while block < last:
+        key, _, end = chain_of(s, replica, slot, block, block_tokens)
+        end = min(end, last)
+        before, run = NONE, find(s.cache, key)
+        while run != NONE and s.cache.runs[run]["last"] <= block:
+            before, run = run, int(s.cache.runs[run]["after"])
+        while run != NONE and block < end:
+            if s.cache.runs[run]["last"] > end:
+                split(s.cache, replica, run, end)
+            one = s.cache.runs[run]
+            block, num = int(one["last"]), one["last"] - one["first"]
+            if one["users"] > 0:
+                rep["free"] += num if computed else 0
+            else:
+                if not computed:
+                    rep["free"] -= num
+                    if one["users"] < 0:
+                        count_lifted(s, replica, slot, run)
+                unlink(s.cache, replica, run)
+            one["users"] += 1
+            before, run = run, int(one["after"])
+        if computed and block < end:
+            add_run(s.cache, key, before, block, end, 1)
+            block = end
     s.slots[slot]["keyed"] = last
 
 
@@ -159,46 +116,27 @@ def release_blocks(s: State, replica: int, slot: int, block_tokens: int, held: i
     """A request leaves: its full blocks stay known while there is room."""
     rep, keyed = s.replicas[replica], s.slots[slot]["keyed"]
     rep["free"] += held - keyed
-    for block in range(num_full - 1, -1, -1):
-        key = block_key(s, replica, slot, block, block_tokens)
-        entry = find(s, key)
-        if block < keyed:
-            s.entries[entry]["users"] -= 1
-            if s.entries[entry]["users"] == 0:
-                link_newest(s, replica, entry)
-                rep["free"] += 1
-        elif entry == NONE:
-            link_newest(s, replica, insert(s, key))
-        elif s.entries[entry]["users"] < 0:
-            lift(s, replica, entry)
-            link_newest(s, replica, entry)
-        elif s.entries[entry]["users"] == 0:
-            unlink(s, replica, entry)
-            link_newest(s, replica, entry)
+    end = num_full
+    while end > 0:
+        key, first, _ = chain_of(s, replica, slot, end - 1, block_tokens)
+        run, known, behind = NONE, first, find(s.cache, key)
+        while behind != NONE and known < end:
+            run, known, behind = behind, int(s.cache.runs[behind]["last"]), int(s.cache.runs[behind]["after"])
+        made = NONE
+        if known < end:
+            made = run = add_run(s.cache, key, run, known, end, 0)
+        elif known > end:
+            split(s.cache, replica, run, end)
+        while run != NONE:
+            one = s.cache.runs[run]
+            if one["first"] < keyed:
+                one["users"] -= 1
+                rep["free"] += one["last"] - one["first"] if one["users"] == 0 else 0
+            elif one["users"] <= 0 and run != made:
+                unlink(s.cache, replica, run)
+            if one["users"] == 0:
+                link_newest(s.cache, replica, run, 0)
+            join(s.cache, replica, run)
+            run = int(one["before"])
+        end = first
     s.slots[slot]["keyed"] = 0
-
-
-@inline
-def make_blocks(s: State, replica: int) -> None:
-    """The oldest entries that stand on blocks which have been taken go down, or are forgotten."""
-    rep = s.replicas[replica]
-    while rep["cached"] > rep["free"]:
-        entry = rep["oldest"]
-        unlink(s, replica, entry)
-        entry = sunk(s, replica, entry)
-        if entry != NONE:
-            forget(s, entry)
-
-
-def new_entries(num_blocks: int) -> Records:
-    """Entries for so many blocks: no more than half of the table is ever in use.
-
-    Entries of blocks that were taken are forgotten a little later (`make_blocks`), so there are twice as many.
-    """
-    size = 4
-    while size < 4 * num_blocks:
-        size *= 2
-    entries = np.zeros(size, ENTRY)
-    entries["at"] = NONE
-    entries["spare"] = np.arange(size)
-    return entries

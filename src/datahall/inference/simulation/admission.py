@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datahall.compiled import inline
-from datahall.inference.memory.prefix_cache import make_blocks, num_hits, share_blocks
+from datahall.inference.memory.prefix_cache import num_hits, share_blocks
+from datahall.inference.memory.tiers import make_blocks
 from datahall.inference.simulation.replica_queue import (
     forget_computed,
     leave_queue,

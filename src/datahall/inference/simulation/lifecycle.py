@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datahall.compiled import inline
-from datahall.inference.memory.prefix_cache import forget, unlink
-from datahall.inference.memory.tiers import lift_any
+from datahall.inference.memory.tiers import clear_tiers
 from datahall.inference.simulation.decode_clock import leap_time, steps_until
 from datahall.inference.simulation.event_queue import move_event, remove_event
 from datahall.inference.simulation.histogram import add
@@ -194,6 +193,7 @@ def change_status(s: State, replica: int, status: int, now: float) -> None:
     if status == OFF and rep["status"] != OFF:
         rep["active_s"] += now - rep["active_since_s"]
     rep["status"] = status
+    drained(s, replica, now)
     if status == ACTIVE:
         while fleet["held"] != NONE:
             slot = fleet["held"]
@@ -232,14 +232,7 @@ def send_again(s: State, slot: int, now: float) -> None:
 def clear_replica(s: State, replica: int) -> None:
     """Nothing is left on a lost replica."""
     rep = s.replicas[replica]
-    while rep["cached"] > 0:
-        entry = rep["oldest"]
-        unlink(s, replica, entry)
-        forget(s, entry)
-    entry = lift_any(s, replica)
-    while entry != NONE:
-        forget(s, entry)
-        entry = lift_any(s, replica)
+    clear_tiers(s, replica)
     rep["outstanding"], rep["free"] = 0, s.pools[rep["pool"]]["blocks"]
 
 

@@ -152,6 +152,14 @@ def queue_posts(s: State) -> None:
 
 
 @inline
+def next_event(s: State, event_s: float, row_s: float) -> tuple[int, int, int, float]:
+    """Kind, slot, replica and stamp of what is due first; a row gets its slot."""
+    if row_s <= event_s:
+        return ARRIVE, take_row(s), NONE, 0.0
+    return pop_event(s.queue)
+
+
+@inline
 def next_time(s: State) -> tuple[float, float]:
     """When the next event is due, and the next row."""
     fleet, event_s, row_s = s.fleet[0], np.inf, np.inf
@@ -185,11 +193,7 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
             return UNTIL
         fleet["now_s"] = now
         fleet["num_events"] += 1
-        kind, slot, replica, stamp = ARRIVE, NONE, NONE, 0.0
-        if row_s <= event_s:
-            slot = take_row(s)
-        else:
-            kind, slot, replica, stamp = pop_event(s.queue)
+        kind, slot, replica, stamp = next_event(s, event_s, row_s)
         leaves, why, ended, status, back = NONE, NONE, NONE, FINISHED, False
         stepped = kind == STEP and s.replicas[slot]["in_flight"] != WAITS
         if kind == STEP:
@@ -215,7 +219,6 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
         elif kind == STATUS:
             if status == OFF:
                 clear_replica(s, replica)
-            drained(s, replica, now)
             list_members(s)
         else:
             lands = kind == LAND and s.replicas[replica]["status"] >= ACTIVE

@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.inference.memory.tiers import NUM_TIERS
 from datahall.inference.simulation import histogram
 from datahall.inference.simulation.lifecycle import E2E, TPOT
 from datahall.inference.simulation.run import Records, ReplicaUse, ServingRun
 from datahall.inference.simulation.scheduler import IDLE, WAITS
-from datahall.inference.simulation.state import ALL_ROWS, OFF, State
+from datahall.inference.simulation.state import ALL_ROWS, NUM_TIERS, OFF, State
 from datahall.inference.simulation.state import Records as Rows
 
 Floats = NDArray[np.float64]
@@ -132,11 +131,11 @@ def summarise(
         records=_records(ended) if whole["record"] else None,
         trace=state.trace if state.trace.kept.size > 1 else None,
         num_events=int(whole["num_events"]),
-        host_hit_tokens=int(state.tiers["hit_tokens"][0::NUM_TIERS].sum()),
+        host_hit_tokens=int(state.cache.tiers["hit_tokens"][1::NUM_TIERS].sum()),
         num_over_budget=int(whole["num_over_budget"]),
         num_over_blocks=int(whole["num_over_blocks"]),
         num_short=int(whole["num_short"]),
-        drive_hit_tokens=int(state.tiers["hit_tokens"][1::NUM_TIERS].sum()),
+        drive_hit_tokens=int(state.cache.tiers["hit_tokens"][2::NUM_TIERS].sum()),
     )
 
 
@@ -201,8 +200,8 @@ def _use(state: State, start: Meter, stop: Meter) -> ReplicaUse:
         output_tokens=rows["output_tokens"].copy(),
         free_blocks=rows["free"].copy(),
         blocks=blocks.copy(),
-        host_blocks=state.tiers["held"][0::NUM_TIERS].copy(),
-        drive_blocks=state.tiers["held"][1::NUM_TIERS].copy(),
+        host_blocks=state.cache.tiers["held"][1::NUM_TIERS].copy(),
+        drive_blocks=state.cache.tiers["held"][2::NUM_TIERS].copy(),
     )
 
 

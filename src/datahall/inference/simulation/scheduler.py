@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from datahall.compiled import inline
 from datahall.events.trace import record
-from datahall.inference.memory.prefix_cache import make_blocks
-from datahall.inference.memory.tiers import NUM_TIERS, shown_time
+from datahall.inference.memory.tiers import make_blocks, shown_time
 from datahall.inference.simulation.admission import next_blocks, preempt, readmit, take_batch, take_prompts
 from datahall.inference.simulation.decode_clock import blocks_needed, leap_time, ticks_that_fit
 from datahall.inference.simulation.histogram import add
@@ -17,6 +16,7 @@ from datahall.inference.simulation.state import (
     CONTINUOUS,
     DYNAMIC,
     NONE,
+    NUM_TIERS,
     STEP,
     State,
     Tables,
@@ -120,7 +120,7 @@ def price_step(
         + host_time(table, ceil_div(decodes + prompts, lanes))
         + moved_s
     )
-    if s.fleet[0]["caching"] and s.tiers[NUM_TIERS * replica]["lifted_s"] > 0.0:
+    if s.fleet[0]["caching"] and s.cache.tiers[NUM_TIERS * replica]["lifted_s"] > 0.0:
         step_s += shown_time(s, replica, step_s - moved_s)
     leap, growth_s = 1, 0.0
     if prompts == 0:

@@ -16,8 +16,7 @@ from datahall.inference.fleet.balancing import FIRST_REGION, list_members
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.memory.offload import host_bytes_per_s, lower_tiers, token_bytes
-from datahall.inference.memory.prefix_cache import new_entries
-from datahall.inference.memory.tiers import NUM_TIERS
+from datahall.inference.memory.runs import new_runs
 from datahall.inference.simulation import histogram
 from datahall.inference.simulation.loop import make_queue
 from datahall.inference.simulation.state import (
@@ -25,6 +24,7 @@ from datahall.inference.simulation.state import (
     ENDED,
     FLEET,
     NONE,
+    NUM_TIERS,
     OFF,
     POOL,
     POST,
@@ -32,6 +32,7 @@ from datahall.inference.simulation.state import (
     ROW,
     SLOT,
     TIER,
+    Cache,
     Records,
     State,
     Tables,
@@ -63,7 +64,7 @@ def new_state(
     num_regions = len(fleet.distance_s)
     tiers = new_tiers(fleet, replicas["pool"])
     num_blocks = int(pools["blocks"][replicas["pool"]].sum() + tiers["blocks"].sum()) if caching else 0
-    entries = new_entries(num_blocks)
+    runs, chains = new_runs(num_blocks)
     state = State(
         fleet=np.zeros(1, FLEET),
         rows=np.zeros(0, ROW),
@@ -79,13 +80,11 @@ def new_state(
         histograms=np.zeros((5, histogram.NUM_BINS)),
         ended=np.zeros(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),
         trace=new_trace(trace_steps),
-        entries=entries,
+        cache=Cache(runs, chains, tiers),
         keys=np.zeros(1, np.int64),
-        tiers=tiers,
     )
     state.slots["free"] = np.arange(num_slots - 1, -1, -1)
     whole = state.fleet[0]
-    whole["num_spare"] = entries.size // 2
     whole["num_free_slots"], whole["held"], whole["caching"] = num_slots, NONE, caching
     whole["routing"], whole["spill"] = ROUTINGS.index(fleet.routing), fleet.num_spill
     whole["affinity_load"], whole["record"] = fleet.affinity_load_ratio, record
@@ -140,13 +139,13 @@ def renewal(speculation: Speculation, mean: float) -> tuple[float, float]:
 
 
 def new_tiers(fleet: Fleet, pool_of: np.ndarray) -> Records:
-    """Host memory and drives of each replica, empty."""
+    """The prefix cache of each replica, empty; what the chip has room for is what is free on it."""
     tiers = np.zeros(NUM_TIERS * pool_of.size, TIER)
     tiers["oldest"] = tiers["newest"] = tiers["lifting"] = NONE
     sizes = [lower_tiers(pool.replica) for pool in fleet.pools]
-    for tier in range(NUM_TIERS):
-        tiers["blocks"][tier::NUM_TIERS] = np.array([size[tier].num_blocks for size in sizes])[pool_of]
-        tiers["block_s"][tier::NUM_TIERS] = np.array([size[tier].block_s for size in sizes])[pool_of]
+    for tier in range(1, NUM_TIERS):
+        tiers["blocks"][tier::NUM_TIERS] = np.array([size[tier - 1].num_blocks for size in sizes])[pool_of]
+        tiers["block_s"][tier::NUM_TIERS] = np.array([size[tier - 1].block_s for size in sizes])[pool_of]
     return tiers
 
 
@@ -167,8 +166,6 @@ def new_replicas(fleet: Fleet, pools: Records) -> Records:
         "partial",
         "step_head",
         "token",
-        "oldest",
-        "newest",
     ):
         replicas[name] = NONE
     place = np.arange(replicas.size) - np.repeat(np.cumsum([0, *counts[:-1]]), counts)

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NONE = -1
+NUM_TIERS = 3  # of a prefix cache: the chip, the memory of its host, drives
 
 # Events, by the order of those of one instant: a step that begins sees every request of its instant.
 STATUS, ARRIVE, REROUTE, LAND, HANDED, STEP, NEXT = range(7)  # NEXT is no event: a user takes the next row
@@ -63,8 +64,8 @@ POOL = _record(
 # One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
 REPLICA = _record(
     "status pool region outstanding running decoding phased clock free queue_head queue_tail queued run_head run_tail"
-    " partial step_head leap in_flight token num_steps preempted prompt_tokens output_tokens cached oldest"
-    " newest peak_queued peak_used",
+    " partial step_head leap in_flight token num_steps preempted prompt_tokens output_tokens peak_queued"
+    " peak_used",
     "context start_s step_s growth_s stall_s busy_s used_area_s queue_area_s queue_since_s active_since_s active_s",
 )
 # An event that is about to be queued.
@@ -78,7 +79,7 @@ FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " all_prompt_tokens all_output_tokens"
-    " num_free_slots next_row last_rows rows_out measure_rows apart users num_ended turn held num_spare"
+    " num_free_slots next_row last_rows rows_out measure_rows apart users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
     " num_over_budget num_over_blocks num_short",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
@@ -86,13 +87,22 @@ FLEET = _record(
 )
 
 
-# One known block of a prefix cache; `at` and `spare` are the hash table and the list of spare entries beside them.
-ENTRY = _record("at key users older newer spare", "")
-# One tier below the chips of a replica, and its list of blocks; block_s: the way of one up.  The first one of a replica
-# also sums up what the prompts of a step have lifted: all of them, the last (`lifting`), and the one with the most.
+# Neighbouring blocks of a prefix cache that are used alike; before, after: in its chain; older, newer: by last use.
+RUN = _record("key users first last before after older newer", "")
+# One tier of the prefix cache of a replica, and its list of what nobody uses; blocks: it has room for, below the chip;
+# block_s: the way of one up.  The chip's also sums up what the prompts of a step have lifted: all of them, the last
+# (`lifting`), and the one with the most.
 TIER = _record(
     "oldest newest held blocks hit_tokens lifting", "block_s lifted_s own_lifted_s longest_lifted_s"
 )
+
+
+class Cache(NamedTuple):
+    """The prefix caches of all replicas."""
+
+    runs: Records  # the first is none: its `last` counts those that were ever used, its `after` leads to the spare ones
+    chains: Ints  # hash table: the first run of each chain
+    tiers: Records  # [NUM_TIERS·replica + tier]
 
 
 class Tables(NamedTuple):
@@ -127,9 +137,8 @@ class State(NamedTuple):
     histograms: Floats  # [measure, bin]
     ended: Records
     trace: Trace
-    entries: Records  # the prefix cache of all replicas
+    cache: Cache
     keys: Ints  # of blocks, as a trace gives them
-    tiers: Records  # [2·replica + tier] below the chips: host memory, drives
 
 
 @inline
