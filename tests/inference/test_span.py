@@ -15,6 +15,7 @@ from datahall.inference.fleet.service import Service, simulate_service
 from datahall.inference.fleet.span import Middle, enough_requests, expected_s, middle
 from datahall.inference.simulation.lifecycle import E2E
 from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.traffic import Traffic
 from datahall.workload.traffic.users import Users
 
@@ -148,3 +149,27 @@ def test_what_drains_is_not_measured_however_fast_users_are(users: int) -> None:
     assert found["requests_per_s"] * found["tpot_mean_s"] > 0
     present = found["output_tokens_per_s"] * found["tpot_mean_s"]
     assert present == pytest.approx(users, rel=0.1)
+
+
+def test_meters_count_what_is_under_way() -> None:
+    """One user keeps a replica busy all the time, though most of an answer is one event that ends after it is read."""
+    found = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", users=1, isl=100, osl=2000, requests=12)
+    replicas = next(table for table in found.tables if table.title == "replicas").rows[0]
+    assert replicas[2] == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_queue_of_one_replica_is_that_of_the_fleet() -> None:
+    found = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", isl=1000, osl=200, rate=60, requests=4000)
+    replicas = next(table for table in found.tables if table.title == "replicas").rows[0]
+    assert found.results["queue_mean"] == pytest.approx(replicas[5], rel=1e-6)
+
+
+def test_users_do_not_march_together() -> None:
+    """Requests of one length that all begin at once meet again after each answer, and wait for each other's prompts."""
+    found = run_of(users=100, isl=2000, osl=300, requests=2000)
+    assert found["ttft_p95_s"] < 3 * found["ttft_p50_s"]
+
+
+def test_users_come_as_often_as_they_think() -> None:
+    asked = Traffic(users=Users(num=4, think=Think(mean_s=7.0)), num_requests=40)
+    assert expected_s(asked, 3.0) == pytest.approx(100.0)

@@ -11,7 +11,6 @@ from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.service import Outcome, Service
 from datahall.inference.simulation.run import ServingRun
-from datahall.inference.simulation.state import ALL_ROWS
 from datahall.units import DAY_S, fmt
 
 
@@ -30,7 +29,7 @@ def run_notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
     if run.num_measured:
         lines.append(
-            f"requests of {run.mean_prompt:,} tokens in and {run.mean_output:,} out on average "
+            f"requests of {counted(run.mean_prompt, 'token')} in and {run.mean_output:,} out on average "
             f"({traffic_name(service)})"
         )
     if run.num_rejected:
@@ -55,9 +54,8 @@ def _when(service: Service) -> str:
     """Which requests are measured."""
     part = service.middle
     start = f"after the first {fmt(part.start_s, 's', 3)}" if part.start_s else ""
-    if part.num_rows < ALL_ROWS:
-        left = service.traffic.num_requests - part.num_rows
-        return f"that came {start} and are not of the last {left:,}"
+    if service.num_last:
+        return f"that came {start} and are not of the last {service.num_last:,}"
     if isfinite(part.end_s):
         return f"that came {start} and before {fmt(part.end_s, 's', 3)}"
     return f"that came {start}" if start else "of them"

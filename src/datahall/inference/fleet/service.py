@@ -78,6 +78,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         """The first stream, which stands for all in a headline."""
         return self.streams[0].traffic
 
+    @property
+    def num_last(self) -> int:
+        """Requests at the end that only keep the load up for the others."""
+        return max(0, self.traffic.num_requests - self.middle.num_rows)
+
     def measures(self, arrival_s: NDArray[np.float64], row: Ints) -> NDArray[np.bool_]:
         """Which requests are measured."""
         part = self.middle

@@ -81,7 +81,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run as a whole.  Percentiles and goodput are of requests that arrived in the part that is measured."""
 
-    duration_s: float  # from the start to the last end
+    duration_s: float  # from the start to the last event
     num_arrived: int
     num_finished: int
     num_unfinished: int
@@ -95,7 +95,7 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     output_tokens: int
     hit_tokens: int  # found in a cache of prefixes, wherever
-    measured_s: float  # over which rates are taken, and means over time
+    measured_s: float  # over which rates are taken
     num_passed: int  # requests that went through in that time, and their tokens
     passed_prompt_tokens: int
     passed_output_tokens: int

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from datahall.answer import Cables, TopologyChart
+from datahall.counted import counted
 from datahall.report.charts.chart import LETTER, RIGHT, WIDTH, escape, picture, text
 from datahall.units import fmt
 
@@ -92,7 +93,7 @@ def _name(chart: TopologyChart, place: Place) -> str:
 
 
 def _carried(num: int, rate: float) -> str:
-    return f"{num:,} link{'' if num == 1 else 's'}, {fmt(rate, 'bytes_per_s', 3)}"
+    return f"{counted(num, 'link')}, {fmt(rate, 'bytes_per_s', 3)}"
 
 
 def _said(chart: TopologyChart, row: int) -> Iterator[str]:

@@ -141,7 +141,10 @@ class Measurement(Section, frozen=True, kw_only=True):
     """Which part of a run is measured."""
 
     warmup_s: Annotated[
-        float | None, Quantity("Start of the run that is not measured (default: a tenth of it).", rare=True)
+        float | None,
+        Quantity(
+            "Start of the run that is not measured (default: what it takes to fill the fleet).", rare=True
+        ),
     ] = None
     until_s: Annotated[
         float | None, Quantity("When the run ends, whatever is left.", above=True, rare=True)

@@ -19,10 +19,10 @@ Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there
 
 
 def cut_layers(num_layers: int, num_parts: int, head_layers: float = 1.0) -> NDArray[np.int64]:
-    """Layers of each part: as even as can be with the head, which takes as long as so many layers, on the last one.
+    """Layers of each part: all alike, and what does not divide is taken off the ends.
 
-    What is over goes off the last part while that has more to do than the others, then off the first, which holds the
-    table of tokens, and the others from both ends.
+    The last part, which holds the head, is shorter by as many layers as that counts for, at most; then the first, which
+    holds the table of tokens, and the others from both ends by one.
 
     >>> cut_layers(126, 16, 0.7).tolist()
     [7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]
