@@ -23,7 +23,7 @@ from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog, document, load
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled
-from datahall.scenario.field import Field
+from datahall.scenario.field import Field, Section
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
@@ -191,17 +191,20 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     found: dict[str, Cell] = {}
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
-        value = getattr(sections[0], field.attribute) if sections else None
-        left_out = not value and not scenario.given(
-            field.name
-        )  # an empty default; a 0 that was said is an input
-        if value is None or left_out or _says_nothing(scenario, field):
+        value = _acting(scenario, field, sections[0]) if sections else None
+        if value is None or _says_nothing(scenario, field):
             continue
         plain = isinstance(value, str | int | float | bool)
         found[field.attribute] = value if plain else _text(field.kind.write(value))
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found
+
+
+def _acting(scenario: Scenario, field: Field, section: Section) -> object:
+    """What was said, be it 0; else what is usual, or a default that is not empty."""
+    value: object = getattr(section, field.attribute)
+    return value if scenario.given(field.name) else section.usual().get(field.attribute, value or None)
 
 
 def _says_nothing(scenario: Scenario, field: Field) -> bool:
