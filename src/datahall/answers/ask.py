@@ -195,8 +195,9 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
         value = _acting(scenario, field, sections[0]) if sections else None
         if value is None or _says_nothing(scenario, field):
             continue
-        plain = isinstance(value, str | int | float | bool)
-        found[field.attribute] = value if plain else _text(field.kind.write(value))
+        if not isinstance(value, str | int | float | bool):
+            value = _text(field.kind.write(value))
+        found[field.attribute] = value
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found

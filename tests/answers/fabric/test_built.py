@@ -71,6 +71,14 @@ def test_full_width_that_is_said_is_no_default_and_changes_nothing() -> None:
     assert (plain.inputs, plain.results, plain.notes) == (said.inputs, said.results, said.notes)
 
 
+@pytest.mark.parametrize("name", [one.name for one in CATALOG.known_fabrics()])
+def test_a_collective_on_a_fabric_that_was_built_says_which(name: str) -> None:
+    """Without it nobody would know how many chips take part: it never does nothing."""
+    answer = answer_of(ask("show collective", {"on": name, **ABOUT["show collective"]}, catalog=CATALOG))
+    assert f" on {name}" in answer.headline
+    assert not any("does nothing" in note for note in answer.notes)
+
+
 def usual(verb: str, on: str, chips: int | None) -> tuple[str, ...]:
     named = {"topologies" if verb == "show fabric" else "on": on, **({"chips": chips} if chips else {})}
     return answer_of(ask(verb, named | ABOUT[verb], catalog=CATALOG)).defaults
