@@ -30,5 +30,11 @@ def test_a_default_that_says_nothing_is_left_out(shelf: Catalog) -> None:
     found = inputs_of(read_names(form_of("plan serve"), PLAN, shelf))
     assert "chunked_prefill" not in found
     assert "draft" not in found
-    assert "seed" not in found
     assert found["headroom_fraction"] > 0
+
+
+def test_a_seed_is_an_input_where_something_is_drawn(shelf: Catalog) -> None:
+    run = {"model": "llama-3.1-8b", "chips": 8}
+    assert inputs_of(read_names(form_of("plan serve"), PLAN, shelf))["seed"] == 0
+    assert "seed" not in inputs_of(read_names(form_of("simulate train"), run, shelf))
+    assert inputs_of(read_names(form_of("simulate train"), {**run, "jitter": "2 %"}, shelf))["seed"] == 0

@@ -24,6 +24,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "plan train": {"model": "llama-3.1-8b", "tokens": "300G", "chips": 24, "global_batch": 96},
     "plan serve": {"model": "llama-3.1-8b", "users": 300, "isl": 700, "osl": 90, "chips": "h200-sxm"},
     "show techniques": {"model": "llama-3.1-8b", "rate": 3, "isl": 700, "osl": 90},
+    "simulate serve": {"model": "llama-3.1-8b", "rate": 3, "isl": 700, "osl": 90, "requests": 1000},
     "show hierarchy": {"chip": "h100-sxm", "working_set": "3 GB"},
 }
 NUMBERS = {2.0, 7.0, 48.0, 24.0, 96.0, 3e6, 3e11, 300.0, 700.0, 90.0, 3.0, 3e9}  # all that is said above
@@ -42,8 +43,8 @@ DEFAULTS = (
 )
 
 
-def asked(verb: str, said: dict[str, Any], shelf: Catalog) -> Answer:
-    answer = answer_of(ask(verb, said, catalog=shelf))
+def asked(verb: str, said: dict[str, Any], shelf: Catalog, *, bare: bool = False) -> Answer:
+    answer = answer_of(ask(verb, said, catalog=shelf, bare=bare))
     assert answer.figure is None or not false_nodes(answer.figure)
     return answer
 
@@ -96,6 +97,16 @@ UNSAID: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
     ("show collective", {"collective": "all-to-all", "experts": 64, "tokens": 4096, "topk": 2, "hidden": 512},
      {"chip", "chips", "precision", "version"}),
     ("show collective", {"collective": "all-reduce", "on": "tpu-v4-pod", "chips": 64, "size": "3 MB"}, {"chip"}),
+    ("show collective", {"collective": "all-reduce", "on": "fat-tree", "chips": 64, "size": "3 MB"},
+     {"chip", "oversubscription"}),
+    ("simulate serve", {"model": "llama-3.1-8b", "rate": 5, "isl": 500, "requests": 1000},
+     {"osl", "seed", "chip", "tp", "engine", "ttft_s"}),
+    ("simulate serve", {"model": "llama-3.1-8b", "rate": 5, "osl": 50, "requests": 1000}, {"isl", "seed"}),
+    ("plan serve", {"model": "llama-3.1-8b", "rate": 5}, {"preset", "seed", "chips", "headroom_fraction"}),
+    ("show techniques", {"model": "llama-3.1-8b", "rate": 5}, {"preset", "tp", "draft"}),
+    ("show techniques", {"model": "llama-3.1-8b", "rate": 5, "isl": 500}, {"osl"}),
+    ("simulate fabric", {"on": "fat-tree", "chips": 16, "job": {"size": "1 MB"}},
+     {"oversubscription", "routing", "paths", "transport", "lanes", "seed"}),
 )  # fmt: skip
 
 
@@ -108,14 +119,21 @@ def test_a_default_that_acted_is_listed(
     form = form_of(verb)
     names = {field.attribute: field.name for field in form.fields.values()}
     every = {names[key]: answer.inputs[key] for key in answer.defaults}
-    again = asked(verb, {**said, **every}, shelf)
+    again = asked(verb, {**said, **every}, shelf, bare=True)
     assert again.defaults == ()
-    assert (again.headline, again.results, again.inputs) == (answer.headline, answer.results, answer.inputs)
+    assert again.headline.replace("as asked", "the usual") == answer.headline
+    assert (again.results, again.inputs) == (answer.results, answer.inputs)
 
 
 def test_what_has_nothing_to_act_on_is_not_listed(shelf: Catalog) -> None:
     answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 1, "global_batch": 8}, shelf)
     assert not {"ep", "etp", "vpp", "schedule", "context", "zero", "shard", "offload"} & set(answer.inputs)
+
+
+def test_a_router_of_one_region_has_nothing_to_send_elsewhere(shelf: Catalog) -> None:
+    asking = {"model": "llama-3.1-8b", "rate": 5, "isl": 500, "osl": 50, "requests": 1000}
+    answer = asked("simulate serve", asking, shelf)
+    assert not {"spill", "role", "affinity_load_ratio", "cold_start_s"} & set(answer.inputs)
 
 
 LLAMA = {

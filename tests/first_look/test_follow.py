@@ -95,4 +95,4 @@ def test_a_plan_and_its_next_command_agree(datahall: Run) -> None:
     assert followed.code == 0
     run = json.loads(followed.out)
     assert run["results"]["keeps_limits"] is True
-    assert run["inputs"]["num_chips"] == plan["results"]["num_chips"]
+    assert run["results"]["num_chips"] == plan["results"]["num_chips"]

@@ -23,11 +23,12 @@ from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog, document, load
 from datahall.catalog.document import Document
 from datahall.errors import DatahallError, ScenarioError, Speller, UnknownNameError, keyword, spelled
-from datahall.scenario.field import Field
+from datahall.scenario.field import Field, Section
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
 from datahall.scenario.read import VERSION, read_document, read_names
+from datahall.scenario.rules import taken_needs
 from datahall.scenario.scenario import Scenario
 
 Answering = Callable[[Scenario], Reply]
@@ -113,11 +114,11 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
     inputs = {**inputs_of(scenario), **answer.inputs}
-    said = said_by(scenario)
+    said, declared = said_by(scenario), {field.attribute for field in scenario.form.fields.values()}
     whole = msgspec.structs.replace(
         answer,
         inputs=inputs,
-        defaults=tuple(key for key in inputs if key not in said and key != "scenario"),
+        defaults=tuple(key for key in inputs if key not in said and key in declared),
         question=question_of(scenario),
         figure=attributed(answer.figure, said) if answer.figure is not None else None,
         notes=(*answer.notes, *_replaced(scenario)),
@@ -191,25 +192,38 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     found: dict[str, Cell] = {}
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
-        value = getattr(sections[0], field.attribute) if sections else None
-        left_out = not value and not scenario.given(
-            field.name
-        )  # an empty default; a 0 that was said is an input
-        if value is None or left_out or _says_nothing(scenario, field):
+        value = _acting(scenario, field, sections[0]) if sections else None
+        if value is None or _says_nothing(scenario, field):
             continue
-        plain = isinstance(value, str | int | float | bool)
-        found[field.attribute] = value if plain else _text(field.kind.write(value))
+        if not isinstance(value, str | int | float | bool):
+            value = _text(field.kind.write(value))
+        found[field.attribute] = value
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found
 
 
+def _acting(scenario: Scenario, field: Field, section: Section) -> object:
+    """What was said, be it 0; else what is usual, or a default that is not empty."""
+    value: object = getattr(section, field.attribute)
+    return value if scenario.given(field.name) else section.usual().get(field.attribute, value or None)
+
+
 def _says_nothing(scenario: Scenario, field: Field) -> bool:
     """Whether a default stands beside nothing that it is about: the rank of adapters where there are none."""
-    names = [need.partition("=")[0] for need in field.kind.needs]
-    return bool(names) and not any(
-        scenario.given(name) or name in scenario.said for name in (field.name, *names)
+    needs = taken_needs(scenario.form, field)
+    return (
+        bool(needs) and not scenario.given(field.name) and not any(_stands(scenario, need) for need in needs)
     )
+
+
+def _stands(scenario: Scenario, need: str) -> bool:
+    """Whether what an input needs was said, or is so where nobody says it."""
+    name, _, wanted = need.partition("=")
+    field = scenario.form.fields.get(name)
+    if field is None or not wanted:
+        return scenario.given(name) or any(scenario.said.get(name, ()))
+    return any(getattr(one, field.attribute) == wanted for one in scenario.sections[field.section])
 
 
 def _text(value: Plain) -> str | int | float | bool:

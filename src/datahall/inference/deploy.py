@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from datahall.catalog import Catalog
@@ -18,8 +16,7 @@ from datahall.inference.memory.fit import check_format, fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.kernels import sharding_of
-from datahall.scenario.sections.deployment import Deployment, split_roles
-from datahall.scenario.words import Role
+from datahall.scenario.sections.deployment import EVERYTHING, Deployment, split_roles
 
 
 def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring | None = None) -> Replica:
@@ -27,7 +24,7 @@ def deployed(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wir
     if not deployment.tp:
         fewest = fewest_chips(replica_of(deployment, model, catalog))
         deployment = msgspec.structs.replace(deployment, tp=fewest)
-    return replica_of(deployment, model, catalog, wiring, hands_over=deployment.role != "both")
+    return replica_of(deployment, model, catalog, wiring, hands_over=deployment.phases != EVERYTHING)
 
 
 def pools_of(
@@ -73,7 +70,7 @@ def _pool(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring
     return Pool(
         replica=replica,
         count=deployment.replicas,
-        role=cast(Role, deployment.role),
+        role=deployment.phases,
         region=region,
         handoff=handoff_of(replica, rate) if rate is not None else None,
     )

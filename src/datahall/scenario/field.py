@@ -23,6 +23,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
         del model
         return iter(())
 
+    def usual(self) -> dict[str, object]:
+        """By attribute, what stands for inputs without a default of their own where they act and nobody says them."""
+        return {}
+
     def check(self, model: Model | None = None) -> None:
         """Raise the first problem."""
         for problem in self.problems(model):

@@ -60,7 +60,9 @@ def _changed(scenario: Scenario, name: str) -> list[object]:
     return [
         value
         for table, section in zip(said, sections, strict=False)
-        if field.key in table and (value := getattr(section, field.attribute)) != field.default
+        if field.key in table
+        and (value := getattr(section, field.attribute))
+        != section.usual().get(field.attribute, field.default)
     ]
 
 

@@ -11,9 +11,6 @@ from datahall.scenario.sections.traffic import (
     DEFAULT_REQUESTS,
     REQUESTS_PER_USER,
     USUAL_DOCUMENT,
-    USUAL_OUTPUT,
-    USUAL_PRESET,
-    USUAL_PROMPT,
     Traffic,
 )
 from datahall.workload.traffic.arrivals import Arrivals
@@ -33,8 +30,9 @@ def requests_of(traffic: Traffic, max_context: int) -> Requests:
     if traffic.trace:
         return _recorded(traffic, max_context)
     traffic.check()
-    if not (traffic.preset or traffic.isl or traffic.osl):
-        traffic = msgspec.structs.replace(traffic, preset=USUAL_PRESET)
+    traffic = msgspec.structs.replace(
+        traffic, **{name: usual for name, usual in traffic.usual().items() if not getattr(traffic, name)}
+    )
     named = preset(traffic.preset) if traffic.preset else None
     talk = _conversation(traffic, named.conversation if named else Conversation())
     people = Users(num=traffic.users, think=talk.think) if traffic.users is not None else None
@@ -96,13 +94,13 @@ def _num_requests(traffic: Traffic, people: Users | None) -> int:
 
 
 def _lengths(traffic: Traffic, which: str, named: Preset | None) -> Lengths:
-    said: Lengths | None = traffic.isl if which == "isl" else traffic.osl
-    usual: Lengths = Fixed(USUAL_PROMPT if which == "isl" else USUAL_OUTPUT)
-    if named is not None:
-        usual = named.prompt if which == "isl" else named.output
+    own: Lengths | None = traffic.isl if which == "isl" else traffic.osl
+    if own is None:
+        assert named is not None, "what is usual stands in place of lengths that nobody says"
+        own = named.prompt if which == "isl" else named.output
     if traffic.spread_ratio is None:
-        return said or usual
-    mean = mean_tokens(said or usual)
+        return own
+    mean = mean_tokens(own)
     lengths: Lengths = Lognormal(mean, traffic.spread_ratio) if traffic.spread_ratio else Fixed(round(mean))
     check_lengths(lengths, which)
     return lengths

@@ -50,7 +50,7 @@ def broken_rules(
             yield key, _error(concept, field, message, "say one of them")
         if beside:
             continue
-        needs = [need for need in field.kind.needs if _name(need) in by_name or _is_taken(form, need)]
+        needs = taken_needs(form, field)
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
             words = " or ".join(_need(concept, need, by_name) for need in needs)
             yield (
@@ -59,6 +59,12 @@ def broken_rules(
                     concept, field, do_nothing([own], f"it needs {words}"), f"add {words}, or leave it out"
                 ),
             )
+
+
+def taken_needs(form: Form, field: Field) -> list[str]:
+    """What an input needs beside it, of what its verb takes."""
+    beside = {one.name for one in form.of(field.section).values()}
+    return [need for need in field.kind.needs if _name(need) in beside or _is_taken(form, need)]
 
 
 def _name(need: str) -> str:

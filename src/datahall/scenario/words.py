@@ -43,6 +43,9 @@ TopologyName = Literal[
     "torus", "mesh", "tpu-pod", "full-mesh", "hgx", "nvl72",
 ]  # fmt: skip
 TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
+TAPERED: tuple[TopologyName, ...] = (  # those with tiers of which one may be narrower than that below it
+    "fat-tree", "clos", "leaf-spine", "rail-optimised", "rail-only", "hgx", "nvl72",
+)  # fmt: skip
 PLAIN_TOPOLOGIES = ("scale-up",)  # those that only links make which are all alike
 OTHER_NAMES: dict[str, TopologyName] = {
     "fattree": "fat-tree", "rail": "rail-optimised", "rail-optimized": "rail-optimised",

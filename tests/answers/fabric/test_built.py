@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from datahall.answers.ask import ask, form_of
+from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
+from datahall.fabric.design.topologies import TABLE, Topology
+from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)
 BUILT = "meta-24k-roce"
@@ -18,6 +21,7 @@ ABOUT: dict[str, dict[str, object]] = {
     "show memory": {"model": "llama-3-8b", "chips": 8},
     "simulate train": {"model": "llama-3-8b", "chips": 8},
     "plan train": {"model": "llama-3-8b", "chips": 8, "tokens": "1T"},
+    "simulate serve": {"model": "llama-3-8b", "rate": 1},
 }
 
 
@@ -28,7 +32,9 @@ def refusal(verb: str, **said: object) -> tuple[str, str, str]:
     return caught.value.message, caught.value.hint, caught.value.field
 
 
-@pytest.mark.parametrize("said", [{"domain": 4}, {"oversubscription": "2:1"}, {"radix": 64}])
+@pytest.mark.parametrize(
+    "said", [{"domain": 4}, {"oversubscription": "2:1"}, {"oversubscription": "1:1"}, {"radix": 64}]
+)
 def test_what_a_fabric_that_was_built_has_of_its_own_is_refused_in_the_same_words(
     said: dict[str, object],
 ) -> None:
@@ -39,5 +45,40 @@ def test_what_a_fabric_that_was_built_has_of_its_own_is_refused_in_the_same_word
 
 
 def test_more_chips_than_were_built_are_refused_in_the_same_words() -> None:
-    said = {refusal(verb, chips=24_577)[::2] for verb in ABOUT}
+    said = {refusal(verb, chips=24_577)[::2] for verb in ABOUT if "chips" in form_of(verb).fields}
     assert said == {(f"{BUILT} has 24,576 chips, not 24,577", "chips")}
+
+
+@pytest.mark.parametrize("on", [BUILT, "tpu-v5p-pod", "dragonfly", "torus"])
+def test_full_width_is_no_default_of_a_fabric_without_tiers_to_choose(on: str) -> None:
+    assert "oversubscription" not in usual("show collective", on, 64)
+    assert "oversubscription" not in usual("show fabric", on, None if on in (BUILT, "tpu-v5p-pod") else 64)
+
+
+@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.name)
+def test_full_width_is_the_default_of_every_topology_that_may_be_narrower(one: Topology) -> None:
+    tapered = FabricDesign(topology=one.name).usual()
+    assert ("oversubscription" in tapered) == ("oversubscription" in one.uses)
+
+
+def test_full_width_that_is_said_is_no_default_and_changes_nothing() -> None:
+    plain, said = (
+        answer_of(ask("show fabric", {"topologies": "fat-tree", "chips": 64, **more}, catalog=CATALOG))
+        for more in ({}, {"oversubscription": "1:1"})
+    )
+    assert "oversubscription" in plain.defaults
+    assert "oversubscription" not in said.defaults
+    assert (plain.inputs, plain.results, plain.notes) == (said.inputs, said.results, said.notes)
+
+
+@pytest.mark.parametrize("name", [one.name for one in CATALOG.known_fabrics()])
+def test_a_collective_on_a_fabric_that_was_built_says_which(name: str) -> None:
+    """Without it nobody would know how many chips take part: it never does nothing."""
+    answer = answer_of(ask("show collective", {"on": name, **ABOUT["show collective"]}, catalog=CATALOG))
+    assert f" on {name}" in answer.headline
+    assert not any("does nothing" in note for note in answer.notes)
+
+
+def usual(verb: str, on: str, chips: int | None) -> tuple[str, ...]:
+    named = {"topologies" if verb == "show fabric" else "on": on, **({"chips": chips} if chips else {})}
+    return answer_of(ask(verb, named | ABOUT[verb], catalog=CATALOG)).defaults

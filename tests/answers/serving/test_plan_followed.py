@@ -41,7 +41,7 @@ def test_the_same_load_keeps_the_limits(load: dict[str, Any]) -> None:
     for name, value in load.items():
         assert str(said[name]).replace(" ", "") == str(value).replace(" ", "")
     assert run.results["keeps_limits"] is True
-    assert run.inputs["num_chips"] == plan.results["num_chips"]
+    assert run.results["num_chips"] == plan.results["num_chips"]
 
 
 def test_a_plan_to_which_simulation_added_replicas_describes_them_all() -> None:

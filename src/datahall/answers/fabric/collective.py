@@ -54,6 +54,8 @@ def show_collective(scenario: Scenario) -> Answer:
     only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
     idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)
+    if moe is None and wiring.design.chips is None:
+        idle.pop("on", None)  # the fabric says how many chips take part
     return _answer(
         scenario, found, cluster, moe, idle_notes(scenario, idle | _no_more(found)), every=call.all
     )
@@ -85,7 +87,7 @@ def _answer(
     return Answer(
         kind="collective",
         inputs=_inputs(found, cluster),
-        headline=_headline(found, cluster, moe),
+        headline=_headline(found, cluster, moe, scenario.one(FabricDesign).topology),
         binding=_binding(found),
         results=results,
         tables=tables,
@@ -111,9 +113,9 @@ def _no_more(found: CollectiveTime) -> dict[str, str]:
     return {"all": f"these are all there are for {found.choice.collective}"} if same else {}
 
 
-def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None) -> str:
+def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None, topology: str) -> str:
     found, band = timed.choice, timed.band
-    what = f"{found.num_ranks:,} × {cluster.chip.title}{_on(cluster)}"
+    what = f"{found.num_ranks:,} × {cluster.chip.title}{_on(cluster, topology)}"
     time = f"{fmt(found.time_s, 's', 3)} ({fmt(band.low, 's', 3)} – {fmt(band.high, 's', 3)})"
     if moe:
         return (
@@ -128,13 +130,14 @@ def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None) -> 
     )
 
 
-def _on(cluster: Cluster) -> str:
+def _on(cluster: Cluster, topology: str) -> str:
+    """The topology as it was asked for, which may be a fabric by its name; of a torus with its sides."""
     if cluster.design is None:
         return ""
     if not cluster.system.torus:
-        return f" on {cluster.design.topology}"
-    sides: tuple[int, ...] = getattr(cluster.design.fabric.shape, "sides", ())
-    return f" on a {'×'.join(map(str, sides))} {cluster.design.topology}"
+        return f" on {topology}"
+    sides = "×".join(map(str, getattr(cluster.design.fabric.shape, "sides", ())))
+    return f" on a {sides} {topology}" if topology == cluster.design.topology else f" on {topology} ({sides})"
 
 
 def _binding(found: CollectiveTime) -> str:

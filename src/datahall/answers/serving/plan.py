@@ -42,10 +42,6 @@ def plan_serve(scenario: Scenario) -> Answer:
         kind="serving plan",
         inputs={
             "model": best.replica.model.name,
-            "requests_per_s": plan.demand.rate_per_s,
-            "prompt_tokens": plan.demand.load.prompt,
-            "output_tokens": plan.demand.load.output,
-            "traffic": traffic.name,
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
         },
         headline=_headline(best),
@@ -147,6 +143,9 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": best.binds,
         "level": most.price.level,
+        "requests_per_s": best.demand.rate_per_s,
+        "prompt_tokens": best.demand.load.prompt,
+        "output_tokens": best.demand.load.output,
     }
 
 

@@ -10,7 +10,7 @@ from datahall.answers.follow import follow, is_wide
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.idle import cut_run, idle_in_run
-from datahall.answers.serving.simulation_notes import refused, run_notes, service_notes, traffic_name, unended
+from datahall.answers.serving.simulation_notes import refused, run_notes, service_notes, unended
 from datahall.answers.serving.simulation_tables import (
     SHARES,
     crosscheck_table,
@@ -103,15 +103,13 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
 
 
 def _inputs(service: Service) -> dict[str, Cell]:
-    """What follows from what was said: the group that was found, the traffic by name."""
+    """What follows from what was said: the group that was found."""
     fleet, replica = service.fleet, service.replica
     return {
         "model": service.model.name,
         "chip": fleet.pools[0].replica.chip.name,
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
-        "num_chips": fleet.num_chips,
-        "traffic": traffic_name(service),
     }
 
 
@@ -213,6 +211,7 @@ def _results(outcome: Outcome) -> dict[str, Cell]:
         for key, share in SHARES.items()
     }
     return {
+        "num_chips": service.fleet.num_chips,
         "stable": run.stable,
         "keeps_limits": outcome.keeps_limits,
         "good_fraction": run.good_fraction if run.num_measured else None,

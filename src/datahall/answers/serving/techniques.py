@@ -69,7 +69,13 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
     gain = gain_figure(steps)
     return Answer(
         kind="serving techniques",
-        inputs={"chip": plain.replica.chip.name, "tp": plain.replica.tp, "draft": steps.speculation.draft},
+        inputs={
+            "chip": plain.replica.chip.name,
+            "tp": plain.replica.tp,
+            "draft": steps.speculation.draft,
+            "num_draft": steps.speculation.num_draft,
+            "acceptance_fraction": steps.speculation.acceptance,
+        },
         headline=(
             f"{words}: together {gain.value:.2f}× what {described(plain.replica, precision)} holds of "
             f"{plain.replica.model.title or plain.replica.model.name}."

@@ -106,7 +106,7 @@ def _switched(
     fabric = kind.lay(spec)
     if kind.domain == num_chips:
         return fabric, (ONE_DOMAIN,)
-    ratios = asked.oversubscription
+    ratios = asked.ratios
     _check_tiers(fabric, ratios)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)

@@ -78,14 +78,14 @@ def _clos(spec: Spec, tiers: int | None = None) -> Fabric:
         spec.wire,
         radix=spec.ports,
         tiers=tiers or spec.asked.tiers,
-        oversubscription=spec.asked.oversubscription,
+        oversubscription=spec.asked.ratios,
         pod_chips=spec.pod_chips,
     )
     return _in_domains(flat, spec)
 
 
 def _fat_tree(spec: Spec) -> Fabric:
-    if spec.alike and set(spec.asked.oversubscription) == {1.0} and spec.asked.tiers is None:
+    if spec.alike and set(spec.asked.ratios) == {1.0} and spec.asked.tiers is None:
         return _in_domains(fat_tree(spec.num_chips, spec.wire, radix=spec.radix), spec)
     return _clos(spec)
 
@@ -98,7 +98,7 @@ def _rails(make: Callable[..., Fabric]) -> Lay:
         radix=spec.ports,
         rails=spec.domain or USUAL_RAILS,
         tiers=spec.asked.tiers,
-        oversubscription=spec.asked.oversubscription,
+        oversubscription=spec.asked.ratios,
     )
 
 

@@ -11,7 +11,6 @@ from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.design import UnneededTier
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.sections.fabric import FabricDesign
 
 
 def placed(
@@ -54,8 +53,7 @@ def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, least_
     """A machine of so many chips; a ratio of a tier that they do not need is left out, as nobody said their number."""
     ratios = wiring.design.oversubscription
     for kept in range(len(ratios), -1, -1):
-        shorter = ratios[:kept] or FabricDesign().oversubscription
-        design = msgspec.structs.replace(wiring.design, oversubscription=shorter)
+        design = msgspec.structs.replace(wiring.design, oversubscription=ratios[:kept])
         try:
             return cluster_from(
                 design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,

@@ -28,6 +28,7 @@ ENGINE, SPECULATION, ADAPTERS = (
     "adapters",
 )  # groups of inputs that verbs take together
 USUAL_CHIP = "h100-sxm"  # where nobody says one
+EVERYTHING: Role = "both"  # what a pool does where nobody says it
 POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
@@ -235,8 +236,14 @@ class Deployment(Section, frozen=True, kw_only=True):
         ),
     ] = None
     role: Annotated[
-        str, Choice("What a pool does.", options=ROLES, against=("disaggregated",), rare=True)
-    ] = "both"
+        Role | None,
+        Choice(
+            f"What a pool does (default: {EVERYTHING}).",
+            options=ROLES,
+            against=("disaggregated",),
+            rare=True,
+        ),
+    ] = None
     region: Annotated[
         str, Text("Region that a pool stands in.", flat="in_region", metavar="REGION", rare=True)
     ] = ""
@@ -328,6 +335,11 @@ class Deployment(Section, frozen=True, kw_only=True):
         Quantity("Front end: tokenising, queues, the first chunk back.", rare=True, group=ENGINE),
     ] = None
 
+    @property
+    def phases(self) -> Role:
+        """What its replicas do: all there is, where nobody says."""
+        return self.role or EVERYTHING
+
     def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
         if (self.resident_adapters or 0) > (self.adapters or 0):
             yield ScenarioError(
@@ -335,7 +347,7 @@ class Deployment(Section, frozen=True, kw_only=True):
                 field="resident_adapters",
                 hint=f"at most {option('resident_adapters', self.adapters)}",
             )
-        if self.handoff_bytes_per_s is not None and self.role != "prefill" and not self.disaggregated:
+        if self.handoff_bytes_per_s is not None and self.phases != "prefill" and not self.disaggregated:
             yield ScenarioError(
                 "only a prefill pool hands its cache over",
                 field="handoff",

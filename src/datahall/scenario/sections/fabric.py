@@ -19,11 +19,12 @@ from datahall.scenario.kinds import (
     Version,
 )
 from datahall.scenario.sections.deployment import FASTEST, MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
-from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TRANSPORTS
+from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TAPERED, TRANSPORTS
 
 MOST_BYTES = 1e18  # of an array: more than any memory holds
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 4  # of switches: two million chips with 64 ports
+FULL_WIDTH = (1.0,)  # down over up, where nobody says it
 NCCL = ".".join(map(str, USUAL_NCCL))
 # groups of what is said of a fabric: what every answer about many chips takes, its parts, and links that are all alike
 WIRING, PARTS, LINKS = "wiring", "parts", "links"
@@ -64,11 +65,11 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     oversubscription: Annotated[
         tuple[float, ...],
         Ratios(
-            'Down:up of each tier from the leaves, e.g. "1:1,7:1".',
+            f'Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: {FULL_WIDTH[0]:g}:1).',
             needs=("on", "topologies"),
             group=WIRING,
         ),
-    ] = (1.0,)
+    ] = ()
     switch: Annotated[
         str,
         Name(
@@ -147,6 +148,15 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     scale_up_latency_s: Annotated[
         float, Quantity("Latency of a scale-up link.", needs=("bandwidth",), group=LINKS, rare=True)
     ] = 500e-9
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Down over up of each tier, as it was said, or of none that is narrower than that below it."""
+        return self.oversubscription or FULL_WIDTH
+
+    def usual(self) -> dict[str, object]:
+        tapered = any(name in TAPERED for name in (self.topology, *self.topologies))
+        return {"oversubscription": FULL_WIDTH} if tapered else {}
 
 
 class Network(Section, frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ from typing import Annotated
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Count, Name, Text
 
+USUAL_SEED = 0
+
 
 class Root(Section, frozen=True, kw_only=True):
     """The keys at the head of a file."""
@@ -18,4 +20,9 @@ class Root(Section, frozen=True, kw_only=True):
             example="llama-3.1-8b",
         ),
     ] = ""
-    seed: Annotated[int, Count("Seed of every random draw.", least=0, needs=("jitter", "slow_hosts"))] = 0
+    seed: Annotated[int, Count("Seed of every random draw.", least=0, needs=("jitter", "slow_hosts"))] = (
+        USUAL_SEED
+    )
+
+    def usual(self) -> dict[str, object]:
+        return {"seed": USUAL_SEED}  # 0 is a seed like any other, and no empty default

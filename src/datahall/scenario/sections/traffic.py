@@ -245,6 +245,13 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = {}
     priority: Annotated[int, Count("Lower goes first.", least=0, most=1000, rare=True)] = 0
 
+    def usual(self) -> dict[str, object]:
+        if self.trace or self.preset:
+            return {}
+        if self.isl is None and self.osl is None:
+            return {"preset": USUAL_PRESET}
+        return {"isl": Fixed(USUAL_PROMPT), "osl": Fixed(USUAL_OUTPUT)}
+
     def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
         del model
         if self.trace:
