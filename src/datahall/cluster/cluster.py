@@ -15,7 +15,7 @@ from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 from datahall.cluster.host import Host, host_of
-from datahall.cluster.network import Network, network_of_design, port_leaf, scale_up_leaf
+from datahall.cluster.network import Network, network_of_design, part_of, port_leaf, scale_up_leaf
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
@@ -152,9 +152,7 @@ def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Clu
     return Cluster(
         chip=made.parts.chip,
         num_chips=count,
-        system=msgspec.structs.replace(
-            network.system, cuts=tuple(cut.within(count) for cut in network.system.cuts)
-        ),
+        system=part_of(network.system, made, count),
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
         wires=network.wires,

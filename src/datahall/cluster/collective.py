@@ -143,10 +143,8 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
     assert cluster.design is not None
     assert link is not None
     check_on_torus(collective, cluster.design.topology)
-    group = group_axes(system.torus, ranks, 1)
-    told = torus_form(
-        collective, size, group, link=cluster.wires.scale_up, hop_s=link.hop_s, wrapped=link.wrapped
-    )
+    group = group_axes(system.torus, ranks, 1, wrapped=link.wrapped)
+    told = torus_form(collective, size, group, link=cluster.wires.scale_up, hop_s=link.hop_s)
     time, waiting = (
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
@@ -170,7 +168,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         .with_band(*band, TORUS_BAND, floor=floor_s(system, collective, size.value, ranks))
         .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
-        num_steps=float(buckets(group.axes, wrapped=link.wrapped).num_hops),
+        num_steps=float(buckets(group.axes, wrapped=group.rings).num_hops),
         ratios=band,
         curves=_curves(cluster, found),
         same_array=_same_array(cluster, size.value),
@@ -274,17 +272,15 @@ def _among_neighbours(
 ) -> Told:
     """A group on the axes of a torus, and over the network where it spans several slices."""
     system, link = cluster.system, cluster.system.torus_link
-    group = group_axes(system.torus, num_ranks, stride)
-    rings, slices = group.rings, group.num_slices
-    if link is not None:
-        rings = link.wrapped and (num_ranks == prod(system.torus) or rings)
+    group = group_axes(system.torus, num_ranks, stride, wrapped=link.wrapped if link else None)
+    slices = group.num_slices
     links = derived("links of a chip", 2 * len(system.torus), "count", note="two an axis")
     one = (
         cluster.wires.scale_up
         if link
         else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
     )
-    told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S, wrapped=rings)
+    told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S)
     if slices == 1 or not TABLE[collective].joins_slices or cluster.wires.nic is None:
         return told
     part = quotient("part of a chip", size, derived("chips of a slice", prod(group.axes), "count"), "bytes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isclose, isfinite
+from math import isclose, isfinite, prod
 
 import msgspec
 import numpy as np
@@ -21,8 +21,9 @@ from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import compared, failed, shares_of_ports
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
-from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.torus import Torus
+from datahall.fabric.topology.tpu_pod import Pod, slice_shapes, tpu_slice
 from datahall.scenario.sections.failure import Failure
 
 SCALE_UP = "scale-up links of a chip, one way"
@@ -79,7 +80,7 @@ def network_of_design(
         system = system.with_scale_up(near)
         link = _left(link, near, "of the worst-off scale-up link")
     if isinstance(made.fabric.shape, Torus):
-        return Network(system=_on_torus(system, made), wires=Wires(_torus_leaf(made)))
+        return Network(system=_on_torus(system, made.fabric), wires=Wires(_torus_leaf(made)))
     return Network(system=system, wires=Wires(link, nic))
 
 
@@ -173,19 +174,39 @@ def _narrowest_share(fabric: Fabric) -> float:
     return float(np.min(shares_of_ports(fabric)))
 
 
-def _on_torus(system: System, made: Design) -> System:
+def _on_torus(system: System, fabric: Fabric) -> System:
     """Chips are numbered with the last axis fastest, groups with the first, so the sides are turned round."""
-    sides: tuple[int, ...] = getattr(made.fabric.shape, "sides", ())
+    sides: tuple[int, ...] = getattr(fabric.shape, "sides", ())
     return msgspec.structs.replace(
         system,
         torus=tuple(reversed(sides)),
-        num_domain=made.counts.num_hosts,
+        num_domain=fabric.num_hosts,
         torus_link=TorusLink(
-            bytes_per_s=float(made.fabric.link_bytes_per_s.max(initial=0.0)),
-            hop_s=max(float(made.fabric.link_latency_s.max(initial=0.0)), HOP_S),
-            wrapped=all(getattr(made.fabric.shape, "wrap", ())),
+            bytes_per_s=float(fabric.link_bytes_per_s.max(initial=0.0)),
+            hop_s=max(float(fabric.link_latency_s.max(initial=0.0)), HOP_S),
+            wrapped=all(getattr(fabric.shape, "wrap", ())),
         ),
     )
+
+
+def part_of(system: System, made: Design, num_chips: int) -> System:
+    """The system of some chips of a design: of a TPU pod the slice that its optical switches make of them.
+
+    That is a torus of whole cubes, or a mesh inside one.  Chips that no slice has, and those of any other design, are
+    the first ones, joined as they stand.
+    """
+    part = msgspec.structs.replace(system, cuts=tuple(cut.within(num_chips) for cut in system.cuts))
+    link = system.torus_link
+    if made.topology != "tpu-pod" or link is None or not 1 < num_chips < made.counts.num_hosts:
+        return part
+    first, second, third = sorted(system.torus)
+    pod = Pod(name=made.parts.chip.name, sides=(first, second, third), largest=(first, second, third))
+    shapes = [shape for shape in slice_shapes(pod) if prod(shape) == num_chips]
+    if not shapes:
+        return part
+    fabric = tpu_slice(min(shapes, key=max), Wire(link.bytes_per_s, link.hop_s), pod)
+    worse = (cut for cut in part.cuts if cut.left_fraction < 1.0)  # a slice may have to take what failed
+    return msgspec.structs.replace(_on_torus(part, fabric), cuts=(*worse, *cuts(fabric)))
 
 
 def port_leaf(chip: Chip, server: Server, rate: float) -> Breakdown:

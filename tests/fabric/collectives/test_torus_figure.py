@@ -17,8 +17,8 @@ from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus,
 from datahall.scenario.words import COLLECTIVES
 
 
-def whole(*sides: int) -> TorusGroup:
-    return group_axes(sides, prod(sides), 1)
+def whole(*sides: int, wrapped: bool = True) -> TorusGroup:
+    return group_axes(sides, prod(sides), 1, wrapped=wrapped)
 
 
 LINK = derived("a link, one way", 10.0, "bytes_per_s")
@@ -32,8 +32,8 @@ def test_a_chain_and_a_formula_say_one_time(
     kind: Collective, axes: list[int], size: float, hop_s: float, wrapped: bool
 ) -> None:
     assume(prod(axes) > 1)
-    group = group_axes(axes, prod(axes), 1)
-    told = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=hop_s, wrapped=wrapped)
+    group = whole(*axes, wrapped=wrapped)
+    told = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=hop_s)
     time = torus_times(
         kind, size, axes, num_ranks=prod(axes), stride=1, chip_bytes_per_s=1.0, network_bytes_per_s=0.0,
         link_bytes_per_s=10.0, hop_s=hop_s, wrapped=wrapped,
@@ -41,7 +41,7 @@ def test_a_chain_and_a_formula_say_one_time(
     assert told.figure.value == pytest.approx(float(time))
     assert false_nodes(told.figure) == []
     # without hops it is the transfer alone
-    free = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=0.0, wrapped=wrapped)
+    free = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=0.0)
     assert told.inside_s == pytest.approx(free.figure.value)
     assert told.across_s == 0.0  # its links are all there is
 
@@ -49,17 +49,18 @@ def test_a_chain_and_a_formula_say_one_time(
 @drawn(
     kind=st.sampled_from(ON_A_TORUS), sides=st.lists(st.sampled_from([2, 4, 6, 8, 16]), min_size=2, max_size=3),
     ranks=st.integers(2, 64), stride=st.integers(1, 64), size=st.sampled_from([0.5, 40.0, 3000.0]),
+    wrapped=st.sampled_from([None, False, True]),
 )  # fmt: skip
 def test_a_chain_and_a_formula_say_one_time_of_groups_too(
-    kind: Collective, sides: list[int], ranks: int, stride: int, size: float
+    kind: Collective, sides: list[int], ranks: int, stride: int, size: float, wrapped: bool | None
 ) -> None:
     assume(ranks * stride <= prod(sides))
-    group = group_axes(sides, ranks, stride)
+    group = group_axes(sides, ranks, stride, wrapped=wrapped)
     assume(group.num_slices == 1)
-    told = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=1.0, wrapped=group.rings)
+    told = torus_form(kind, given("array", size, "bytes"), group, link=LINK, hop_s=1.0)
     time = torus_times(
         kind, size, sides, num_ranks=ranks, stride=stride, chip_bytes_per_s=1.0, network_bytes_per_s=0.0,
-        link_bytes_per_s=10.0, hop_s=1.0, wrapped=group.rings,
+        link_bytes_per_s=10.0, hop_s=1.0, wrapped=wrapped,
     )  # fmt: skip
     assert told.figure.value == pytest.approx(float(time))
     assert false_nodes(told.figure) == []
@@ -68,7 +69,7 @@ def test_a_chain_and_a_formula_say_one_time_of_groups_too(
 def test_a_line_of_three_and_a_ring_of_four_by_hand() -> None:
     """60 B over links of 10 B/s, 1 s a hop."""
     array = given("array", 60.0, "bytes")
-    line = torus_form("all-gather", array, whole(3), link=LINK, hop_s=1.0, wrapped=False)
+    line = torus_form("all-gather", array, whole(3, wrapped=False), link=LINK, hop_s=1.0)
     assert line.figure.value == pytest.approx(60 * 2 / 3 / 10)  # the end chip gets all others' over one link
     ring = torus_form("all-reduce", array, whole(4, 1), link=LINK, hop_s=1.0)
     assert ring.figure.value == pytest.approx(2 * 60 / 20)

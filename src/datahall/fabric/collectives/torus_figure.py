@@ -32,7 +32,6 @@ def torus_form(
     *,
     link: Breakdown,
     hop_s: float,
-    wrapped: bool = True,
 ) -> Told:
     """The chain of `torus.torus_times` inside a slice; `link` is one way of one link."""
     hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
@@ -46,8 +45,8 @@ def torus_form(
         links = derived("links to the next rank", steps, "count", note="which as many groups share")
         return Told(product("closed form", [links, once], "s"), steps * transfer.value)
     if row.on_torus == "bisection":
-        return _bisected(size, group.spans or (1,), link, hop, wrapped=wrapped)
-    gather = _bucket(size, group, link, hop, wrapped=wrapped)
+        return _bisected(size, group.spans or (1,), link, hop, wrapped=group.rings)
+    gather = _bucket(size, group, link, hop)
     if row.num_rounds > 1:
         phases = derived("phases", row.num_rounds, "count", note="reduce-scatter, then all-gather")
         figure = product("closed form", [phases, gather.figure], "s")
@@ -55,9 +54,9 @@ def torus_form(
     return gather._replace(figure=gather.figure.named("closed form"))
 
 
-def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown, *, wrapped: bool) -> Told:
+def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown) -> Told:
     """Buckets pass along every axis both ways; the end chips of a line have one link only."""
-    spread = buckets(group.axes, group.apart, wrapped=wrapped)
+    spread = buckets(group.axes, group.apart, wrapped=group.rings)
     latency = product("latency", [derived("hops", spread.num_hops, "count"), hop], "s")
     if not spread.num_links:  # one rank a slice: nothing passes inside
         return Told(latency.named("all-gather"), 0.0)

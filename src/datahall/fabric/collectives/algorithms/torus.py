@@ -124,11 +124,16 @@ class TorusGroup(NamedTuple):
         return tuple(length * gap for length, gap in zip(self.axes, self.apart, strict=True))
 
 
-def group_axes(sides: Sequence[int], num_ranks: int, stride: int) -> TorusGroup:
-    """The axes that a group of ranks `stride` apart spans, and the slices.
+def group_axes(
+    sides: Sequence[int], num_ranks: int, stride: int, *, wrapped: bool | None = None
+) -> TorusGroup:
+    """The axes that a group of ranks `stride` apart spans, whether they are rings, and the slices.
 
     Ranks are numbered with the first axis fastest.  Along a side of X, steps of s meet X / gcd(X, s) places before
     they return to the first, s / gcd(X, s) further on the next axis.
+
+    Only a whole axis closes into a ring: one of more than two chips where the fabric is known to be `wrapped`, or one
+    that TPUs close where nothing is known.  All chips of a wrapped fabric are on rings.
 
     >>> group_axes((4, 4, 8), 4, 1)
     TorusGroup(axes=(4,), apart=(1,), rings=True, num_slices=1)
@@ -147,6 +152,8 @@ def group_axes(sides: Sequence[int], num_ranks: int, stride: int) -> TorusGroup:
             axes.append(taken)
             apart.append(shared)
             closed = side % CUBE_SIDE == 0 if len(sides) > 2 else side >= FLAT_SIDE
+            if wrapped is not None:
+                closed = wrapped and (side > 2 or num_ranks == prod(sides))
             rings = rings and taken * shared == side and closed
     return TorusGroup(tuple(axes), tuple(apart), rings, left)
 
@@ -170,10 +177,8 @@ def torus_times(
     network: + 2·(m − 1)/m · S/n / B for m slices of n chips.  Where nothing is said of the links, a chip's bandwidth is
     spread over two an axis, and an axis is a ring where it is whole and TPUs close it.
     """
-    group = group_axes(sides, num_ranks, stride)
+    group = group_axes(sides, num_ranks, stride, wrapped=wrapped)
     rings, slices = group.rings, group.num_slices
-    if wrapped is not None:
-        rings = wrapped and (num_ranks == prod(sides) or rings)
     hop = HOP_S if hop_s is None else hop_s
     link = chip_bytes_per_s / (2.0 * len(sides)) if link_bytes_per_s is None else link_bytes_per_s
     row = TABLE[collective]
