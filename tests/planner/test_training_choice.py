@@ -56,6 +56,7 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
     monkeypatch.setattr(choice, "simulate_step", simulated)
     monkeypatch.setattr(choice, "_loss", lambda *_: SLOWER)
     monkeypatch.setattr(choice, "MOST_SIMULATED", 3)
+    monkeypatch.setattr(choice, "faster_on", lambda *_, **_on: [])
     plan = plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW)
     found = plan.search
     places = found.best(3)
@@ -100,6 +101,19 @@ def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(
     assert plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW, num_simulated=1).num_simulated == hopeful
     monkeypatch.setattr(choice, "MOST_SIMULATED", 2)
     assert plan_on_chips(JOB, MACHINE, 16, 1e9, KIT, options=FEW, num_simulated=1).num_simulated == 2
+
+
+def test_of_layouts_too_near_to_tell_one_that_is_in_time_is_taken() -> None:
+    """The second takes 3 % longer and leaves more free: it is taken unless it is late, and again where both are."""
+    found: Any = SimpleNamespace(
+        order=[0, 1],
+        space=SimpleNamespace(tp=[1, 1]),
+        cluster=SimpleNamespace(num_domain=8),
+        memory=SimpleNamespace(headroom_bytes=[5.0, 10.0], limit_bytes=100.0),
+    )
+    runs: Any = {0: SimpleNamespace(step_s=1.0), 1: SimpleNamespace(step_s=1.03)}
+    both = choice.Simulated(found, runs)
+    assert [both.simplest(within_s) for within_s in (float("inf"), 1.03, 1.02, 1.0, 0.9)] == [1, 1, 0, 0, 1]
 
 
 def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:
@@ -193,7 +207,9 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
         if known[num_chips] is None:
             raise InfeasibleError("nothing fits", hint="more chips")
 
-    def planned(_job: Job, _machine: Machine, num_chips: int, num_tokens: float, *_: object) -> TrainingPlan:
+    def planned(
+        _job: Job, _machine: Machine, num_chips: int, num_tokens: float, *_: object, **_limits: object
+    ) -> TrainingPlan:
         tried_on(num_chips)
         lasts_s = known[num_chips]
         assert lasts_s is not None
@@ -238,15 +254,52 @@ def test_clusters_that_could_not_do_it_at_their_peak_are_not_tried(monkeypatch: 
 
 
 def test_the_search_ends_where_more_chips_no_longer_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan on 24 chips is no faster than any of the three before it; 32 chips would have been."""
+    """None of the plans on 8, 16 and 24 chips is faster than that on 4; 32 chips would have been."""
     tried = durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.0, 24: 70.0, 32: 1.0})
     with pytest.raises(InfeasibleError, match="the fastest, 4 chips"):
         by_deadline(30.0)
     assert tried == [1, 2, 4, 8, 16, 24]
-    durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.1, 24: 60.05, 32: 1.0})
+    durations(monkeypatch, {2: 70.0, 4: 60.0, 8: 60.0, 16: 60.1, 24: 59.9, 32: 1.0})
     assert by_deadline(30.0).num_chips == 32
     durations(monkeypatch, {2: 60.0, 4: 60.0, 8: 60.0, 16: 1.0})  # two before the third are too few to tell
     assert by_deadline(30.0).num_chips == 16
+
+
+def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """64 chips are in time and 48 are not; of the servers between them 56 are."""
+    known = {32: 60.0, 48: 40.0, 56: 29.0, 64: 20.0}
+    tried = durations(monkeypatch, known)  # type: ignore[arg-type]
+    plan = by_deadline(30.0)
+    assert plan.num_chips == 56
+    assert [one.num_chips for one in plan.weighed] == [32, 48, 56, 64]
+    assert plan.tried == tuple(sorted(tried))
+    durations(monkeypatch, known | {56: 31.0})
+    assert by_deadline(30.0).num_chips == 64
+    durations(monkeypatch, {32: 60.0, 48: 40.0, 64: 20.0})  # nothing divides 56
+    assert by_deadline(30.0).num_chips == 64
+
+
+def test_the_search_halves_towards_the_fewest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes with 1/chips: 1,024 are late, 1,536 in time, and 1,200 would be just in time."""
+    known = {count: 1200.0 * 30.0 / count for count in range(8, 2049, 8)}
+    durations(monkeypatch, known)  # type: ignore[arg-type]
+    plan = by_deadline(30.0)
+    assert 1200 <= plan.num_chips <= 1200 + (1536 - 1024) / 2**deadline.MOST_HALVINGS
+
+
+def test_all_the_chips_that_there_are_say_how_long_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    durations(monkeypatch, {32: 60.0, 40: 50.0})
+    with pytest.raises(InfeasibleError, match="on the 40 chips that there are it takes 50 s, 20 s too long"):
+        plan_by_deadline(JOB, MACHINE, 30.0, 1.0, KIT, most_chips=40)
+    tokens = 1000 * 30.0 * H100.peak("bf16") / float(training_flop_per_token(JOB.model, 8192))
+    tried = durations(monkeypatch, {40: 5000.0})  # a thousand would not be enough at their peak
+    with pytest.raises(InfeasibleError, match="on the 40 chips that there are it takes"):
+        plan_by_deadline(JOB, MACHINE, 30.0, tokens, KIT, most_chips=40)
+    assert tried == [40]
+    durations(monkeypatch, {32: 60.0, 40: 20.0})
+    assert plan_by_deadline(JOB, MACHINE, 30.0, 1.0, KIT, most_chips=40).num_chips == 40
 
 
 def test_the_search_ends_where_the_batch_feeds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from datahall.planner.training.figure import run_figure
 from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
+from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs, precision_of
@@ -54,6 +55,7 @@ def plan_train(scenario: Scenario) -> Answer:
         charts=(_chart(plan), *sensitivity_charts(plan)),
         notes=(
             *_notes(plan),
+            *_kept_on_chips(scenario, plan),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
             ),
@@ -103,8 +105,10 @@ def _chips(plan: TrainingPlan) -> str:
     used = f"{plan.num_chips:,} × {plan.cluster.chip.name}"
     if not plan.num_idle:
         return used
-    why = "it cannot be laid out on all of them"
-    if plan.on_all_s is not None:
+    why = "no layout fits on all of them"
+    if not plan.batch_divides:
+        why = f"a global batch of {plan.job.global_batch:,} does not divide over all of them"
+    elif plan.on_all_s is not None:
         why = f"on all of them it takes {fmt(plan.on_all_s, 's', 3)}"
     return (
         f"{plan.num_chips:,} of {plan.num_asked:,} × {plan.cluster.chip.name}, {plan.num_idle:,} idle ({why})"
@@ -189,6 +193,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
         *_preferred(plan),
+        *_all_chips(plan),
         f"each chip keeps {fmt(found.options.margin_fraction, 'fraction')} of its memory free at least "
         f"({option('memory_margin')})",
         "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
@@ -198,9 +203,31 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
     )
 
 
+def _kept_on_chips(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
+    """That nothing is offloaded, where it might have been."""
+    return (
+        ()
+        if plan.layout.offload
+        else idle_together(scenario, ["offload"], "all fits on the chips, and is faster there")
+    )
+
+
+def _all_chips(plan: TrainingPlan) -> tuple[str, ...]:
+    """A global batch that divides over all chips, where the one asked for does not."""
+    if not plan.near_batch:
+        return ()
+    return (
+        f"over all {plan.num_asked:,} chips a global batch of {plan.near_batch:,} divides: "
+        f"{option('global_batch', plan.near_batch)}",
+    )
+
+
 def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
-    """That a simpler layout was taken, and what it costs."""
+    """That a simpler layout was taken and what it costs, or that none was and why."""
     slower = plan.slower_fraction
+    if plan.hurried:
+        other = "be late" if plan.deadline_s is not None else "take longer than the run on fewer chips"
+        return (f"a simpler layout, as fast as can be told, would {other}",)
     if slower <= 0:
         return ()
     return (
@@ -218,6 +245,6 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     ]
     if plan.twice_the_chips is not None:
         commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
-    elif plan.deadline_s is not None:
+    elif plan.deadline_s is not None and not plan.hurried:
         commands.append(follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None}))
     return tuple(commands)

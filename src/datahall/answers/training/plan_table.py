@@ -160,6 +160,11 @@ def sizes_table(plan: TrainingPlan) -> Table:
             Column("verdict"),
         ),
         rows=tuple(row(candidate) for candidate in plan.weighed),
-        marked=len(plan.weighed) - 1,
-        note="; ".join(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),
+        marked=plan.weighed.index(plan.chosen),
+        note="; ".join(
+            (
+                *(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),
+                f"tried: {', '.join(f'{count:,}' for count in plan.tried)} chips",
+            )
+        ),
     )

@@ -6,15 +6,19 @@ What the choice hangs on, and what is traded for what, is searched here too; `an
 
 from __future__ import annotations
 
+from math import inf
+from typing import NamedTuple
+
 import msgspec
 
+from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
 from datahall.fabric.collectives.crossing import narrowest
 from datahall.planner.plan import Objective
 from datahall.planner.training.candidate import Candidate, closed_form, front_of
 from datahall.planner.training.fewer import faster_on
-from datahall.planner.training.nearest import nearest_chips
+from datahall.planner.training.nearest import nearest_batch, nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
 from datahall.planner.training.trade import chips_against_time
@@ -54,7 +58,10 @@ def plan_on_chips(
     kept = books or bookkeeping_of(framework)
     plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options, num_simulated)
     fronts = chips_against_time(plan.search, machine, plan.chosen, plan.num_steps)
-    return msgspec.structs.replace(with_reasons(plan), chips_front=fronts)
+    near = 0 if plan.batch_divides else nearest_batch(plan.search, plan.chosen, machine(num_chips))
+    return msgspec.structs.replace(
+        with_reasons(plan, machine(num_chips)), chips_front=fronts, near_batch=near
+    )
 
 
 def best_of(
@@ -66,24 +73,44 @@ def best_of(
     books: Bookkeeping,
     options: Options,
     num_simulated: int = NUM_SIMULATED,
+    *,
+    within_s: float = inf,
+    above: int = 0,
 ) -> TrainingPlan:
-    """The fastest plan on at most so many chips: on all of them, or where that is faster with some left idle."""
-    plans: list[TrainingPlan] = []
+    """The fastest plan on at most so many chips: on all of them, or where that is faster with some left idle.
+
+    On all of them a simpler layout is taken only where it is no slower than the run on fewer, and where some layout
+    takes no more than `within_s` for a step, one that does.  Numbers of chips up to `above` need no look.
+    """
     refusal: DatahallError | None = None
-    for count in (num_chips, *faster_on(job, machine, num_chips, framework, books, options)[:MOST_COUNTS]):
-        try:
-            found = ranked(job, machine, count, framework, books, options)
-        except (InfeasibleError, ScenarioError) as error:
-            refusal = refusal or error
-            continue
-        plan = chosen_of(found, num_tokens, num_simulated)
-        plans.append(msgspec.structs.replace(plan, num_asked=num_chips))
-    if not plans:
+    on_all: Simulated | None = None
+    try:
+        on_all = simulated(ranked(job, machine, num_chips, framework, books, options), num_simulated)
+    except (InfeasibleError, ScenarioError) as error:
+        refusal = error
+    than_s = on_all.chosen_s(within_s) if on_all is not None else inf
+    fewer = [
+        simulated(found, num_simulated)
+        for found in faster_on(
+            job, machine, num_chips, framework, books, options, than_s=than_s, above=above
+        )[:MOST_COUNTS]
+    ]
+    best = min(fewer, key=lambda one: one.chosen_s(within_s), default=None)
+    if best is not None:
+        within_s = min(within_s, best.chosen_s(within_s))
+    if on_all is not None and (best is None or on_all.fastest_s <= within_s):
+        best = on_all
+    if best is None:
         assert refusal is not None
         raise refusal
-    best = min(plans, key=lambda plan: (plan.fastest_s, plan.num_chips))
-    on_all_s = next((plan.duration_s for plan in plans if not plan.num_idle), None)
-    return msgspec.structs.replace(best, on_all_s=on_all_s)
+    plan = chosen_of(best, num_tokens, within_s)
+    return msgspec.structs.replace(
+        plan,
+        hurried=best.simplest(inf) != plan.chosen.place,
+        num_asked=num_chips,
+        on_all_s=None if on_all is None else plan.num_steps * on_all.chosen_s(within_s),
+        batch_divides=isinstance(refusal, InfeasibleError) or refusal is None,
+    )
 
 
 def ranked(
@@ -98,11 +125,41 @@ def ranked(
     return found
 
 
-def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULATED) -> TrainingPlan:
-    """The best cuts of the model simulated, and the fastest of them chosen."""
-    runs = _simulated(found, num_simulated)
-    fastest = min(runs, key=lambda place: runs[place].step_s)
-    first = _simplest(found, runs, fastest)
+class Simulated(NamedTuple):
+    """The best cuts of a search by their place in its ranking, simulated."""
+
+    found: Search
+    runs: dict[int, Execution]
+
+    @property
+    def fastest_s(self) -> float:
+        """The shortest step."""
+        return min(run.step_s for run in self.runs.values())
+
+    def chosen_s(self, within_s: float) -> float:
+        """The step of the layout that is chosen."""
+        return self.runs[self.simplest(within_s)].step_s
+
+    def simplest(self, within_s: float) -> int:
+        """Of layouts as fast as can be told: tensor parallelism inside a domain, then free memory while it is scarce.
+
+        Where some of them take no more than `within_s` for a step, one of those.
+        """
+        near = [place for place, run in self.runs.items() if run.step_s <= (1.0 + ALIKE) * self.fastest_s]
+        in_time = [place for place in near if self.runs[place].step_s <= within_s]
+        memory = self.found.memory
+
+        def complexity(place: int) -> tuple[bool, float, float]:
+            free = float(memory.headroom_bytes[self.found.order[place]]) / memory.limit_bytes
+            return _leaves_domain(self.found, place), -min(free, AMPLE_FREE), self.runs[place].step_s
+
+        return min(in_time or near, key=complexity)
+
+
+def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) -> TrainingPlan:
+    """The plan that takes the simplest of the layouts that are as fast as can be told."""
+    found, runs = simulated
+    first = simulated.simplest(within_s)
     others = sorted((place for place in runs if place != first), key=lambda place: runs[place].step_s)
     others += [place for place in found.best(NUM_SHOWN) if place not in runs]
     return TrainingPlan(
@@ -119,19 +176,8 @@ def chosen_of(found: Search, num_tokens: float, num_simulated: int = NUM_SIMULAT
         search=found,
         num_tokens=num_tokens,
         num_simulated=len(runs),
-        fastest_s=runs[fastest].step_s,
+        fastest_s=simulated.fastest_s,
     )
-
-
-def _simplest(found: Search, runs: dict[int, Execution], fastest: int) -> int:
-    """Of layouts as fast as can be told: tensor parallelism inside a domain, then free memory while it is scarce."""
-    near = [place for place, run in runs.items() if run.step_s <= (1.0 + ALIKE) * runs[fastest].step_s]
-
-    def complexity(place: int) -> tuple[bool, float, float]:
-        free = float(found.memory.headroom_bytes[found.order[place]]) / found.memory.limit_bytes
-        return _leaves_domain(found, place), -min(free, AMPLE_FREE), runs[place].step_s
-
-    return min(near, key=complexity)
 
 
 def _leaves_domain(found: Search, place: int) -> bool:
@@ -139,8 +185,8 @@ def _leaves_domain(found: Search, place: int) -> bool:
     return bool(found.space.tp[found.order[place]] > max(1, found.cluster.num_domain))
 
 
-def _simulated(found: Search, at_least: int) -> dict[int, Execution]:
-    """The best cuts by their place, simulated: some at least, and on while the closed form promises a faster one.
+def simulated(found: Search, at_least: int = NUM_SIMULATED) -> Simulated:
+    """The best cuts simulated: some at least, and on while the closed form promises a faster one.
 
     Where the network is narrow the closed form hides more of the exchange than a schedule can, so its first few are
     not the fastest of what it ranks.
@@ -151,7 +197,7 @@ def _simulated(found: Search, at_least: int) -> dict[int, Execution]:
         if len(runs) >= at_least and promised_s >= min(run.step_s for run in runs.values()):
             break
         runs[place] = simulate_step(found.job, found.cluster, found.layout(place), found.framework)
-    return runs
+    return Simulated(found, runs)
 
 
 def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> Loss:
@@ -165,27 +211,33 @@ def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> 
     return Loss(mine.layout, True, 0.0, mine.step_s / best.step_s - 1.0, most.removesuffix("_s"), more[most])
 
 
-def with_reasons(plan: TrainingPlan) -> TrainingPlan:
-    """A plan with what its choice hangs on."""
+def with_reasons(plan: TrainingPlan, on_all: Cluster | None = None) -> TrainingPlan:
+    """A plan with what its choice hangs on; `on_all`: the machine with the chips that stay idle."""
     found, place = plan.search, plan.chosen.place
     return msgspec.structs.replace(
         plan,
         changes=tuple(sensitivity(found, place)),
         machines=tuple(machine_sensitivity(found, place)),
         memory_front=front_of(found, NUM_SHOWN),
-        full_bisection=_with_full_bisection(found),
+        full_bisection=_with_full_bisection(found, plan.step_s, on_all or found.cluster),
         offload=layout_offload(found.job, found.cluster, plan.layout, found.framework, found.books),
     )
 
 
-def _with_full_bisection(found: Search) -> Candidate | None:
-    """The fastest where nothing is narrower than the chips' ports, simulated; None where nothing is."""
-    system = found.cluster.system
-    if narrowest(system, found.cluster.num_chips) is None:
+def _with_full_bisection(found: Search, here_s: float, on_all: Cluster) -> Candidate | None:
+    """The fastest where nothing is narrower than the chips' ports, simulated; None where nothing is.
+
+    Of layouts that cannot be told apart one is taken that is no slower than the step here.
+    """
+    if narrowest(found.cluster.system, found.cluster.num_chips) is None:
         return None
-    cluster = msgspec.structs.replace(found.cluster, system=msgspec.structs.replace(system, cuts=()))
-    there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
-    return chosen_of(there, 1.0).chosen
+    steps: list[Candidate] = []
+    for cluster in {one.num_chips: one for one in (found.cluster, on_all)}.values():
+        wide = msgspec.structs.replace(cluster, system=msgspec.structs.replace(cluster.system, cuts=()))
+        there = search(found.job, wide, found.framework, options=found.options, books=found.books)
+        if there.num_fitting:
+            steps.append(chosen_of(simulated(there), 1.0, here_s).chosen)
+    return min(steps, key=lambda one: one.step_s)
 
 
 def _no_layout(job: Job, num_chips: int) -> ScenarioError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import ceil
 
 import msgspec
@@ -11,8 +12,9 @@ from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
+from datahall.planner.training.candidate import Candidate
 from datahall.planner.training.choice import best_of, with_reasons
-from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.plan import TrainingPlan, num_steps
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
@@ -23,6 +25,7 @@ from datahall.units import DAY_S, fmt
 from datahall.workload.flops import training_flop_per_token
 
 CHIPS = Objective("chips", "count")
+MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and one that is in time
 
 
 def plan_by_deadline(
@@ -34,46 +37,98 @@ def plan_by_deadline(
     *,
     books: Bookkeeping | None = None,
     options: Options = WIDE,
+    most_chips: int = MOST_CHIPS,
 ) -> TrainingPlan:
-    """The fewest chips, in whole servers and powers of two or three halves of them, that are done by a deadline."""
+    """The fewest chips, in whole servers, that are done by a deadline; at most so many.
+
+    Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before.
+    """
     kept = books or bookkeeping_of(framework)
     one_of_it = of_any_size(machine)
     needed = _ideal_chips(job, one_of_it, deadline_s, num_tokens)
-    weighed: list[TrainingPlan] = []
-    refused: list[Refusal] = []
-    for num_chips in _counts(one_of_it):
-        if num_chips < needed:
+    tries = _Tries(deadline_s)
+
+    def on(num_chips: int, above: int) -> TrainingPlan:
+        step_s = deadline_s / num_steps(job, num_tokens)
+        return best_of(
+            job, machine, num_chips, num_tokens, framework, kept, options, within_s=step_s, above=above
+        )
+
+    below = 0
+    for num_chips in _counts(one_of_it, most_chips):
+        if num_chips < needed and (num_chips < most_chips or most_chips == MOST_CHIPS):
+            below = num_chips
             continue
-        try:
-            plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options)
-        except (InfeasibleError, ScenarioError) as error:
-            refused.append(
-                Refusal(
-                    what=counted(num_chips, "chip"),
-                    why=error.message,
-                    hint=error.hint,
-                )
-            )
-            if weighed and num_chips > job.global_batch * one_of_it.num_domain:
+        plan = tries.add(num_chips, partial(on, num_chips, below))
+        if plan is None:
+            if tries.weighed and num_chips > job.global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
-            continue
-        weighed.append(plan)
-        if plan.duration_s <= deadline_s:
-            return _in_time(plan, weighed, refused, deadline_s)
-        if len(weighed) > 3 and all(one.duration_s <= plan.duration_s for one in weighed[-4:-1]):
-            break  # more chips no longer help
-    raise _too_late(weighed, refused, deadline_s, needed, job)
+        elif plan.duration_s <= deadline_s:
+            return _in_time(_fewest(plan, below, _server(one_of_it), tries, on), tries)
+        elif tries.no_longer_help:
+            break
+        below = num_chips
+    raise _too_late(tries, needed, job, most_chips)
 
 
-def _in_time(
-    plan: TrainingPlan, weighed: Sequence[TrainingPlan], refused: Sequence[Refusal], deadline_s: float
+class _Tries:
+    """Numbers of chips that were tried for a deadline: the plan on each, or why there is none."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.counts: list[int] = []
+        self.weighed: list[TrainingPlan] = []
+        self.refused: list[Refusal] = []
+
+    def add(self, num_chips: int, planned: Callable[[], TrainingPlan]) -> TrainingPlan | None:
+        """The plan on so many chips; none where it is refused."""
+        self.counts.append(num_chips)
+        try:
+            plan = planned()
+        except (InfeasibleError, ScenarioError) as error:
+            self.refused.append(Refusal(what=counted(num_chips, "chip"), why=error.message, hint=error.hint))
+            return None
+        plan = msgspec.structs.replace(plan, num_asked=plan.num_chips)  # what would stay idle is not taken
+        self.weighed.append(plan)
+        return plan
+
+    @property
+    def no_longer_help(self) -> bool:
+        """Whether none of the last three plans is faster than the best before them."""
+        durations_s = [plan.duration_s for plan in self.weighed]
+        return len(durations_s) > 3 and min(durations_s[:-3]) <= min(durations_s[-3:])
+
+    @property
+    def fewest_first(self) -> tuple[Candidate, ...]:
+        """The best on each number of chips that was used."""
+        used = {plan.num_chips: plan.chosen for plan in self.weighed}
+        return tuple(used[count] for count in sorted(used))
+
+
+def _fewest(
+    plan: TrainingPlan, below: int, server: int, tries: _Tries, on: Callable[[int, int], TrainingPlan]
 ) -> TrainingPlan:
+    """The plan on the fewest chips in time between a number that is not and one that is, in a few halvings."""
+    for _ in range(MOST_HALVINGS):
+        middle = (below + plan.num_chips) // 2 // server * server
+        if middle <= below:
+            break
+        other = tries.add(middle, partial(on, middle, below))
+        if other is not None and other.duration_s <= tries.deadline_s:
+            plan = other
+        else:
+            below = middle
+    return plan
+
+
+def _in_time(plan: TrainingPlan, tries: _Tries) -> TrainingPlan:
     return msgspec.structs.replace(
         with_reasons(plan),
         objective=CHIPS,
-        refusals=tuple(refused),
-        deadline_s=deadline_s,
-        weighed=tuple(one.chosen for one in weighed),
+        refusals=tuple(tries.refused),
+        deadline_s=tries.deadline_s,
+        weighed=tries.fewest_first,
+        tried=tuple(sorted(tries.counts)),
     )
 
 
@@ -83,38 +138,48 @@ def _ideal_chips(job: Job, cluster: Cluster, deadline_s: float, num_tokens: floa
     return work_flop / (deadline_s * cluster.chip.peak(job.precision.compute))
 
 
-def _counts(cluster: Cluster) -> Iterator[int]:
-    """Whole servers: 1, 2, 3, 4, 6, 8, 12, … times what stands in one."""
-    server = min(8, max(1, cluster.num_domain))
-    yield from (count for count in (1, 2, 4) if count < server)
+def _server(cluster: Cluster) -> int:
+    """Chips of a server."""
+    return min(8, max(1, cluster.num_domain))
+
+
+def _counts(cluster: Cluster, most: int = MOST_CHIPS) -> Iterator[int]:
+    """Whole servers: 1, 2, 3, 4, 6, 8, 12, … times what stands in one, and the most there are."""
+    server = _server(cluster)
+    yield from (count for count in (1, 2, 4) if count < min(server, most))
     size = server
-    while size <= MOST_CHIPS:
+    while size < most:
         yield size
-        if size > server:
+        if size > server and size * 3 // 2 < most:
             yield size * 3 // 2
         size *= 2
+    yield most
 
 
-def _too_late(
-    weighed: Sequence[TrainingPlan], refused: Sequence[Refusal], deadline_s: float, needed: float, job: Job
-) -> InfeasibleError:
-    if not weighed and refused:
-        last = refused[-1]
+def _too_late(tries: _Tries, needed: float, job: Job, most_chips: int) -> InfeasibleError:
+    late = f"no number of chips trains {job.model.name} in {fmt(tries.deadline_s, 's')}"
+    if not tries.weighed and tries.refused:
+        last = tries.refused[-1]
         return InfeasibleError(last.why, field="deadline", hint=last.hint)
-    if not weighed:
+    if not tries.weighed:
         return InfeasibleError(
-            f"no number of chips trains {job.model.name} in {fmt(deadline_s, 's')}: at their peak it would take "
-            f"{needed:,.0f}, and {MOST_CHIPS:,} are the most that are weighed",
+            f"{late}: at their peak it would take {needed:,.0f}, and {MOST_CHIPS:,} are the most that are weighed",
             field="deadline",
             hint="a longer deadline, or fewer tokens",
         )
-    best = min(weighed, key=lambda one: one.duration_s)
-    late = fmt(best.duration_s - deadline_s, "s", 3)
+    best = min(tries.weighed, key=lambda one: one.duration_s)
+    over = fmt(best.duration_s - tries.deadline_s, "s", 3)
+    takes = f"takes {fmt(best.duration_s, 's')}, {over} too long"
     enough = option("deadline", f"{ceil(best.duration_s / DAY_S)}d")
+    if tries.counts[-1] == most_chips < MOST_CHIPS:
+        return InfeasibleError(
+            f"{late}: on the {most_chips:,} chips that there are it {takes}",
+            field="deadline",
+            hint=f"{enough}, or a larger fabric",
+        )
     return InfeasibleError(
-        f"no number of chips trains {job.model.name} in {fmt(deadline_s, 's')}: the fastest, "
-        f"{counted(best.num_chips, 'chip')}, takes {fmt(best.duration_s, 's')}, {late} too long; beyond a "
-        f"global batch of {counted(job.global_batch, 'sequence')} more chips have nothing to do",
+        f"{late}: the fastest, {counted(best.num_chips, 'chip')}, {takes}; beyond a global batch of "
+        f"{counted(job.global_batch, 'sequence')} more chips have nothing to do",
         field="deadline",
         hint=f"cheapest change: {option('global_batch', 2 * job.global_batch)}, or {enough}",
     )

@@ -1,14 +1,14 @@
 """A run that is faster on fewer chips than there are: what divides badly costs more than what stays idle.
 
 Degrees divide the chips and replicas divide the batch, so that 16,000 chips may be worse than 15,360 of them.  Numbers
-below the one that is asked for are ranked in closed form, by plain layouts; the best is then searched like any other.
+below the one that is asked for are ranked in closed form: all by plain layouts, the nearest of them by every layout.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from datahall.training.layout.search import search
+from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options, divisors
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.setup import Machine, built
@@ -17,23 +17,45 @@ from datahall.training.step.step import Job
 
 LEAST_USED = 0.5  # of the chips: with fewer a run was never seen to be faster
 ROUND = (1, 3, 5, 7)  # times a power of two: what models divide by
+MOST_SEARCHED = 4  # numbers of chips whose layouts are searched whole
+GAIN = 0.1  # of the step of a plain layout: no other was seen to save more
+
+
+def plain(options: Options) -> Options:
+    """A small part of what may be tried that holds the fastest layout, or one near to it."""
+    return msgspec.structs.replace(options, zero=(1, 3), shard=(0,), etp=(0,), context=("ring",))
 
 
 def faster_on(
-    job: Job, machine: Machine, num_chips: int, framework: Framework, books: Bookkeeping, options: Options
-) -> list[int]:
-    """Numbers of chips below one on which a plain layout is faster than on all of them, fastest first."""
-    plain = msgspec.structs.replace(
-        options, zero=(1, 3), micro_batch=(1,), shard=(0,), etp=(0,), context=("ring",)
-    )
-    step_s: dict[int, float] = {}
-    for count in (num_chips, *fewer(job, num_chips)):
-        cluster = built(machine, count)
-        found = search(job, cluster, framework, options=plain, books=books) if cluster is not None else None
-        if found is not None and found.num_fitting:
-            step_s[count] = float(found.step_s[found.order[0]])
-    on_all_s = step_s.pop(num_chips, float("inf"))
-    return sorted((count for count in step_s if step_s[count] < on_all_s), key=lambda count: step_s[count])
+    job: Job,
+    machine: Machine,
+    num_chips: int,
+    framework: Framework,
+    books: Bookkeeping,
+    options: Options,
+    *,
+    than_s: float,
+    above: int = 0,
+) -> list[Search]:
+    """Searches on fewer chips, though more than `above`, that promise a faster step than one, fastest first."""
+
+    def promised_s(found: Search) -> float:
+        return float(found.step_s[found.order[0]]) if found.num_fitting else float("inf")
+
+    hopeful: list[tuple[float, Search]] = []
+    for count in fewer(job, num_chips):
+        cluster = built(machine, count) if count > above else None
+        if cluster is None:
+            continue
+        found = search(job, cluster, framework, options=plain(options), books=books)
+        if found.num_fitting and promised_s(found) * (1.0 - GAIN) < than_s:
+            hopeful.append((promised_s(found), found))
+    hopeful.sort(key=lambda one: one[0])
+    searched = [
+        search(job, found.cluster, framework, options=options, books=books)
+        for _, found in hopeful[:MOST_SEARCHED]
+    ]
+    return sorted((found for found in searched if promised_s(found) < than_s), key=promised_s)
 
 
 def fewer(job: Job, num_chips: int) -> list[int]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import prod
 
 import msgspec
 
+from datahall.fabric.design.chips import is_built
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.space import WIDE
@@ -51,4 +54,13 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         framework,
         books=books,
         options=options,
+        most_chips=_most_chips(scenario),
     )
+
+
+def _most_chips(scenario: Scenario) -> int:
+    """The chips of a fabric that was built or whose sides are said; else the most that are weighed."""
+    design = scenario.one(FabricDesign)
+    if is_built(design.topology, scenario.catalog):
+        return scenario.catalog.known_fabric(design.topology).num_chips
+    return prod(design.sides) if design.sides else MOST_CHIPS
