@@ -6,12 +6,14 @@ import numpy as np
 from search import Frame, errors, fit
 
 from datahall.catalog import load
+from datahall.silicon import gemm as gemm_module
 from datahall.silicon.attention import DecodeConstants, PrefillConstants, decode_times, prefill_times
 from datahall.silicon.gemm import GemmConstants, gemm_times
 from datahall.silicon.grouped_gemm import GroupedConstants, grouped_times
 from datahall.silicon.stream import StreamConstants, stream_times
 from datahall.workload.operator import Attention, GroupedGemm, Stream, experts_hit
 
+gemm_module.INTERPRET_BELOW = 0
 BYTES = {
     "bf16": 2.0,
     "fp8": 1.0,

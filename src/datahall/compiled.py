@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +25,11 @@ log = logging.getLogger("datahall")
 
 INLINE = "__datahall_inline__"
 REGISTERED = "__datahall_registered__"
+
+
+def is_compiler_loaded() -> bool:
+    """Whether numba is there already, so that small work need not wait for it."""
+    return "numba" in sys.modules
 
 
 def inline(function: F) -> F:

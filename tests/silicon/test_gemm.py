@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.silicon import gemm
 from datahall.silicon.calibration import calibrate, num_sms
-from datahall.silicon.gemm import GemmConstants, GemmTimes, fine_tiles, gemm_times
+from datahall.silicon.gemm import GemmConstants, GemmTimes, fine_tiles, gemm_times, search_tiles
 
 CATALOG = Catalog(user=False)
 CHIPS = ("h200-sxm", "h100-pcie", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x", "tpu-v5p", "v100-sxm2-32gb")
@@ -128,6 +128,20 @@ def test_a_column_holds_what_each_product_alone_gives(chip: str, seed: int) -> N
         assert [getattr(alone, name)[0] for name in FIELDS] == [
             getattr(together, name)[row] for name in FIELDS
         ]
+
+
+@pytest.mark.parametrize("chip", ["h200-sxm", "a100-sxm-80gb", "tpu-v5p"])
+def test_the_compiled_search_equals_the_interpreted_one_bit_for_bit(
+    chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, n, k = column(300, seed=1)
+    monkeypatch.setattr(gemm, "INTERPRET_BELOW", 0)
+    compiled = timed(chip, m, n, k)
+    monkeypatch.setattr(gemm, "INTERPRET_BELOW", 10**9)
+    monkeypatch.setattr(gemm, "is_compiler_loaded", lambda: False)
+    interpreted = timed(chip, m, n, k)
+    for name in FIELDS:
+        assert getattr(compiled, name).tobytes() == getattr(interpreted, name).tobytes(), name
 
 
 WIDTHS = ((2.0, 2.0), (1.0, 1.0), (0.5, 2.0), (1.0, 2.0))  # bytes of a weight and of an activation
@@ -402,6 +416,7 @@ def test_the_menu_holds_tiles_that_fit_the_registers() -> None:
     tiles = fine_tiles()
     assert np.all(tiles[:, 0] * tiles[:, 1] <= gemm.MAX_ACCUMULATORS)
     assert len({tuple(tile) for tile in tiles}) == len(tiles)
+    assert search_tiles.interpreted is gemm._search_tiles
 
 
 @pytest.mark.parametrize(

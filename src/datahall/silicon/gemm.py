@@ -21,13 +21,14 @@ apart from the timing ones, because a library does not always choose the fastest
 
 from __future__ import annotations
 
+import math
 from functools import cache
-from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.compiled import Kernel, is_compiler_loaded
 from datahall.workload.operator import Number
 
 FINE_N = (64, 80, 96, 112, 128, 144, 160, 168, 176, 192, 256, 320, 384, 448, 512)
@@ -45,17 +46,9 @@ COARSE = (
     (128, 256),
 )
 MAX_ACCUMULATORS = 40960  # what the register file of a multiprocessor holds beside its operands
-MOST_PARTS, LEAST_DEPTH = 16.0, 1024.0  # of a product whose depth is split
-AT_ONCE = 128  # products whose tiles are weighed together: their table stays in a cache
+INTERPRET_BELOW = 40  # shapes under which loading a compiler costs more than it saves
 
-Columns: TypeAlias = NDArray[np.float64]
-Sizes: TypeAlias = tuple[Columns, NDArray[np.intp]]  # distinct ones, and which of them each tile has
-
-
-class _Machine(NamedTuple):
-    num_sms: float
-    peak: float  # FLOP/s
-    bandwidth: float  # B/s
+Column = NDArray[np.float64]
 
 
 @cache
@@ -107,103 +100,77 @@ class GemmTimes(msgspec.Struct, frozen=True):
     waves: NDArray[np.float64]
 
 
-class _Menu(NamedTuple):
-    """Tiles, and what one takes for each step in depth, as the library thinks, and to be written out [s]."""
-
-    n: Columns
-    m: Columns
-    per_k_s: Columns
-    chosen_per_k_s: Columns
-    drain_s: Columns
-    widths: Sizes
-    heights: Sizes
-
-
-def _sizes(kind: str) -> tuple[Columns, Columns, Sizes, Sizes]:
-    """Widths and heights of a menu of tiles, and the distinct ones of each."""
-    n, m = (fine_tiles() if kind == "fine" else coarse_tiles()).T
-    widths, heights = (np.unique(column, return_inverse=True) for column in (n, m))
-    return n, m, widths, heights
-
-
-def _menu(on: _Machine, constants: GemmConstants, weight_bytes: float, operand_bytes: float) -> _Menu:
-    n, m, widths, heights = _sizes(constants.tiles)
-    area, feed_s = n * m, (n + m) * operand_bytes / constants.feed_bytes_per_s
-    dense = 2.0 * area * on.num_sms
-    chosen = np.maximum(dense / (on.peak * constants.power_efficiency), feed_s)
-    return _Menu(
-        n,
-        m,
-        np.maximum(dense / (on.peak * constants.tensor_efficiency), feed_s),
-        np.maximum(chosen, n * weight_bytes / constants.choose_stream_bytes_per_s),
-        area * 2.0 / constants.epilogue_bytes_per_s,
-        widths,
-        heights,
-    )
-
-
-def _chosen(
-    rows: Columns, columns: Columns, depth: Columns, on: _Machine, constants: GemmConstants, menu: _Menu
-) -> tuple[NDArray[np.intp], Columns]:
-    """The tile that a library takes for each product, and into how many parts it splits the depth."""
-    # tiles share few widths and heights, so each is divided by once
-    across, down = (
-        np.ceil(column[:, None] / sizes)[:, which]
-        for column, (sizes, which) in ((columns, menu.widths), (rows, menu.heights))
-    )
-    count = np.multiply(across, down, out=across)
-    waves = np.divide(count, on.num_sms, out=down)
-    np.ceil(waves, out=waves)
-    cost_s = depth[:, None] * menu.chosen_per_k_s
-    cost_s += constants.choose_tile_s + menu.drain_s
-    cost_s *= waves
-    too_high = (menu.m > 8.0) & (menu.m >= 2.0 * rows[:, None]) & (menu.m > menu.m[0])
-    cost_s[too_high] = np.inf
-    tile = cost_s.argmin(axis=1)  # of equal ones the first
-    parts, places = np.ones(rows.size), np.arange(rows.size)
-    narrow = np.flatnonzero((count.min(axis=1) * 2.0 <= on.num_sms) & (depth >= LEAST_DEPTH))
-    if not narrow.size:
-        return tile, parts
-    m, n, k, count = rows[narrow, None], columns[narrow, None], depth[narrow, None], count[narrow]
-    split = np.clip(np.floor(on.num_sms / count), 1.0, MOST_PARTS)
-    reduced_s = constants.choose_split_s + 2.0 * split * m * n * 4.0 / on.bandwidth
-    fixed_s = constants.choose_tile_s + menu.drain_s
-    split_s = np.ceil(count * split / on.num_sms) * (k / split * menu.chosen_per_k_s + fixed_s) + reduced_s
-    split_s[(count * 2.0 > on.num_sms) | too_high[narrow]] = np.inf
-    other = split_s.argmin(axis=1)
-    least_s, whole_s = split_s[places[: narrow.size], other], cost_s[narrow, tile[narrow]]
-    better = (least_s < whole_s) | ((least_s == whole_s) & (other < tile[narrow]))
-    taken = narrow[better]
-    tile[taken], parts[taken] = other[better], split[places[: narrow.size], other][better]
-    return tile, parts
-
-
-def _times(
-    shapes: list[Columns],
-    on: _Machine,
-    constants: GemmConstants,
+def _search_tiles(
+    m: NDArray[np.float64],
+    n: NDArray[np.float64],
+    k: NDArray[np.float64],
     weight_bytes: float,
     activation_bytes: float,
-) -> tuple[Columns, ...]:
-    """The columns of `GemmTimes`, for products of so many rows, columns and depth."""
-    rows, columns, depth = shapes
-    menu = _menu(on, constants, weight_bytes, max(weight_bytes, activation_bytes))
-    tile, parts = _chosen(rows, columns, depth, on, constants, menu)
-    tile_n, tile_m = menu.n[tile], menu.m[tile]
-    waves = np.ceil(np.ceil(columns / tile_n) * np.ceil(rows / tile_m) * parts / on.num_sms)
-    part = depth / parts
-    compute_s = waves * (part * menu.per_k_s[tile] + menu.drain_s[tile])
-    streamed = tile_n * weight_bytes + tile_m * activation_bytes
-    stream_s = waves * streamed * part / constants.sm_stream_bytes_per_s
-    kept = rows * (depth * activation_bytes + columns * 2.0) - constants.l2_keep_bytes
-    moved = columns * depth * weight_bytes + np.maximum(0.0, kept)
-    memory_s = np.maximum(moved / (on.bandwidth * constants.memory_efficiency), stream_s)
-    sharpness = constants.ridge_sharpness
-    core_s = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
-    reduced_s = constants.split_s + 2.0 * parts * rows * columns * 4.0 / on.bandwidth
-    power_s = 2.0 * rows * columns * depth / (on.peak * constants.power_efficiency)
-    taken_s = constants.launch_s + core_s + np.where(parts > 1.0, reduced_s, 0.0)
-    return np.maximum(taken_s, power_s), compute_s, memory_s, power_s, tile_n, tile_m, parts, waves
+    machine: NDArray[np.float64],
+    tiles: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    num_sms, peak, bandwidth = machine[0], machine[1], machine[2]
+    launch_s, memory_eff, tensor_eff, power_eff = machine[3], machine[4], machine[5], machine[6]
+    feed, epilogue, stream, split_s, l2_keep, sharpness = (
+        machine[7], machine[8], machine[9], machine[10], machine[11], machine[12],
+    )  # fmt: skip
+    choose_stream, choose_split_s, choose_tile_s = machine[13], machine[14], machine[15]
+    num_tiles = tiles.shape[0]
+    operand = max(weight_bytes, activation_bytes)
+    per_k = np.empty(num_tiles)
+    chosen_per_k = np.empty(num_tiles)
+    drain = np.empty(num_tiles)
+    for j in range(num_tiles):
+        area = tiles[j, 0] * tiles[j, 1]
+        feed_s = (tiles[j, 0] + tiles[j, 1]) * operand / feed
+        per_k[j] = max(2.0 * area * num_sms / (peak * tensor_eff), feed_s)
+        chosen_per_k[j] = max(
+            max(2.0 * area * num_sms / (peak * power_eff), feed_s), tiles[j, 0] * weight_bytes / choose_stream
+        )
+        drain[j] = area * 2.0 / epilogue
+    for i in range(m.size):
+        rows, columns, depth = m[i], n[i], k[i]
+        best, chosen, parts = np.inf, 0, 1.0
+        wide, across = 0.0, 0.0
+        for j in range(num_tiles):
+            tile_n, tile_m = tiles[j, 0], tiles[j, 1]
+            if tile_m > 8.0 and tile_m >= 2.0 * rows and tile_m > tiles[0, 1]:
+                continue
+            if tile_n != wide:  # neighbours on the menu share it
+                wide, across = tile_n, float(math.ceil(columns / tile_n))
+            count = across * math.ceil(rows / tile_m)
+            cost = math.ceil(count / num_sms) * (depth * chosen_per_k[j] + choose_tile_s + drain[j])
+            if cost < best:
+                best, chosen, parts = cost, j, 1.0
+            if count * 2.0 <= num_sms and depth >= 1024.0:
+                split = min(16.0, math.floor(num_sms / count))
+                cost = math.ceil(count * split / num_sms) * (
+                    depth / split * chosen_per_k[j] + choose_tile_s + drain[j]
+                ) + (choose_split_s + 2.0 * split * rows * columns * 4.0 / bandwidth)
+                if cost < best:
+                    best, chosen, parts = cost, j, split
+        tile_n, tile_m = tiles[chosen, 0], tiles[chosen, 1]
+        waves = math.ceil(math.ceil(columns / tile_n) * math.ceil(rows / tile_m) * parts / num_sms)
+        part = depth / parts
+        compute_s = waves * (part * per_k[chosen] + drain[chosen])
+        stream_s = waves * (tile_n * weight_bytes + tile_m * activation_bytes) * part / stream
+        spilled = max(0.0, rows * (depth * activation_bytes + columns * 2.0) - l2_keep)
+        memory_s = max((columns * depth * weight_bytes + spilled) / (bandwidth * memory_eff), stream_s)
+        core = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
+        extra = split_s + 2.0 * parts * rows * columns * 4.0 / bandwidth if parts > 1.0 else 0.0
+        power_s = 2.0 * rows * columns * depth / (peak * power_eff)
+        out[0, i] = max(launch_s + core + extra, power_s)
+        out[1, i] = compute_s
+        out[2, i] = memory_s
+        out[3, i] = power_s
+        out[4, i] = tile_n
+        out[5, i] = tile_m
+        out[6, i] = parts
+        out[7, i] = waves
+
+
+search_tiles = Kernel(_search_tiles)
 
 
 def gemm_times(
@@ -235,29 +202,29 @@ def gemm_times(
     """
     columns = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (m, n, k)]
     rows, width, depth = (np.ascontiguousarray(x) for x in np.broadcast_arrays(*columns))
-    on = _Machine(num_sms, peak_flop_per_s, memory_bytes_per_s)
+    machine = np.array([
+        num_sms, peak_flop_per_s, memory_bytes_per_s,
+        constants.launch_s, constants.memory_efficiency, constants.tensor_efficiency,
+        constants.power_efficiency,
+        constants.feed_bytes_per_s, constants.epilogue_bytes_per_s, constants.sm_stream_bytes_per_s,
+        constants.split_s, constants.l2_keep_bytes, constants.ridge_sharpness,
+        constants.choose_stream_bytes_per_s, constants.choose_split_s, constants.choose_tile_s,
+    ])  # fmt: skip
+    tiles = fine_tiles() if constants.tiles == "fine" else coarse_tiles()
     shapes, which = _distinct(rows.ravel(), width.ravel(), depth.ravel())
-    found = [
-        _times(
-            [column[start : start + AT_ONCE] for column in shapes],
-            on,
-            constants,
-            weight_bytes,
-            activation_bytes,
-        )
-        for start in range(0, shapes[0].size, AT_ONCE)
-    ]
-    return GemmTimes(
-        *(np.concatenate(column)[which].reshape(rows.shape) for column in zip(*found, strict=True))
-    )
+    out = np.empty((8, shapes[0].size))
+    interpreted = rows.size < INTERPRET_BELOW and not is_compiler_loaded()
+    run = search_tiles.interpreted if interpreted else search_tiles
+    run(*shapes, weight_bytes, activation_bytes, machine, tiles, out)
+    return GemmTimes(*(column[which].reshape(rows.shape) for column in out))
 
 
-def _distinct(*columns: Columns) -> tuple[list[Columns], NDArray[np.intp]]:
+def _distinct(*columns: Column) -> tuple[tuple[Column, Column, Column], NDArray[np.intp]]:
     """Each product once, and for each row which it is: layouts of one model share most of theirs."""
     order = np.lexsort(columns)
-    ordered = [column[order] for column in columns]
+    m, n, k = (column[order] for column in columns)
     first = np.ones(order.size, np.bool_)
-    first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    first[1:] = (m[1:] != m[:-1]) | (n[1:] != n[:-1]) | (k[1:] != k[:-1])
     which = np.empty(order.size, np.intp)
     which[order] = np.cumsum(first) - 1
-    return [column[first] for column in ordered], which
+    return (m[first], n[first], k[first]), which
