@@ -88,8 +88,9 @@ def time_collective(
 ) -> CollectiveTime:
     """The answer for one array [B] among all chips of a machine; `only` limits NCCL to some of its algorithms.
 
-    A figure says where the size of the array is from; a number is taken as given.
+    Chips fill scale-up domains in order.  A figure says where the size of the array is from; a number is a given one.
     """
+    cluster = msgspec.structs.replace(cluster, system=cluster.system.filled(cluster.num_chips))
     size = array if isinstance(array, Breakdown) else given("array", array, "bytes")
     if cluster.system.torus:
         return _on_torus(cluster, collective, size)

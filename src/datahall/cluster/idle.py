@@ -64,4 +64,5 @@ def _time_s(system: System, choice: Choice, only: tuple[str, ...]) -> float:
     size = np.array([choice.size_bytes])
     if system.torus:
         return float(machine_times(system, choice.collective, size, choice.num_ranks)[0])
-    return float(collective_times(system, choice.collective, size, choice.num_ranks, only=only)[0][0])
+    filled = system.filled(choice.num_ranks)
+    return float(collective_times(filled, choice.collective, size, choice.num_ranks, only=only)[0][0])

@@ -23,6 +23,7 @@ FAMILIES = {
     "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
 }  # fmt: skip
 DEFAULT_VERSION = USUAL_NCCL
+PART_FILLED = "part-filled domain"
 
 
 class TorusLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +88,22 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             num_domain=max(1, self.num_domain // max(1, stride)),
             cuts=tuple(cut.apart(stride) for cut in self.cuts),
         )
+
+    def filled(self, num_ranks: int) -> System:
+        """The machine as ranks see it that fill its domains in order: the last may have few of them, and their ports.
+
+        >>> [cut.num_below for cut in system_of("h100-sxm").filled(20).cuts]
+        [4]
+        """
+        last = num_ranks % self.num_domain
+        if self.torus or last in {0, num_ranks} or self.nic_bytes_per_s <= 0:
+            return self
+        ports_bytes_per_s = last * self.nic_bytes_per_s
+        domain = Cut(
+            name=PART_FILLED, num_below=last, num_full=num_ranks, bytes_per_s=ports_bytes_per_s,
+            link_bytes_per_s=self.nic_bytes_per_s, sizes=((last, 1),), widest_bytes_per_s=ports_bytes_per_s,
+        )  # fmt: skip
+        return msgspec.structs.replace(self, cuts=(*self.cuts, domain))
 
     def with_scale_up(self, factor: float) -> System:
         """The same machine with scale-up links `factor` times as fast."""
