@@ -96,12 +96,13 @@ def best_of(
         )[:MOST_COUNTS]
     ]
     best = min(fewer, key=lambda one: one.chosen_s(within_s), default=None)
-    limit_s = within_s if best is None else min(within_s, best.chosen_s(within_s))
-    if on_all is not None and (best is None or on_all.fastest_s <= limit_s):
+    on_fewer_s = inf if best is None else best.chosen_s(within_s)
+    if on_all is not None and on_all.fastest_s <= on_fewer_s:
         best = on_all
     if best is None:
         assert refusal is not None
         raise refusal
+    limit_s = min(within_s, on_fewer_s) if best.fastest_s <= within_s else on_fewer_s
     plan = chosen_of(best, num_tokens, limit_s)
     return msgspec.structs.replace(
         plan,
