@@ -9,9 +9,11 @@ import pytest
 
 import datahall as dh
 from datahall.answer import Answer
+from datahall.answers.ask import form_of
 from datahall.errors import InfeasibleError
 from datahall.planner.training.choice import ALIKE
 from datahall.planner.training.fewer import fewer
+from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.step.step import Job
 from datahall.units import fmt
 from datahall.validation.ledger import TRAINING, outcomes, shipped_files
@@ -61,6 +63,12 @@ def test_a_batch_that_does_not_divide_over_all_chips_is_the_reason_and_one_near_
     assert (there["num_chips"], there["num_idle_chips"]) == (65, 0)
     assert there["tokens_per_s"] > answer.results["tokens_per_s"]
     assert not any("over all" in note for note in planned("llama-3.1-8b", 64, 1024).notes)
+
+
+def test_the_help_of_a_plan_says_the_usual_batch_and_does_not_promise_to_round_it() -> None:
+    said = form_of("plan train").fields["global_batch"].kind.help
+    assert "round" not in said
+    assert f"(default {USUAL_BATCH})" in said
 
 
 def test_a_deadline_buys_no_chips_for_a_layout_that_is_only_simpler() -> None:

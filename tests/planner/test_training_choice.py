@@ -116,6 +116,24 @@ def test_of_layouts_too_near_to_tell_one_that_is_in_time_is_taken() -> None:
     assert [both.simplest(within_s) for within_s in (float("inf"), 1.03, 1.02, 1.0, 0.9)] == [1, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("within_s", [float("inf"), 0.1, 1.1])
+def test_all_chips_are_taken_where_they_are_faster_in_time_or_not(
+    monkeypatch: pytest.MonkeyPatch, within_s: float
+) -> None:
+    """On 16 chips every layout takes 1 s, on the 12 that are offered instead 1.2 s."""
+    books = bookkeeping_of(KIT)
+    fewer = choice.ranked(JOB, MACHINE, 12, KIT, books, FEW)
+    monkeypatch.setattr(choice, "faster_on", lambda *_, **_on: [fewer])
+    monkeypatch.setattr(choice, "_loss", lambda *_: SLOWER)
+    monkeypatch.setattr(
+        choice,
+        "simulate_step",
+        lambda *asked: SimpleNamespace(step_s=1.0 if asked[1].num_chips == 16 else 1.2),
+    )
+    plan = choice.best_of(JOB, MACHINE, 16, 1e9, KIT, books, FEW, within_s=within_s)
+    assert (plan.num_chips, plan.step_s) == (16, 1.0)
+
+
 def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:
     """A plan of which nothing was simulated."""
     plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)

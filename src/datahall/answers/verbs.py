@@ -87,6 +87,10 @@ VERBS = (
         means=(
             ("chips", "How many chips to lay it out on, unless a deadline says how many it takes."),
             (
+                "global_batch",
+                "Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.",
+            ),
+            (
                 "offload",
                 "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
             ),

@@ -96,19 +96,19 @@ def best_of(
         )[:MOST_COUNTS]
     ]
     best = min(fewer, key=lambda one: one.chosen_s(within_s), default=None)
-    if best is not None:
-        within_s = min(within_s, best.chosen_s(within_s))
-    if on_all is not None and (best is None or on_all.fastest_s <= within_s):
+    on_fewer_s = inf if best is None else best.chosen_s(within_s)
+    if on_all is not None and on_all.fastest_s <= on_fewer_s:
         best = on_all
     if best is None:
         assert refusal is not None
         raise refusal
-    plan = chosen_of(best, num_tokens, within_s)
+    limit_s = min(within_s, on_fewer_s) if best.fastest_s <= within_s else on_fewer_s
+    plan = chosen_of(best, num_tokens, limit_s)
     return msgspec.structs.replace(
         plan,
-        hurried=best.simplest(inf) != plan.chosen.place,
+        hurried=best.simplest(inf) != best.simplest(within_s),
         num_asked=num_chips,
-        on_all_s=None if on_all is None else plan.num_steps * on_all.chosen_s(within_s),
+        on_all_s=None if on_all is None else plan.num_steps * on_all.chosen_s(limit_s),
         batch_divides=isinstance(refusal, InfeasibleError) or refusal is None,
     )
 

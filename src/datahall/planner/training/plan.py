@@ -38,9 +38,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     )
     batch_divides: bool = True  # over all of them
     near_batch: int = 0  # a global batch near to this one that does and is as fast, where this one does not
-    hurried: bool = (
-        False  # a simpler layout, as fast as can be told, would be late or slower than fewer chips
-    )
+    hurried: bool = False  # a simpler layout, as fast as can be told, would be late
     fastest_s: float = (
         0.0  # the step of the fastest layout, where one that is as fast as can be told was chosen
     )
