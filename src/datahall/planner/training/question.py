@@ -9,9 +9,9 @@ import msgspec
 
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.early import chips_of
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.space import WIDE
 from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
@@ -27,7 +27,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
 
     What it may offload is weighed beside keeping all on the chips.
     """
-    asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
+    asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
     framework, books = framework_of(scenario)
