@@ -22,6 +22,7 @@ GROUPS = (
 
 MODEL = Takes("", only=("model",))
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
+ALL_CHIPS = ("chips", "How many chips (default: all of a fabric that was built, or those of the replicas).")
 JOINED = ("chips", "How many chips it joins; a fabric that was built has its own.")
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
@@ -85,7 +86,10 @@ VERBS = (
         arguments=("model",),
         required=("model", "tokens"),
         means=(
-            ("chips", "How many chips to lay it out on, unless a deadline says how many it takes."),
+            (
+                "chips",
+                "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
+            ),
             (
                 "global_batch",
                 "Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.",
@@ -219,7 +223,12 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
-        means=(("chips", "How many chips (default: as few as the layout needs)."),),
+        means=(
+            (
+                "chips",
+                "How many chips (default: all of a fabric that was built, or as few as the layout needs).",
+            ),
+        ),
         examples=(
             "deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full",
             "llama-3.1-70b --layout run.sh --chips 512",
@@ -303,7 +312,7 @@ VERBS = (
         name="simulate train",
         about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
         answer="training.simulation:simulate_train",
-        check="training.early:check_run",
+        check="training.early:check_step",
         prepare="training.simulation:prepare",
         takes=(
             Takes(""),
@@ -314,7 +323,8 @@ VERBS = (
             Takes("stragglers"),
         ),
         arguments=("model",),
-        required=("model", "chips"),
+        required=("model",),
+        means=(ALL_CHIPS,),
         traced=True,
         examples=(
             "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",

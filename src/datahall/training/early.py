@@ -27,6 +27,16 @@ def check_run(scenario: Scenario) -> None:
     check_job(scenario, laid.file)
 
 
+def check_step(scenario: Scenario) -> None:
+    """The same of a step: it runs on so many chips, be it that its replicas or the fabric say how many."""
+    laid = laid_out(scenario)
+    if scenario.one(FabricDesign).chips is None and laid.fewest:
+        raise ScenarioError(
+            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
+        )
+    check_run(scenario)
+
+
 def check_machine(scenario: Scenario) -> None:
     """Refuse parts that cannot make the topology that is asked for, before the rooms that compute are loaded."""
     design = scenario.one(FabricDesign)

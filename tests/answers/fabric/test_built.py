@@ -79,6 +79,63 @@ def test_a_collective_on_a_fabric_that_was_built_says_which(name: str) -> None:
     assert not any("does nothing" in note for note in answer.notes)
 
 
+def test_a_chip_that_was_not_built_is_refused_in_the_same_words() -> None:
+    said = {refusal(verb, chip="h200-sxm")[0] for verb in ABOUT if "chip" in form_of(verb).fields}
+    asking = {"model": "llama-3-8b", "rate": 1, "on": BUILT, "chips": "h200-sxm,b200-sxm"}
+    with pytest.raises(ScenarioError) as caught:
+        ask("plan serve", asking, catalog=CATALOG)
+    assert said == {caught.value.message}
+    assert caught.value.field == "chips"
+    assert caught.value.hint == 'chips="h100-sxm"'
+
+
+def test_a_plan_weighs_those_of_several_chips_that_the_fabric_is_built_of() -> None:
+    asking = {"model": "llama-3-8b", "rate": 1, "on": BUILT, "chips": "h200-sxm,h100-sxm"}
+    assert answer_of(ask("plan serve", asking, catalog=CATALOG)).results["chip"] == "h100-sxm"
+
+
+TRAINED: dict[str, dict[str, object]] = {
+    "show memory": {},
+    "simulate train": {"zero": 3},
+    "plan train": {"tokens": "1T"},
+}
+
+
+@pytest.mark.parametrize("verb", TRAINED)
+def test_a_run_without_a_number_of_chips_has_those_that_were_built(verb: str) -> None:
+    fabric = CATALOG.known_fabric("dgx-superpod-h100")
+    asking = {"model": "llama-3.1-8b", "on": fabric.name, **TRAINED[verb]}
+    own, said = (
+        answer_of(ask(verb, {**asking, **more}, catalog=CATALOG))
+        for more in ({}, {"chips": fabric.num_chips})
+    )
+    assert own.inputs == said.inputs
+    assert own.results == said.results
+    assert "chips" in own.defaults
+    assert not any("on does nothing" in note for note in own.notes)
+
+
+def test_a_deadline_says_how_many_of_the_chips_that_were_built_it_takes() -> None:
+    asking = {"model": "llama-3.1-8b", "on": "dgx-superpod-h100", "tokens": "100G", "deadline": "30d"}
+    answer = answer_of(ask("plan train", asking, catalog=CATALOG))
+    assert "chips" not in answer.inputs
+    assert answer.results["num_chips"] < CATALOG.known_fabric("dgx-superpod-h100").num_chips
+
+
+def test_replicas_say_how_many_of_the_chips_that_were_built_a_run_has() -> None:
+    asking = {"model": "llama-3.1-8b", "on": BUILT, "dp": 4, "tp": 8}
+    for verb in ("show memory", "simulate train"):
+        assert answer_of(ask(verb, asking, catalog=CATALOG)).inputs["chips"] == 4 * 8
+
+
+@pytest.mark.parametrize("verb", ["simulate train", "plan train"])
+def test_a_topology_alone_says_no_number_of_chips(verb: str) -> None:
+    asking = {"model": "llama-3.1-8b", "on": "fat-tree", **TRAINED[verb]}
+    with pytest.raises(ScenarioError) as caught:
+        ask(verb, asking, catalog=CATALOG)
+    assert caught.value.field == "chips"
+
+
 def usual(verb: str, on: str, chips: int | None) -> tuple[str, ...]:
     named = {"topologies" if verb == "show fabric" else "on": on, **({"chips": chips} if chips else {})}
     return answer_of(ask(verb, named | ABOUT[verb], catalog=CATALOG)).defaults

@@ -39,7 +39,10 @@ def plan_train(scenario: Scenario) -> Answer:
     plan, precision = plan_training(scenario), precision_of(scenario.one(TrainingJob), None)
     return Answer(
         kind="training plan",
-        inputs={**used_by_job(plan.job, precision, plan.cluster, plan.search.books)},
+        inputs={
+            **used_by_job(plan.job, precision, plan.cluster, plan.search.books),
+            **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
+        },
         headline=_headline(scenario, plan),
         binding=_binding(plan),
         results=_results(plan),

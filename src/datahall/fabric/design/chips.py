@@ -23,9 +23,16 @@ def is_built(topology: str, catalog: Catalog) -> bool:
     return not known and any(topology == one.name for one in catalog.known_fabrics())
 
 
+def own_chips(asked: FabricDesign, catalog: Catalog) -> int | None:
+    """The chips of a fabric that has a number of them: as it was built, or by its sides."""
+    if is_built(asked.topology, catalog):
+        return catalog.known_fabric(asked.topology).num_chips
+    return prod(asked.sides) if asked.sides else None
+
+
 def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:
     """The chips that a topology of parts shall join; `usual` stands where nobody says."""
-    count = asked.chips or usual or (prod(asked.sides) if asked.sides else 0)
+    count = asked.chips or usual or own_chips(asked, catalog) or 0
     if count < 1 and asked.topology:
         known = ", ".join(fabric.name for fabric in catalog.known_fabrics())
         raise ScenarioError(

@@ -16,7 +16,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring, wiring_of
-from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError
+from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
@@ -82,6 +82,8 @@ def question_of(scenario: Scenario) -> Question:
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
     looked: list[tuple[Deployment, Replica] | Refused] = []
+    fitting = usual_chip(wiring.design, scenario.catalog)
+    unjoined: ScenarioError | None = None
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
         try:
@@ -89,7 +91,11 @@ def question_of(scenario: Scenario) -> Question:
         except ScenarioError as error:
             if error.field != "chip":  # other than a chip that the fabric does not join
                 raise
-            looked.append(unwired(part, precision, error, usual_chip(wiring.design, scenario.catalog)))
+            looked.append(unwired(part, precision, error, fitting))
+            unjoined = unjoined or error
+    if unjoined is not None and all(isinstance(one, Refused) for one in looked):
+        unjoined.field, unjoined.hint = "chips", option("chips", fitting.name)
+        raise unjoined
     return Question(model, demand, asked.headroom_fraction, chips, looked)
 
 

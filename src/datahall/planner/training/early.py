@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import own_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.early import check_job, check_machine
 
 
+def chips_of(scenario: Scenario) -> int | None:
+    """How many chips to lay a run out on: as was said, or all of a fabric that was built, unless a deadline says."""
+    design = scenario.one(FabricDesign)
+    if design.chips is not None or scenario.one(TrainingJob).deadline_s is not None:
+        return design.chips
+    return own_chips(design, scenario.catalog)
+
+
 def check_plan(scenario: Scenario) -> None:
     """Refuse a plan that leaves nothing to choose, or everything; and a job or a machine that cannot be."""
-    asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
+    asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     if (num_chips is None) == (asked.deadline_s is None):
         raise ScenarioError(
             "say either how many chips there are or when it must be done",

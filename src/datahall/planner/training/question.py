@@ -11,6 +11,7 @@ import msgspec
 from datahall.fabric.design.chips import is_built
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.early import chips_of
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
@@ -30,7 +31,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
 
     What it may offload is weighed beside keeping all on the chips.
     """
-    asked, num_chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
+    asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
     framework, books = framework_of(scenario)

@@ -6,6 +6,7 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import own_chips
 from datahall.scenario.field import fields
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -91,12 +92,15 @@ class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
 
 def laid_out(scenario: Scenario) -> LaidOut:
     """The layout that a scenario asks for, put together; whether it can run, `check_laid_out` says."""
-    asked, job, chips = (
+    asked, job, design = (
         scenario.one(TrainingLayout),
         scenario.one(TrainingJob),
-        scenario.one(FabricDesign).chips,
+        scenario.one(FabricDesign),
     )
     model, file = scenario.model(), read_layout(asked.file) if asked.file else None
+    chips = design.chips
+    if chips is None and not _states_dp(asked, file):
+        chips = own_chips(design, scenario.catalog)
     layout = layout_of(asked, model, file=file, num_chips=chips)
     return LaidOut(
         layout=layout,
