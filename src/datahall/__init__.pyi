@@ -72,7 +72,7 @@ def plan_serve(
     on: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -177,8 +177,8 @@ def plan_serve(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     failure : table, or several
         Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
@@ -208,7 +208,7 @@ def plan_train(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     offload: str | Sequence[str] | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
@@ -228,8 +228,7 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
     precision : str | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -243,15 +242,15 @@ def plan_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips to lay it out on, unless a deadline says how many it takes.
+        How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     offload : str | Sequence[str] | None
         What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
     failure : table, or several
@@ -463,7 +462,7 @@ def show_fabric(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     switch: str = "",
     server: str = "",
     radix: str | int | None = None,
@@ -490,8 +489,8 @@ def show_fabric(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     switch : str
         Switch of the catalogue (default: of the port's speed).
     server : str
@@ -525,7 +524,7 @@ def show_memory(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     layout: str = "",
     tp: str | int | None = None,
     pp: str | int | None = None,
@@ -568,15 +567,15 @@ def show_memory(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips (default: as few as the layout needs).
+        How many chips (default: all of a fabric that was built, or as few as the layout needs).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     layout : str
         Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
     tp : str | int | None
@@ -641,7 +640,7 @@ def show_collective(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     sides: str | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
@@ -683,8 +682,8 @@ def show_collective(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     sides : str | None
         Sides of a torus (default: the most cube-like).
     failure : table, or several
@@ -742,7 +741,7 @@ def show_techniques(
     on: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -834,8 +833,8 @@ def show_techniques(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     failure : table, or several
         Parts that are gone or slow; without a start they are so from the beginning.
     catalog : Catalog
@@ -877,7 +876,7 @@ def simulate_serve(
     max_context: str | int | None = None,
     routing_skew: str | float = "0",
     kv_blocks: str | int | None = None,
-    role: str = "both",
+    role: str | None = None,
     in_region: str = "",
     handoff: str | float | None = None,
     batching: str | None = None,
@@ -944,7 +943,7 @@ def simulate_serve(
     on: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     warmup: str | float | None = None,
     until: str | float | None = None,
     region: Tables | None = None,
@@ -1012,8 +1011,8 @@ def simulate_serve(
         Power-law exponent of the experts' popularity; 0: balanced. (default 0)
     kv_blocks : str | int | None
         Blocks of cache that the engine reported.
-    role : str
-        What a pool does. (default both)
+    role : str | None
+        What a pool does (default: both).
     in_region : str
         Region that a pool stands in.
     handoff : str | float | None
@@ -1146,10 +1145,10 @@ def simulate_serve(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     warmup : str | float | None
-        Start of the run that is not measured (default: a tenth of it).
+        Start of the run that is not measured (default: what it takes to fill the fleet).
     until : str | float | None
         When the run ends, whatever is left.
     region : table, or several
@@ -1186,7 +1185,7 @@ def simulate_train(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     layout: str = "",
     tp: str | int | None = None,
     pp: str | int | None = None,
@@ -1237,15 +1236,15 @@ def simulate_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips.
+        How many chips (default: all of a fabric that was built, or those of the replicas).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     layout : str
         Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
     tp : str | int | None
@@ -1312,7 +1311,7 @@ def simulate_fabric(
     chip: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
-    oversubscription: str = "1:1",
+    oversubscription: str | None = None,
     switch: str = "",
     server: str = "",
     radix: str | int | None = None,
@@ -1357,8 +1356,8 @@ def simulate_fabric(
         Chips that need no network (default: as the chip is sold).
     nic : str | float | None
         Network of a chip, one way (default: its usual one).
-    oversubscription : str
-        Down:up of each tier from the leaves, e.g. "1:1,7:1". (default 1:1)
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     switch : str
         Switch of the catalogue (default: of the port's speed).
     server : str

@@ -22,7 +22,6 @@ GROUPS = (
 
 MODEL = Takes("", only=("model",))
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
-ALL_CHIPS = ("chips", "How many chips (default: all of a fabric that was built, or those of the replicas).")
 JOINED = ("chips", "How many chips it joins; a fabric that was built has its own.")
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
 MODEL_DETAILS = "MODEL is a name of the catalogue or a config.json in the Hugging Face format."
@@ -324,7 +323,6 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
-        means=(ALL_CHIPS,),
         traced=True,
         examples=(
             "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",

@@ -50,7 +50,14 @@ class FabricDesign(Section, frozen=True, kw_only=True):
             metavar="TOPOLOGY",
         ),
     ] = ()
-    chips: Annotated[int | None, Count("How many chips.", most=MOST_CHIPS, example="1024")] = None
+    chips: Annotated[
+        int | None,
+        Count(
+            "How many chips (default: all of a fabric that was built, or those of the replicas).",
+            most=MOST_CHIPS,
+            example="1024",
+        ),
+    ] = None
     chip: Annotated[str, Name(f"Chip (default: {USUAL_CHIP}, or the topology's usual one).", of="chip")] = ""
     domain: Annotated[
         int | None,
