@@ -31,7 +31,8 @@ VALUES: dict[str, object] = {
     "state": "pure-bf16", "imbalance": 1.5, "chips": 32, "chip": "h200", "tp": 2, "pp": 8, "vpp": 2, "cp": 4, "ep": 4,
     "dp": 2, "zero": 2, "micro_batch": 2, "recompute": "full", "schedule": "zb", "etp": 2, "shard": 2,
     "modules": "layernorm", "context": "all-to-all", "split": "15 17", "offload": "optimizer", "compress": "fp8",
-    "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T", "deadline": "100d", "memory_margin": "60 %",
+    "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T", "deadline": "100d",
+    "memory_margin": "60 %",
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s", "oversubscription": "31:1",
 }  # fmt: skip
 ELSEWHERE = {
