@@ -43,7 +43,7 @@ ALWAYS = {
     "show memory": ("chips",),
     "show collective": ("size", "chips"),
     "simulate serve": ("rate", "requests"),
-    "simulate train": ("global_batch",),
+    "simulate train": ("chips", "global_batch"),
     "simulate fabric": ("chips", "job"),
 }
 # of which one must stand

@@ -66,7 +66,8 @@ class Cell(NamedTuple):
 @cache
 def built(name: str, taper: float, chips: int) -> Fabric | None:
     more = {"radix": 16} if name == "clos" else {}  # three tiers of few chips
-    asked = FabricDesign(topology=name, chips=chips, oversubscription=(taper,), **more)
+    tapered = {} if taper == 1 else {"oversubscription": (taper,)}
+    asked = FabricDesign(topology=name, chips=chips, **tapered, **more)
     try:
         return fabric_of(asked, load())
     except DatahallError:

@@ -8,7 +8,7 @@ from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
-from datahall.errors import InfeasibleError
+from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import replica_system
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.figure import chips_figure, latency_figures
@@ -236,5 +236,5 @@ def test_a_chip_that_the_fabric_does_not_join_is_refused_by_itself() -> None:
     assert {way.replica.chip.name for way in every_way(found)} == {"gb200"}
     (refused,) = (one for one in found.refusals if isinstance(one, Refused) and one.chip == "h100-sxm")
     assert "8, not 72" in refused.why
-    with pytest.raises(InfeasibleError, match="8, not 72"):
+    with pytest.raises(ScenarioError, match="8, not 72"):
         plan(rate=5, on="nvl72", chips="h100-sxm")

@@ -109,7 +109,7 @@ def test_the_marked_number_of_chips_is_the_fewest_in_time() -> None:
     verdicts = [one["verdict"] for one in rows(found)]
     assert found.marked == verdicts.index("in time")
     assert rows(found)[found.marked]["chips"] == answered("deadline").results["num_chips"]
-    (tried,) = re.findall(r"tried: (.*) chips$", found.note)
+    (tried,) = re.findall(r"chips tried: (.*)$", found.note)
     assert {f"{one['chips']:,}" for one in rows(found)} <= set(tried.split(", "))
 
 

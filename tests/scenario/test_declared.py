@@ -82,7 +82,7 @@ def test_a_name_with_several_meanings_tells_them_apart() -> None:
     [
         ("candidates", "chips", "8", "is a number, not the name of a chip"),
         ("candidates", "chips", "16384", "is a number, not the name of a chip"),
-        ("fabric", "chips", "h100-sxm,h200", "a whole number, e.g. 8: How many chips."),
+        ("fabric", "chips", "h100-sxm,h200", "a whole number, e.g. 8: How many chips (default: all"),
         ("sequences", "context", "ring", "a whole number, e.g. 4096 or 4k: Tokens of a sequence."),
         ("layout", "context", "8192", "one of ring, all-to-all"),
         ("layout", "offload", "nvme", "optimizer:nvme"),

@@ -71,7 +71,9 @@ def _too_short(outcome: Outcome) -> tuple[str, ...]:
             f"more {option('requests')} show what lasts"
         )
     if arrivals is not None and arrivals.is_daily and run.duration_s < DAY_S:
-        said.append(f"the run sees less than a day, over which the load changes: {option('duration', '24h')}")
+        said.append(
+            f"the run sees less than a day, over which the load changes: a {option('duration')} of one shows all"
+        )
     return tuple(said)
 
 

@@ -164,7 +164,7 @@ def sizes_table(plan: TrainingPlan) -> Table:
         note="; ".join(
             (
                 *(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),
-                f"tried: {', '.join(f'{count:,}' for count in plan.tried)} chips",
+                f"chips tried: {', '.join(f'{count:,}' for count in plan.tried)}",
             )
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, isfinite
 
 import msgspec
 
@@ -67,7 +67,8 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
     count = candidate.num_replicas + added
     num = min(MOST_SIMULATED, count)
     share = candidate.full_rate_per_s * num / count
-    stay_s = candidate.state.ttft_s + candidate.state.tpot_s * candidate.demand.load.output
+    waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
+    stay_s = waits_s + candidate.state.tpot_s * candidate.demand.load.output
     traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
