@@ -150,6 +150,15 @@ def test_a_margin_that_nothing_leaves_is_refused_with_the_most_there_is() -> Non
     assert found.results["headroom_bytes"] >= allowed * 85e9
 
 
+def test_chips_that_are_named_as_enough_leave_the_margin_too() -> None:
+    """Sixteen A100s hold a 70B with 147 MB to spare; a plan that keeps a twentieth free needs more of them."""
+    asked = {"tokens": "1B", "chip": "a100-sxm-80gb"}
+    with pytest.raises(InfeasibleError) as error:
+        dh.plan_train("llama-3.1-70b", chips=8, **asked)
+    enough = int(str(error.value).split("chips=")[1].split(";")[0].split(",")[0].split()[0])
+    assert dh.plan_train("llama-3.1-70b", chips=enough, **asked).results["num_chips"] <= enough
+
+
 def test_the_batch_and_its_reason_stand_in_the_headline() -> None:
     assert "global batch 1,024, as asked" in planned("llama-3.1-8b", 127, 1024).headline
     assert "the usual" in dh.plan_train("llama-3.1-8b", tokens="1B", chips=8).headline

@@ -89,7 +89,8 @@ def on_the_host(found: Search) -> Outside | None:
     """The fastest layout on the same chips with something on the host; None where nothing fits or no link is known."""
     if not np.isfinite(found.cluster.host.link_bytes_per_s):
         return None
-    there = search(found.job, found.cluster, found.framework, options=Options(offload=OUT), books=found.books)
+    moved = Options(offload=OUT, margin_fraction=found.options.margin_fraction)
+    there = search(found.job, found.cluster, found.framework, options=moved, books=found.books)
     if not there.num_fitting:
         return None
     row = int(there.order[0])
@@ -102,9 +103,12 @@ def on_the_host(found: Search) -> Outside | None:
 
 def chips_that_hold(found: Search, machine: Machine) -> int:
     """The fewest chips of the same machine, doubling, on which some layout fits; 0 where none does."""
+    usual = Options(margin_fraction=found.options.margin_fraction)
     for doubling in range(1, MOST_DOUBLINGS + 1):
         num_chips = found.cluster.num_chips << doubling
         cluster = built(machine, num_chips)
-        if cluster is not None and search(found.job, cluster, found.framework, books=found.books).num_fitting:
+        if cluster is None:
+            continue
+        if search(found.job, cluster, found.framework, options=usual, books=found.books).num_fitting:
             return num_chips
     return 0

@@ -36,7 +36,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def margin_bytes(self) -> float:
         """What must stay free on each chip."""
-        return self.options.margin_fraction * self.memory.limit_bytes
+        return margin_bytes(self.options, self.memory)
 
     @property
     def num_fitting(self) -> int:
@@ -78,8 +78,8 @@ def search(
     kept = books or bookkeeping_of(framework)
     space = layout_space(job, cluster.num_chips, options)
     memory = peak_memory(job, cluster.chip, space, kept, schedule=schedule)
-    spare = memory.headroom_bytes - options.margin_fraction * memory.limit_bytes
-    fitting = np.flatnonzero((spare >= 0) & host_holds(job, cluster, space, kept))
+    fits = memory.headroom_bytes >= margin_bytes(options, memory)
+    fitting = np.flatnonzero(fits & host_holds(job, cluster, space, kept))
     times = step_times(job, cluster, space.keep(fitting), framework)
     # equal times: the layout that leaves more memory comes first
     ranked = np.lexsort((memory.total_bytes[fitting], times.step_s))
@@ -97,6 +97,11 @@ def search(
         times=StepTimes(**{name: getattr(times, name)[ranked] for name in times.__struct_fields__}),
         options=options,
     )
+
+
+def margin_bytes(options: Options, memory: Memory) -> float:
+    """What a search leaves free on each chip."""
+    return options.margin_fraction * memory.limit_bytes
 
 
 def step_parts(times: StepTimes) -> dict[str, Column]:
