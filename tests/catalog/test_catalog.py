@@ -6,11 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from datahall.catalog import Catalog, load
+from datahall.catalog.index import Named
 from datahall.errors import CatalogError, DocumentError, OutputError, UnknownNameError
 
 MINE = """\
@@ -205,12 +207,18 @@ def test_importing_the_catalogue_reads_no_data() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["chip", "model"])
+@pytest.mark.parametrize("kind", ["chip", "model", "server", "link", "switch"])
 def test_a_name_is_found_without_reading_the_files_as_it_is_with(kind: str) -> None:
     """Names are looked up by a scan of the shipped files; the entries that are read say the same of themselves."""
     catalog = Catalog(user=False)
-    entries = catalog.chips() if kind == "chip" else catalog.models()
-    one = catalog.chip if kind == "chip" else catalog.model
+    kinds: dict[str, tuple[Sequence[Named], Callable[[str], Named]]] = {
+        "chip": (catalog.chips(), catalog.chip),
+        "model": (catalog.models(), catalog.model),
+        "server": (catalog.servers(), catalog.server),
+        "link": (catalog.links(), catalog.link),
+        "switch": (catalog.switches(), catalog.switch),
+    }
+    entries, one = kinds[kind]
     assert {catalog.name_of(kind, entry.name) for entry in entries} == {entry.name for entry in entries}
     for entry in entries:
         for word in (entry.name, entry.title, *entry.aliases):

@@ -38,6 +38,18 @@ WRONG = (
     ("show fabric fat-tree", "how many chips shall fat-tree join?"),
     ("show fabric meta-24k-roce --chips 512", "meta-24k-roce has 24,576 chips, not 512"),
     ("show fabric meta-24k-roce --radix 64", "--radix does nothing here"),
+    (
+        "plan train llama-3.1-8b --tokens 1T --chips 64 --on nvl72 --chip h200-sxm",
+        "NVIDIA DGX H200 has scale-up domains of 8, not 72",
+    ),
+    (
+        "simulate train llama-3.1-8b --chips 64 --on torus --oversubscription 2:1",
+        "a torus has no oversubscription",
+    ),
+    (
+        "plan train llama-3.1-8b --tokens 1T --chips 64 --on torus --chip tpu-v4 --precision fp8",
+        "Google TPU v4 has no FP8",
+    ),
     ("show model wrong.json", '"model_type" is missing'),
     ("plan serve list.json --rate 1", "list.json"),
     ("simulate train wrong.json --chips 8", '"model_type" is missing'),

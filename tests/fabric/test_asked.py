@@ -12,12 +12,12 @@ from datahall.fabric.design.asked import (
     design_of,
     fabric_of,
     fitting,
-    idle_inputs_of,
     possible,
     without_network,
 )
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.early import idle_inputs_of
 from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)

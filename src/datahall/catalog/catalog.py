@@ -345,26 +345,15 @@ class Catalog:
                 found.append(item)
         return found
 
-    def _index_of(self, kind: str) -> Index[Chip] | Index[Link] | Index[Server] | Index[Switch]:
-        match kind:
-            case "chip":
-                return self._chips
-            case "link":
-                return self._links
-            case "server":
-                return self._servers
-            case _:
-                return self._switches
-
     def _check_references(self, entry: Entry, kind: str, table: Table) -> None:
         for key, target in _REFERENCES.get(kind, ()):
             name = table.get(key)
             if not isinstance(name, str):
                 continue
-            known = self._index_of(target)
             beside = [other for other, _ in index.tables(entry.document, target)]
-            if name not in known and name not in beside:
-                close = nearest(name, [*known.entries, *beside], 1)
+            if self._place(target, name) is None and name not in beside:
+                known = dict.fromkeys(known for known, _ in self._places[target].values())
+                close = nearest(name, [*known, *beside], 1)
                 entry.problem(
                     f'"{name}" is not a {target}', key, hint=f'did you mean "{close[0]}"?' if close else ""
                 )

@@ -20,12 +20,10 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, system_of
 from datahall.fabric.design.asked import design_for
-from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.chips import num_chips as chips_of
+from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
-from datahall.fabric.design.topologies import USUAL_CHIP, topology_of_parts
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -88,15 +86,6 @@ def cluster_of(
         host=host_of(chip, servers),
         wires=Wires(scale_up_leaf(chip), nic),
     )
-
-
-def usual_chip(design: FabricDesign, catalog: Catalog) -> Chip:
-    """The chip of a design: as it says, the topology's usual one, or the usual one of all."""
-    if design.chip or not design.topology:
-        return catalog.chip(design.chip or USUAL_CHIP)
-    if is_built(design.topology, catalog):
-        return preset(design.topology, catalog=catalog).parts.chip
-    return catalog.chip(topology_of_parts(design.topology).chip)
 
 
 def cluster_from(

@@ -8,9 +8,10 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import Cluster, cluster_from, usual_chip
+from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.fabric.design import without
+from datahall.fabric.design.chips import usual_chip
 from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
 # why an input of the wiring that some chips cross changes nothing

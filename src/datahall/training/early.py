@@ -6,11 +6,11 @@ when the machine is built.
 
 from __future__ import annotations
 
-from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import usual_chip
+from datahall.fabric.design.early import check_design
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
@@ -41,8 +41,6 @@ def check_machine(scenario: Scenario) -> None:
     """Refuse parts that cannot make the topology that is asked for, before the rooms that compute are loaded."""
     design = scenario.one(FabricDesign)
     if design.topology:
-        from datahall.fabric.design.asked import check_design
-
         check_design(design, scenario.catalog)
 
 
@@ -51,7 +49,9 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     asked, model = scenario.one(TrainingJob), scenario.model()
     framework(asked.framework)
     with scenario.at(field="precision"):
-        _chip(scenario).peak(Precision.named(precision_of(asked, file)).compute)
+        usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(
+            Precision.named(precision_of(asked, file)).compute
+        )
     if model.moe is not None:
         return
     of_experts = {"imbalance": asked.imbalance_ratio, "etp": scenario.one(TrainingLayout).etp}
@@ -61,13 +61,3 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
             field=name,
             hint=f"leave {option(name)} out",
         )
-
-
-def _chip(scenario: Scenario) -> Chip:
-    """The chip that is asked for; what a topology is made of, where it names none, only the room of machines knows."""
-    design = scenario.one(FabricDesign)
-    if design.chip or not design.topology:
-        return scenario.catalog.chip(design.chip or USUAL_CHIP)
-    from datahall.cluster.cluster import usual_chip
-
-    return usual_chip(design, scenario.catalog)

@@ -11,9 +11,10 @@ from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
 from datahall.counted import counted
 from datahall.errors import DatahallError
-from datahall.fabric.design.asked import design_of, fitting, idle_inputs_of, possible, without_network
+from datahall.fabric.design.asked import design_of, fitting, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
+from datahall.fabric.design.early import idle_inputs_of
 from datahall.fabric.design.survival import cubes_up, survivals
 from datahall.scenario.idle import does_nothing, idle_notes
 from datahall.scenario.scenario import Scenario

@@ -57,10 +57,8 @@ def reach(made: Design) -> Table:
         ("shortest paths", _count(found.num_paths), "between the farthest chips"),
     ]  # fmt: skip
     if found.domain_size > 1 and made.fabric.scale_up_start >= 0:
-        wire = made.parts.domain_wire
-        values.append(
-            ("scale-up domain", found.domain_size, f"{fmt(wire.bytes_per_s, 'bytes_per_s')} a chip, one way")
-        )
+        rate = fmt(made.parts.chip.scale_up_bytes_per_s, "bytes_per_s")
+        values.append(("scale-up domain", found.domain_size, f"{rate} a chip, one way"))
     return Table(
         title="how wide and how far",
         columns=(Column("quantity"), Column("value"), Column("meaning")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import ceil, prod
 
 import msgspec
@@ -10,11 +10,12 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import check_built, idle_error, is_built, own_parts, unused
+from datahall.fabric.design.chips import check_built, idle_error, is_built, unused
 from datahall.fabric.design.chips import num_chips as num_chips_of
-from datahall.fabric.design.design import Design, design, parts_of
-from datahall.fabric.design.parts import Parts
-from datahall.fabric.design.topologies import BY_NAME, PLAIN, TABLE, Spec, topology_of_parts
+from datahall.fabric.design.design import Design, design
+from datahall.fabric.design.early import chosen_parts, idle_inputs_of, uses_of
+from datahall.fabric.design.lay import LAYING, Spec
+from datahall.fabric.design.topologies import BY_NAME, PLAIN, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.scenario.kinds import key_of
 from datahall.scenario.sections.fabric import FabricDesign
@@ -38,40 +39,9 @@ def design_for(
     named = msgspec.structs.replace(asked, chip=asked.chip or chip, chips=asked.chips or num_chips or None)
     if is_built(named.topology, catalog) or topology_of_parts(named.topology).kind == "direct":
         return design_of(named, catalog)
-    domain = _parts(named, catalog).num_domain
+    domain = chosen_parts(named, catalog).num_domain
     needed = max(least_domains, ceil(num_chips_of(named, catalog) / domain))
     return design(msgspec.structs.replace(named, chips=needed * domain), catalog)
-
-
-def check_design(asked: FabricDesign, catalog: Catalog) -> None:
-    """Refuse what can be refused of a design, whatever the number of its chips, before anything is laid."""
-    if is_built(asked.topology, catalog):
-        check_built(asked, catalog)
-    else:
-        _parts(asked, catalog)
-
-
-def _parts(asked: FabricDesign, catalog: Catalog) -> Parts:
-    idle_inputs_of(asked, (asked.topology,), catalog)
-    return parts_of(msgspec.structs.replace(asked, chips=None), catalog)
-
-
-def idle_inputs_of(
-    asked: FabricDesign, topologies: Sequence[str], catalog: Catalog
-) -> dict[str, dict[str, str]]:
-    """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
-    reasons = {
-        name: {key_of(one): _why(name, one) for one in unused(asked, _uses(name, catalog))}
-        for name in topologies
-    }
-    for name, those in reasons.items() if len(reasons) > 1 else ():
-        if is_built(name, catalog):
-            those |= {one: _why(name, one) for one in ("chip", "chips") if getattr(asked, one)}
-    for word, why in next(iter(reasons.values())).items():
-        if all(word in those for those in reasons.values()):
-            able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
-            raise idle_error(word, why, f"take one of {able}")
-    return reasons
 
 
 def without_network(made: Design) -> tuple[str, ...]:
@@ -81,23 +51,13 @@ def without_network(made: Design) -> tuple[str, ...]:
     return tuple(key_of(name) for name in uses if name not in ("server", "domain"))
 
 
-def _uses(topology: str, catalog: Catalog) -> tuple[str, ...]:
-    return () if is_built(topology, catalog) else topology_of_parts(topology).uses
-
-
-def _why(topology: str, attribute: str) -> str:
-    if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
-        return f"a {topology} has no {key_of(attribute)} to choose"
-    return own_parts(topology)
-
-
 def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
     """One of several topologies side by side: what it has no use for is left out."""
     named = msgspec.structs.replace(asked, topology=topology, topologies=())
     if is_built(topology, catalog):
         return FabricDesign(topology=topology)
     plain = FabricDesign()
-    left_out = {name: getattr(plain, name) for name in unused(named, _uses(topology, catalog))}
+    left_out = {name: getattr(plain, name) for name in unused(named, uses_of(topology, catalog))}
     chips = named.chips or (prod(named.sides) if named.sides else None)
     return msgspec.structs.replace(named, chips=chips, **left_out)
 
@@ -140,7 +100,7 @@ def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:
     for name in unused(asked, kind.uses):
         why = f"a {kind.name} of links that are all alike has no {key_of(name)} to choose"
         raise idle_error(key_of(name), why, f"leave {option('bandwidth')} out")
-    return kind.lay(
+    return LAYING[kind.name](
         Spec(
             asked,
             num_chips_of(asked, catalog),

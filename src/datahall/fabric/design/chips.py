@@ -1,4 +1,4 @@
-"""How many chips a fabric joins, as far as that is said: by a person, by its sides, or by whoever built it.
+"""Which chips a fabric joins, and how many: as a person says, its sides, its topology, or whoever built it.
 
 What is wrong with it is found here before anything is laid, so that it costs nothing to be told.
 """
@@ -9,10 +9,13 @@ from collections.abc import Collection
 from math import prod
 
 from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.field import grouped
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import key_of
+from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import PARTS, WIRING, FabricDesign
 from datahall.scenario.words import PLAIN_TOPOLOGIES, TOPOLOGIES
 
@@ -28,6 +31,15 @@ def own_chips(asked: FabricDesign, catalog: Catalog) -> int | None:
     if is_built(asked.topology, catalog):
         return catalog.known_fabric(asked.topology).num_chips
     return prod(asked.sides) if asked.sides else None
+
+
+def usual_chip(asked: FabricDesign, catalog: Catalog) -> Chip:
+    """The chip of a design: as it says, the topology's usual one, or the usual one of all."""
+    if asked.chip or not asked.topology:
+        return catalog.chip(asked.chip or USUAL_CHIP)
+    if is_built(asked.topology, catalog):
+        return catalog.chip(catalog.server(catalog.known_fabric(asked.topology).server).chip)
+    return catalog.chip(topology_of_parts(asked.topology).chip)
 
 
 def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:

@@ -7,8 +7,9 @@ import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.parts import Parts, machine, network_parts, port_note
-from datahall.fabric.design.topologies import Spec, Topology, topology_of_parts
+from datahall.fabric.design.lay import LAYING, Spec
+from datahall.fabric.design.parts import Parts, parts_of, port_note
+from datahall.fabric.design.topologies import Topology, topology_of_parts
 from datahall.fabric.topology.counts import Counts, counts
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
@@ -59,7 +60,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = None) -> Design:
     """Build the smallest fabric of a topology for so many chips, or say what the nearest legal one is."""
     kind = topology_of_parts(asked.topology)
-    parts = parts_of(msgspec.structs.replace(asked, chips=asked.chips or 0), catalog)
+    parts = parts_of(asked, catalog)
     if kind.kind == "direct":
         fabric, notes = _direct(kind, asked, parts)
     else:
@@ -75,35 +76,17 @@ def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = Non
     )
 
 
-def parts_of(asked: FabricDesign, catalog: Catalog) -> Parts:
-    """The parts of a topology, refused where they cannot make it, before anything is laid."""
-    kind = topology_of_parts(asked.topology)
-    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
-    if kind.kind == "direct":
-        return Parts(chip=chip, server=home, scale_up=catalog.scale_up_of(home))
-    parts = network_parts(asked, catalog, chip, home)
-    size = kind.domain or parts.num_domain
-    if parts.num_domain != size:
-        said = "server" if asked.server else "chip"
-        raise ScenarioError(
-            f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
-            field=said,
-            hint=f"leave {option(said)} out, or a chip of such a machine: {option('chip', kind.chip)}",
-        )
-    if asked.chips is not None:
-        _check_domains(asked, asked.chips, size)
-    return parts
-
-
 def _switched(
     kind: Topology, asked: FabricDesign, parts: Parts, pod_chips: int | None
 ) -> tuple[Fabric, tuple[str, ...]]:
     size, num_chips = parts.num_domain, asked.chips or 0
+    _check_domains(asked, num_chips, size)
+    inside = Wire(parts.chip.scale_up_bytes_per_s, parts.domain_latency_s) if size > 1 else None
     spec = Spec(
-        asked, num_chips, parts.access, scale_up=parts.domain_wire if size > 1 else None, domain=size,
+        asked, num_chips, Wire(parts.port_bytes_per_s, parts.access_latency_s), scale_up=inside, domain=size,
         radix=parts.radix, pod_chips=pod_chips,
     )  # fmt: skip
-    fabric = kind.lay(spec)
+    fabric = LAYING[kind.name](spec)
     if kind.domain == num_chips:
         return fabric, (ONE_DOMAIN,)
     ratios = asked.ratios
@@ -175,7 +158,7 @@ def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, 
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    return kind.lay(Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
+    return LAYING[kind.name](Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
 
 
 def _direct_wire(parts: Parts, kind: str, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:

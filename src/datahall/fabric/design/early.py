@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from datahall.fabric.design.chips import check_built, is_built, num_chips
+from datahall.catalog import Catalog
+from datahall.fabric.design.chips import check_built, idle_error, is_built, num_chips, own_parts, unused
+from datahall.fabric.design.parts import Parts, parts_of
+from datahall.fabric.design.topologies import BY_NAME, TABLE, topology_of_parts
+from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 
@@ -26,3 +32,46 @@ def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bo
         num_chips(asked, scenario.catalog, usual)
     elif alone or not asked.topologies:
         check_built(asked, scenario.catalog, whole=alone)
+
+
+def check_design(asked: FabricDesign, catalog: Catalog) -> None:
+    """Refuse what can be refused of a design, whatever the number of its chips, before anything is laid."""
+    if is_built(asked.topology, catalog):
+        check_built(asked, catalog)
+    else:
+        chosen_parts(asked, catalog)
+
+
+def chosen_parts(asked: FabricDesign, catalog: Catalog) -> Parts:
+    """The parts of a topology, and nothing chosen that it has no use for."""
+    idle_inputs_of(asked, (asked.topology,), catalog)
+    return parts_of(asked, catalog)
+
+
+def idle_inputs_of(
+    asked: FabricDesign, topologies: Sequence[str], catalog: Catalog
+) -> dict[str, dict[str, str]]:
+    """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
+    reasons = {
+        name: {key_of(one): _why(name, one) for one in unused(asked, uses_of(name, catalog))}
+        for name in topologies
+    }
+    for name, those in reasons.items() if len(reasons) > 1 else ():
+        if is_built(name, catalog):
+            those |= {one: _why(name, one) for one in ("chip", "chips") if getattr(asked, one)}
+    for word, why in next(iter(reasons.values())).items():
+        if all(word in those for those in reasons.values()):
+            able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
+            raise idle_error(word, why, f"take one of {able}")
+    return reasons
+
+
+def uses_of(topology: str, catalog: Catalog) -> tuple[str, ...]:
+    """The inputs that say something of a topology."""
+    return () if is_built(topology, catalog) else topology_of_parts(topology).uses
+
+
+def _why(topology: str, attribute: str) -> str:
+    if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
+        return f"a {topology} has no {key_of(attribute)} to choose"
+    return own_parts(topology)

@@ -13,7 +13,7 @@ from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.switch import Switch
 from datahall.errors import ScenarioError, UnsupportedError, option
-from datahall.fabric.topology.graph import Wire
+from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
 
@@ -40,10 +40,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return self.domain or self.server.num_scale_up_domain
 
     @property
-    def access(self) -> Wire:
-        """A chip's link into the network; two of them and one switch take the port's whole latency."""
-        assert self.port is not None
-        return Wire(self.port_bytes_per_s, _known(self.port.latency_s) / 2)
+    def access_latency_s(self) -> float:
+        """A chip's link into the network; two of them and one switch take the port's whole latency [s]."""
+        return _known(self.port.latency_s) / 2 if self.port else 0.0
 
     @property
     def trunk_latency_s(self) -> float:
@@ -51,10 +50,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return (_known(self.switch.latency_s) if self.switch else 0.0) + FIBRE_S_PER_M * TRUNK_M
 
     @property
-    def domain_wire(self) -> Wire:
-        """A chip's links into its scale-up domain, all lanes together, one way."""
-        latency = _known(self.scale_up.latency_s) / 2 if self.scale_up else 0.0
-        return Wire(self.chip.scale_up_bytes_per_s, latency)
+    def domain_latency_s(self) -> float:
+        """A chip's link into its scale-up domain [s]."""
+        return _known(self.scale_up.latency_s) / 2 if self.scale_up else 0.0
 
 
 def _known(value: float) -> float:
@@ -114,6 +112,24 @@ def usual_port(catalog: Catalog, chip: Chip, server: Server) -> Link:
     )
     rate = usual_nic_bytes_per_s(chip, server)
     return next((link for link in ports if link.bytes_per_s >= rate), ports[-1])
+
+
+def parts_of(asked: FabricDesign, catalog: Catalog) -> Parts:
+    """The parts of a topology, refused where they cannot make it, before anything is laid."""
+    kind = topology_of_parts(asked.topology)
+    chip, home = machine(catalog, asked.chip or ("" if asked.server else kind.chip), asked.server)
+    if kind.kind == "direct":
+        return Parts(chip=chip, server=home, scale_up=catalog.scale_up_of(home))
+    parts = network_parts(asked, catalog, chip, home)
+    size = kind.domain or parts.num_domain
+    if parts.num_domain != size:
+        said = "server" if asked.server else "chip"
+        raise ScenarioError(
+            f"{parts.server.title} has scale-up domains of {parts.num_domain}, not {size}",
+            field=said,
+            hint=f"leave {option(said)} out, or a chip of such a machine: {option('chip', kind.chip)}",
+        )
+    return parts
 
 
 def network_parts(asked: FabricDesign, catalog: Catalog, chip: Chip, server: Server) -> Parts:

@@ -7,10 +7,9 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.chips import is_built, usual_chip
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation

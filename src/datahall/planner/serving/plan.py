@@ -14,9 +14,9 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.cluster import usual_chip
 from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.fabric.design.chips import usual_chip
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica
