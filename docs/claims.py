@@ -220,6 +220,13 @@ def _quoted(claim: Claim) -> str:
     return f"“{claim.quote}”{f' ({reads})' if reads else ''}".replace("|", "\\|")
 
 
+def documents() -> str:
+    """The documents, and how many claims each makes."""
+    count = Counter(claim.seed for claim in table().claim)
+    lines = [f"| {name} | {words} | {count[name]} |" for name, words in table().documents.items()]
+    return "\n".join(["| document | is | claims |", "| --- | --- | ---: |", *lines])
+
+
 def summary() -> str:
     """How many claims there are, and what becomes of them, by subject."""
     found = judged()
@@ -284,5 +291,5 @@ def differing() -> str:
 
 def parts() -> dict[str, Callable[[], str]]:
     """What seeds.md is drawn from, by name."""
-    named = {"summary": summary, "waiting": waiting, "differing": differing}
+    named = {"documents": documents, "summary": summary, "waiting": waiting, "differing": differing}
     return named | {subject: partial(about, subject) for subject in table().subjects}

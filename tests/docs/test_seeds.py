@@ -6,6 +6,7 @@ import doctest
 import re
 from collections import Counter
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.docs.conftest import ROOT, load_generate
@@ -28,7 +29,7 @@ def test_every_claim_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.id))
-def test_a_claim_is_judged_or_waits_for_a_room_that_is_named(claim: object) -> None:
+def test_a_claim_is_judged_or_waits_for_a_room_that_is_named(claim: Any) -> None:
     table = claims.table()
     assert claim.seed in table.documents
     assert bool(claim.cases) != bool(claim.waits)
@@ -38,7 +39,7 @@ def test_a_claim_is_judged_or_waits_for_a_room_that_is_named(claim: object) -> N
 
 
 @pytest.mark.parametrize("claim", [one for one in CLAIMS if one.cases], ids=lambda claim: str(claim.id))
-def test_what_is_held_against_the_figure_is_what_the_document_says(claim: object) -> None:
+def test_what_is_held_against_the_figure_is_what_the_document_says(claim: Any) -> None:
     """No number is put into a document's mouth: it stands in the quotation, or the page says how words were read."""
     for case in claim.cases:
         assert numbers(case.claims) <= numbers(claim.quote) | numbers(case.reads), case
@@ -54,7 +55,7 @@ def test_a_room_has_claims_that_wait_for_it(room: str) -> None:
 
 @pytest.mark.skipif(not SEEDS, reason="the source documents are not beside this clone")
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.id))
-def test_a_quotation_stands_in_its_document(claim: object) -> None:
+def test_a_quotation_stands_in_its_document(claim: Any) -> None:
     text = (
         SEEDS[claim.seed].read_text(encoding="utf-8").replace("ร—", "×")
     )  # a × that went through a wrong code page
@@ -126,6 +127,8 @@ def test_a_check_by_hand_agrees_or_it_is_said_why_not() -> None:
 def test_a_place_that_is_not_in_the_answer_is_found_out() -> None:
     with pytest.raises(ValueError, match="0 rows"):
         claims.figure("show fabric fat-tree --chips 64", "made of > pebbles > number")
+    with pytest.raises(ValueError, match="2 rows"):
+        claims.figure("catalog prices --chip h100 --kind spot", "prices of one chip > gcp > price")
     with pytest.raises(KeyError):
         claims.figure("show fabric fat-tree --chips 64", "num_pebbles")
     with pytest.raises(ValueError, match="exit code 2"):
