@@ -53,14 +53,31 @@ def test_a_room_has_claims_that_wait_for_it(room: str) -> None:
     assert any(claim.waits == room for claim in CLAIMS)
 
 
+def stands_in(quote: str, seed: str) -> bool:
+    """Is this what a document says, word for word but for what … leaves out?"""
+    text = (
+        SEEDS[seed].read_text(encoding="utf-8").replace("ร—", "×")
+    )  # a × that went through a wrong code page
+    return bool(re.search(r".{1,400}?".join(map(re.escape, quote.split(" … "))), text, re.DOTALL))
+
+
 @pytest.mark.skipif(not SEEDS, reason="the source documents are not beside this clone")
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.id))
 def test_a_quotation_stands_in_its_document(claim: Any) -> None:
-    text = (
-        SEEDS[claim.seed].read_text(encoding="utf-8").replace("ร—", "×")
-    )  # a × that went through a wrong code page
-    left_out = r".{1,400}?"
-    assert re.search(left_out.join(map(re.escape, claim.quote.split(" … "))), text, re.DOTALL)
+    assert stands_in(claim.quote, claim.seed)
+
+
+@pytest.mark.skipif(not SEEDS, reason="the source documents are not beside this clone")
+@pytest.mark.parametrize(
+    ("name", "quotation"), [("synchronisation.md", r"^## .*"), ("serving.md", r'^\*\*".*')]
+)
+def test_other_pages_quote_word_for_word_too(name: str, quotation: str) -> None:
+    """In their headings, and where a paragraph begins with a quotation."""
+    lines = re.findall(quotation, (ROOT / "docs" / name).read_text(encoding="utf-8"), re.MULTILINE)
+    quotes = re.findall(r'"([^"]+)"\**(?: \((00\d(?:, 00\d)*)\))?', "\n".join(lines))
+    assert len(quotes) > 5
+    for quote, seeds in quotes:
+        assert all(stands_in(quote, seed) for seed in (seeds or "000").split(", ")), quote
 
 
 @pytest.mark.parametrize(
