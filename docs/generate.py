@@ -27,11 +27,12 @@ import shlex
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+import claims
 import numpy as np
 
 from datahall import show_roofline
@@ -299,6 +300,12 @@ def vllm(kernels: Path) -> str:
     )
 
 
+def claimed(part: str) -> str:
+    """What the source documents claim and what the shipped catalogue and models say, for seeds.md."""
+    with folder():
+        return claims.parts()[part]()
+
+
 def validation_page(card: Scorecard) -> str:
     """docs/validation.md."""
     missing = sum(reason.rows for reason in card.unsupported)
@@ -509,9 +516,9 @@ def page_text(path: Path) -> str:
 
 def _written(block: re.Match[str]) -> str:
     """A marked table anew; those that need files from outside stay as they are."""
-    writers = {"accuracy": accuracy, "checks": checks} | (
-        {"vllm": lambda: vllm(KERNELS[0])} if KERNELS else {}
-    )
+    writers: dict[str, Callable[[], str]] = {"accuracy": accuracy, "checks": checks}
+    writers |= {f"seeds_{part}": partial(claimed, part) for part in claims.parts()}
+    writers |= {"vllm": lambda: vllm(KERNELS[0])} if KERNELS else {}
     if block[1] not in writers:
         return block[0]
     first, last = block[0].split("\n", 1)[0], block[0].rsplit("\n", 1)[1]

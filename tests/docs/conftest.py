@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def load_generate() -> ModuleType:
+    """`docs/generate.py`, which finds its own modules beside it, as when it is run."""
     if "generate" not in sys.modules:
+        sys.path.insert(0, str(ROOT / "docs"))
         spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
         assert spec is not None
         assert spec.loader is not None
