@@ -12,7 +12,7 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
 from datahall.training.layout.file import LayoutFile
 from datahall.training.step.framework import framework
@@ -52,14 +52,11 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     framework(asked.framework)
     with scenario.at(field="precision"):
         _chip(scenario).peak(Precision.named(precision_of(asked, file)).compute)
-    if model.moe is not None:
-        return
-    of_experts = {"imbalance": asked.imbalance_ratio, "etp": scenario.one(TrainingLayout).etp}
-    for name in (name for name, value in of_experts.items() if value):
+    if asked.imbalance_ratio and model.moe is None:
         raise ScenarioError(
-            does_nothing(name, f"{model.title or model.name} has no experts"),
-            field=name,
-            hint=f"leave {option(name)} out",
+            does_nothing("imbalance", f"{model.title or model.name} has no experts"),
+            field="imbalance",
+            hint=f"leave {option('imbalance')} out",
         )
 
 

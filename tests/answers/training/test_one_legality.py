@@ -10,6 +10,7 @@ import pytest
 from tests.answers.claims import garbled
 
 from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
 from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
@@ -99,6 +100,20 @@ def test_an_order_that_a_pipeline_has_no_use_for_is_refused(
 def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
     given = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64, "schedule": "1f1b"}
     assert verdict(verb, given) == ""
+
+
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize("name", ["ep", "etp"])
+def test_a_model_without_experts_has_one_way_to_share_them(verb: str, name: str) -> None:
+    """That one may be said, as any value that an input has anyway; another is refused, in words for both degrees."""
+    given: dict[str, object] = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64}
+    usual, said = (answer_of(ask(verb, one, catalog=SHELF)) for one in (given, {**given, name: 1}))  # type: ignore[arg-type]
+    assert {**said.results, "layout": ""} == {**usual.results, "layout": ""}
+    assert (
+        verdict(verb, {**given, name: 2})
+        .split("\n")[0]
+        .endswith(f"{name} is 2, but Llama 3.1 8B has no experts")
+    )
 
 
 HEAVY = (
