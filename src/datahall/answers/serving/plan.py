@@ -32,7 +32,6 @@ from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
-
 # techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
 NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
