@@ -45,6 +45,13 @@ def test_replicas_are_the_chips_left_over() -> None:
     assert asked(dp=4).results == asked().results
 
 
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_only_replicas_that_share_their_state_gather_parameters(zero: int) -> None:
+    """Stage 0 is an all-reduce: what is gathered are the gradients."""
+    (note,) = [line for line in asked(zero=zero).notes if line.startswith("gradients are reduced over")]
+    assert ("parameters" in note) is (zero > 0)
+
+
 def test_the_same_seed_gives_the_same_answer() -> None:
     first, again, other = (asked(jitter="3 %", slow_hosts="5 %", seed=seed).results for seed in (1, 1, 2))
     assert first == again

@@ -209,8 +209,9 @@ def _data_notes(run: Execution) -> tuple[str, ...]:
     faster = [one.candidates[0] for one in choices if one.candidates[0].time_s < one.time_s]
     names = dict.fromkeys(spoken((one.algorithm, one.protocol)) for one in faster)
     better = f"; {' and '.join(names)} would be faster by our times" if names else ""
+    back = "parameters gathered" if run.layout.zero else "gathered again"
     return (
-        f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and parameters gathered with "
+        f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and {back} with "
         f"{gathered}, as NCCL chooses by its own estimate{better}",
     )
 
