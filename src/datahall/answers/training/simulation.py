@@ -24,6 +24,7 @@ from datahall.answers.training.words import (
     torus_failure_notes,
 )
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.events import perfetto
@@ -72,7 +73,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     outside = layout_offload(run.job, run.cluster, run.layout, run.framework, asked.books)
     return Answer(
         kind="training step",
-        inputs={**asked.used},
+        inputs={**asked.used, **used_by_machine(scenario, asked.cluster)},
         verdict="yes" if memory.fits else "no",
         headline=_headline(run, memory),
         binding=_binding(run) if memory.fits else _no_room(memory),
