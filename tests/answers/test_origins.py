@@ -95,7 +95,7 @@ UNSAID: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
     ("plan train", {"model": "qwen3-0.6b", "chips": 8, "tokens": "1G"},
      {"seq", "global_batch", "precision", "state", "framework", "chip", "domain"}),
     ("plan train", {"model": "llama-3.1-8b", "chips": 16, "tokens": "1G"}, {"chip", "domain", "nic_bytes_per_s"}),
-    ("show fabric", {"topologies": ["fat-tree"], "chips": 64}, {"chip", "domain", "nic_bytes_per_s", "oversubscription"}),
+    ("show fabric", {"topologies": ["fat-tree"], "chips": 64}, {"domain", "nic_bytes_per_s", "oversubscription"}),
     ("show fabric", {"topologies": ["nvl72"], "chips": 144}, {"chip", "nic_bytes_per_s"}),
     ("show fabric", {"topologies": ["meta-24k-roce"]}, {"chip"}),
     ("show collective", {"collective": "all-reduce", "chips": 48, "size": "3 MB"},
