@@ -156,6 +156,18 @@ def test_a_network_that_no_group_crosses_is_said_to_change_nothing(verb: str, tp
         assert all(name in note for name in NARROW)
 
 
+@pytest.mark.parametrize("verb", ["simulate serve", "plan serve", "show techniques"])
+@pytest.mark.parametrize("chip", ["gb200", "gb300"])
+def test_a_fabric_brings_no_chip_that_was_said(verb: str, chip: str) -> None:
+    """A rack of the chip that its name stands for is what that chip is sold in: nothing, be the rack named or not."""
+    of = {"chips": [chip]} if verb == "plan serve" else {"chip": chip}
+    said = BASES[verb] | of | {"tp": 2}
+    plain, other = asked(verb, said), asked(verb, said | {"on": "nvl72"})
+    assert same_results(plain, other)
+    assert any(note.startswith("on does nothing here") for note in other.notes)
+    assert not any(note.startswith("no chip was said") for note in other.notes)
+
+
 def test_a_network_that_a_group_crosses_is_not() -> None:
     said = BASES["simulate serve"] | {"tp": 16, "nic": "10 Gb/s"}
     slow = asked("simulate serve", said)
