@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.results import number
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
@@ -173,7 +174,7 @@ def test_a_network_that_a_group_crosses_is_not() -> None:
     slow = asked("simulate serve", said)
     assert not [note for note in slow.notes if "nothing" in note]
     wide = asked("simulate serve", said | {"nic": "400 Gb/s"})
-    assert slow.results["tpot_mean_s"] > wide.results["tpot_mean_s"]  # type: ignore[operator]
+    assert number(slow, "tpot_mean_s") > number(wide, "tpot_mean_s")
     ratio = asked("simulate serve", said | {"on": "fat-tree", "oversubscription": "4:1"})
     # sixteen chips are under one switch, and no tree is wider than the network of chips as they are sold
     names = {note.split()[0] for note in ratio.notes if "nothing" in note}
@@ -207,5 +208,5 @@ def test_requests_that_the_context_cuts_are_counted(osl: int, num: int) -> None:
 def test_conversations_that_outgrow_the_context_lose_turns() -> None:
     said = {"turns": 20, "max_context": 2000, "requests": 200}
     run = asked("simulate serve", BASES["simulate serve"] | said)
-    assert run.results["num_turns_left_out"] > 0  # type: ignore[operator]
+    assert number(run, "num_turns_left_out") > 0
     assert any("turns of conversations" in note for note in run.notes)

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 import pytest
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer, LineChart
@@ -54,7 +55,7 @@ def test_the_techniques_of_a_plan_are_those_of_the_replica_that_it_chose() -> No
     assert {name: int(said.get(name, 1)) for name in degrees} == degrees
     assert plan.figure is not None
     holds = {node.name: node.value for _, node in plan.figure.walk()}["one replica holds, in closed form"]
-    chips = plan.results["num_chips"] / plan.results["num_replicas"]  # type: ignore[operator]
+    chips = number(plan, "num_chips") / number(plan, "num_replicas")
     assert shown.results["chip_requests_per_s"] * chips == pytest.approx(holds, rel=1e-6)
 
 
