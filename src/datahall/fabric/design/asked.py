@@ -22,9 +22,9 @@ from datahall.scenario.sections.fabric import FabricDesign
 
 def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
     """A design of catalogue parts with exactly the chips that are asked for, or one that was built."""
+    check_design(asked, catalog)
     if is_built(asked.topology, catalog):
         return _built(asked, catalog)
-    idle_inputs_of(asked, (asked.topology,), catalog)
     return design(msgspec.structs.replace(asked, chips=num_chips_of(asked, catalog)), catalog)
 
 
@@ -115,7 +115,6 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
 
 
 def _built(asked: FabricDesign, catalog: Catalog) -> Design:
-    check_built(asked, catalog)
     made = preset(asked.topology, catalog=catalog)
     if asked.chip and catalog.chip(asked.chip).name != made.parts.chip.name:
         raise ScenarioError(
