@@ -131,6 +131,15 @@ def test_a_default_that_acted_is_listed(
     assert (again.results, again.inputs) == (answer.results, answer.inputs)
 
 
+def test_what_was_said_of_a_port_is_listed_as_it_was_said_whatever_failed(shelf: Catalog) -> None:
+    said = {"collective": "all-reduce", "chips": 16, "size": "1 GB", "on": "fat-tree", "nic": "200 Gb/s"}
+    whole, broken = (
+        asked("show collective", said | more, shelf) for more in ({}, {"failure": [{"nics": 0, "left": 0.5}]})
+    )
+    assert whole.results["time_s"] != broken.results["time_s"]
+    assert whole.inputs["nic_bytes_per_s"] == broken.inputs["nic_bytes_per_s"] == 25e9
+
+
 def test_what_has_nothing_to_act_on_is_not_listed(shelf: Catalog) -> None:
     answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 1, "global_batch": 8}, shelf)
     assert not {"ep", "etp", "vpp", "schedule", "context", "zero", "shard", "offload"} & set(answer.inputs)

@@ -19,16 +19,23 @@ Used: TypeAlias = dict[str, str | int | float]
 
 def used_by_machine(scenario: Scenario, cluster: Cluster) -> Used:
     """The chip; how many reach each other without the network, where there are more; and what each sends into it."""
-    system, topology = cluster.system, scenario.one(FabricDesign).topology
-    acting = _acting(cluster.num_chips, system.num_domain, system.nic_bytes_per_s)
-    return {"chip": cluster.chip.name, **_choosable(scenario, topology, acting)}
+    if cluster.design is not None:
+        return used_by_design(
+            scenario, scenario.one(FabricDesign).topology, cluster.design, cluster.num_chips
+        )
+    system = cluster.system
+    return {
+        "chip": cluster.chip.name,
+        **_acting(cluster.num_chips, system.num_domain, system.nic_bytes_per_s),
+    }
 
 
-def used_by_design(scenario: Scenario, topology: str, made: Design) -> Used:
-    """The same of a fabric alone."""
+def used_by_design(scenario: Scenario, topology: str, made: Design, num_chips: int = 0) -> Used:
+    """The same of a fabric as it was laid, whatever has failed of it since, for some of its chips or all."""
     parts = made.parts
-    acting = _acting(made.counts.num_hosts, parts.num_domain, parts.port_bytes_per_s)
-    return {"chip": parts.chip.name, **_choosable(scenario, topology, acting)}
+    acting = _acting(num_chips or made.counts.num_hosts, parts.num_domain, parts.port_bytes_per_s)
+    uses = () if is_built(topology, scenario.catalog) else topology_of_parts(topology).uses
+    return {"chip": parts.chip.name, **{name: value for name, value in acting.items() if name in uses}}
 
 
 def _acting(num_chips: int, num_domain: int, nic_bytes_per_s: float) -> Used:
@@ -36,11 +43,3 @@ def _acting(num_chips: int, num_domain: int, nic_bytes_per_s: float) -> Used:
         **({"domain": num_domain} if num_chips > 1 else {}),
         **({"nic_bytes_per_s": nic_bytes_per_s} if num_chips > num_domain else {}),
     }
-
-
-def _choosable(scenario: Scenario, topology: str, acting: Used) -> Used:
-    """What of it a topology leaves to choose; without one all."""
-    if is_built(topology, scenario.catalog):
-        return {}
-    uses = topology_of_parts(topology).uses if topology else acting
-    return {name: value for name, value in acting.items() if name in uses}
