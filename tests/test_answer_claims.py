@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 from tests.answers.claims import garbled, unfounded
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer
@@ -47,7 +48,7 @@ def another_input(answer: Answer) -> Answer:
 
 def sum_of_results(answer: Answer) -> Answer:
     """A headline that says what two results are together, which no rule declares."""
-    both = answer.results["pass_s"] + answer.results["roofline_s"]  # type: ignore[operator]
+    both = number(answer, "pass_s") + number(answer, "roofline_s")
     return msgspec.structs.replace(answer, headline=f"{answer.headline} Both take {fmt(both, 's')}.")
 
 

@@ -114,13 +114,18 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class LineChart(msgspec.Struct, frozen=True, kw_only=True, tag="lines"):
-    """Lines over one axis, with named places on it."""
+class OnAxes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is drawn over two axes, series by series."""
 
     title: str
     x: Axis
     y: Axis
     series: tuple[Series, ...]
+
+
+class LineChart(OnAxes, frozen=True, kw_only=True, tag="lines"):
+    """Lines over one axis, with named places on it."""
+
     marks: tuple[Mark, ...] = ()
     points: tuple[Point, ...] = ()
 
@@ -145,13 +150,9 @@ class StackChart(msgspec.Struct, frozen=True, kw_only=True, tag="stack"):
     limits: tuple[float, ...] = ()
 
 
-class ScatterChart(msgspec.Struct, frozen=True, kw_only=True, tag="scatter"):
+class ScatterChart(OnAxes, frozen=True, kw_only=True, tag="scatter"):
     """Pairs of numbers of one unit as dots around the diagonal on which they are equal; `points` are named."""
 
-    title: str
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...]
     points: tuple[Point, ...] = ()
 
 

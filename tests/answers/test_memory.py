@@ -2,8 +2,10 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import StackChart
@@ -86,9 +88,7 @@ def test_options_stand_over_the_file(shelf: Catalog, tmp_path: Path) -> None:
         ({"layout": "nowhere.sh"}, "layout", "is not a file"),
     ],
 )
-def test_bad_questions_name_the_input(
-    shelf: Catalog, options: dict[str, object], field: str, said: str
-) -> None:
+def test_bad_questions_name_the_input(shelf: Catalog, options: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(ScenarioError, match=said) as caught:
         dh.show_memory("llama-3.1-8b", **options, catalog=shelf)
     assert caught.value.field == field
@@ -101,7 +101,7 @@ def test_what_does_not_fit_under_one_schedule_may_under_another(shelf: Catalog) 
     all_at_once = dh.show_memory("llama-3.1-8b", **asked, schedule="gpipe", catalog=shelf)
     assert (usual.verdict, all_at_once.verdict) == ("yes", "no")
     assert "does not fit" in all_at_once.headline
-    assert all_at_once.results["headroom_bytes"] < 0 < usual.results["headroom_bytes"]  # type: ignore[operator]
+    assert number(all_at_once, "headroom_bytes") < 0 < number(usual, "headroom_bytes")
 
 
 def test_what_is_not_said_is_the_same_as_for_a_plan(shelf: Catalog) -> None:
@@ -121,11 +121,9 @@ def test_what_is_not_said_is_the_same_as_for_a_plan(shelf: Catalog) -> None:
         ({"model": "llama-3.1-8b", "chip": "h200", "chips": 16, "tp": 4}, True),  # as it is
     ],
 )
-def test_a_plan_is_offered_where_something_fits(
-    shelf: Catalog, said: dict[str, object], offered: bool
-) -> None:
+def test_a_plan_is_offered_where_something_fits(shelf: Catalog, said: dict[str, Any], offered: bool) -> None:
     asked = {"seq": 2048, "global_batch": 16, **said}
-    found = answer_of(ask("show memory", asked, catalog=shelf))  # type: ignore[arg-type]
+    found = answer_of(ask("show memory", asked, catalog=shelf))
     plans = [one for one in found.next_commands if one.startswith("datahall plan train")]
     assert bool(plans) == offered
     for words in (shlex.split(one)[1:] for one in plans):

@@ -181,3 +181,11 @@ def test_the_points_of_a_roofline_are_below_their_roofs(shelf: Catalog) -> None:
     assert f"take {100 * (1 - drawn):.1f} % and are not drawn" in chart.note
     least, whole = (cast(float, answer.results[name]) for name in ("roofline_s", "pass_s"))
     assert f"an efficiency of {100 * least / whole:.0f} %" in answer.binding
+
+
+@pytest.mark.parametrize("context", [512, 4096])
+def test_no_operator_is_more_than_efficient(shelf: Catalog, context: int) -> None:
+    """Bytes that the kernel before left in L2 are bounded by L2, in the table as in the chain."""
+    answer = show_roofline("h100", model="llama-3.1-8b", phase="prefill", context=context, catalog=shelf)
+    (table,) = [one for one in answer.tables if one.title.startswith("operators")]
+    assert all(0 < cast(float, row["efficiency_fraction"]) <= 1 for row in table.records())

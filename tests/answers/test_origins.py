@@ -88,17 +88,23 @@ UNSAID: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
     ("simulate train", {"model": "llama-3.1-8b", "chips": 8},
      {"seq", "global_batch", "precision", "state", "framework", "chip", "tp", "pp", "cp", "dp", "zero", "micro_batch"}),
     ("simulate train", {"model": "qwen3-30b-a3b", "chips": 32, "pp": 4, "cp": 2},
-     {"seq", "global_batch", "precision", "chip", "tp", "vpp", "ep", "schedule", "context", "micro_batch"}),
+     {"seq", "global_batch", "precision", "chip", "tp", "vpp", "ep", "schedule", "context", "micro_batch", "domain",
+      "nic_bytes_per_s"}),
     ("show memory", {"model": "llama-3.1-8b"},
      {"seq", "global_batch", "precision", "state", "framework", "chip", "chips", "tp", "pp", "micro_batch"}),
     ("plan train", {"model": "qwen3-0.6b", "chips": 8, "tokens": "1G"},
-     {"seq", "global_batch", "precision", "state", "framework", "chip"}),
-    ("show collective", {"collective": "all-reduce", "chips": 48, "size": "3 MB"}, {"chip", "version"}),
+     {"seq", "global_batch", "precision", "state", "framework", "chip", "domain"}),
+    ("plan train", {"model": "llama-3.1-8b", "chips": 16, "tokens": "1G"}, {"chip", "domain", "nic_bytes_per_s"}),
+    ("show fabric", {"topologies": ["fat-tree"], "chips": 64}, {"domain", "nic_bytes_per_s", "oversubscription"}),
+    ("show fabric", {"topologies": ["nvl72"], "chips": 144}, {"chip", "nic_bytes_per_s"}),
+    ("show fabric", {"topologies": ["meta-24k-roce"]}, {"chip"}),
+    ("show collective", {"collective": "all-reduce", "chips": 48, "size": "3 MB"},
+     {"chip", "version", "domain", "nic_bytes_per_s"}),
     ("show collective", {"collective": "all-to-all", "experts": 64, "tokens": 4096, "topk": 2, "hidden": 512},
      {"chip", "chips", "precision", "version"}),
     ("show collective", {"collective": "all-reduce", "on": "tpu-v4-pod", "chips": 64, "size": "3 MB"}, {"chip"}),
     ("show collective", {"collective": "all-reduce", "on": "fat-tree", "chips": 64, "size": "3 MB"},
-     {"chip", "oversubscription"}),
+     {"chip", "oversubscription", "domain", "nic_bytes_per_s"}),
     ("simulate serve", {"model": "llama-3.1-8b", "rate": 5, "isl": 500, "requests": 1000},
      {"osl", "seed", "chip", "tp", "engine", "ttft_s"}),
     ("simulate serve", {"model": "llama-3.1-8b", "rate": 5, "osl": 50, "requests": 1000}, {"isl", "seed"}),
@@ -125,9 +131,23 @@ def test_a_default_that_acted_is_listed(
     assert (again.results, again.inputs) == (answer.results, answer.inputs)
 
 
+def test_what_was_said_of_a_port_is_listed_as_it_was_said_whatever_failed(shelf: Catalog) -> None:
+    said = {"collective": "all-reduce", "chips": 16, "size": "1 GB", "on": "fat-tree", "nic": "200 Gb/s"}
+    whole, broken = (
+        asked("show collective", said | more, shelf) for more in ({}, {"failure": [{"nics": 0, "left": 0.5}]})
+    )
+    assert whole.results["time_s"] != broken.results["time_s"]
+    assert whole.inputs["nic_bytes_per_s"] == broken.inputs["nic_bytes_per_s"] == 25e9
+
+
 def test_what_has_nothing_to_act_on_is_not_listed(shelf: Catalog) -> None:
     answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 1, "global_batch": 8}, shelf)
     assert not {"ep", "etp", "vpp", "schedule", "context", "zero", "shard", "offload"} & set(answer.inputs)
+    assert not {"domain", "nic_bytes_per_s"} & set(answer.inputs)
+    inside = asked("show collective", {"collective": "all-reduce", "chips": 8, "size": "3 MB"}, shelf)
+    assert "nic_bytes_per_s" not in inside.inputs
+    built = asked("show fabric", {"topologies": ["tpu-v4-pod"]}, shelf)
+    assert not {"domain", "nic_bytes_per_s"} & set(built.inputs)
 
 
 def test_a_router_of_one_region_has_nothing_to_send_elsewhere(shelf: Catalog) -> None:

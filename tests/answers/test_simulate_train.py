@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer
@@ -19,12 +20,11 @@ def asked(**more: object) -> Answer:
 
 def test_the_answer_holds_what_a_person_asks() -> None:
     answer = asked()
-    results = answer.results
-    assert results["step_low_s"] < results["step_s"] < results["step_high_s"]  # type: ignore[operator]
-    assert 0 < results["bubble_fraction"] < 0.5  # type: ignore[operator]
-    assert results["exposed_s"] > 0  # type: ignore[operator]
-    assert results["memory_bytes"] > 10e9  # type: ignore[operator]
-    assert abs(results["difference_fraction"]) < 0.05  # type: ignore[operator, arg-type]
+    assert number(answer, "step_low_s") < number(answer, "step_s") < number(answer, "step_high_s")
+    assert 0 < number(answer, "bubble_fraction") < 0.5
+    assert number(answer, "exposed_s") > 0
+    assert number(answer, "memory_bytes") > 10e9
+    assert abs(number(answer, "difference_fraction")) < 0.05
     assert "MFU" in answer.headline
     assert answer.figure is not None
     assert sum(part.value for part in answer.figure.parts) == pytest.approx(answer.figure.value)
@@ -43,6 +43,13 @@ def test_the_three_costs_of_synchronisation_are_parts() -> None:
 def test_replicas_are_the_chips_left_over() -> None:
     assert asked().results["dp"] == 4
     assert asked(dp=4).results == asked().results
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_only_replicas_that_share_their_state_gather_parameters(zero: int) -> None:
+    """Stage 0 is an all-reduce: what is gathered are the gradients."""
+    (note,) = [line for line in asked(zero=zero).notes if line.startswith("gradients are reduced over")]
+    assert ("parameters" in note) is (zero > 0)
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
@@ -102,8 +109,8 @@ def experts(**more: object) -> Answer:
 
 def test_a_busier_rank_of_experts_is_shown_and_slows_the_step() -> None:
     chance, skewed = experts(), experts(imbalance="1.3")
-    assert skewed.results["step_s"] > chance.results["step_s"] > 0  # type: ignore[operator]
-    assert skewed.results["uneven_s"] > 10 * chance.results["uneven_s"] > 0  # type: ignore[operator]
+    assert number(skewed, "step_s") > number(chance, "step_s") > 0
+    assert number(skewed, "uneven_s") > 10 * number(chance, "uneven_s") > 0
     assert any("1.300 of the mean load (as asked)" in note for note in skewed.notes)
     assert any("chance alone" in note for note in chance.notes)
     assert any("--imbalance 1.3" in command for command in skewed.next_commands)

@@ -17,6 +17,8 @@ BAD = [
     ("show chip", 2, "CHIP is missing"),
     ("show chip h100 extra", 2, "unexpected extra argument"),
     ("show chip h100 --formt json", 2, "did you mean: --format?"),
+    ("simulate serve llama-3.1-8b --rate 5 --no-chunked-prefil", 2, "did you mean: --no-chunked-prefill"),
+    ("show roofline h100 --model llama-3.1-8b --no-eager", 2, "leave it out: it is so without --eager"),
     ("show chip h100 --format xml", 2, "'table', 'tree'"),
     ("show chip h100 --format", 2, "requires an argument"),
     ("show fit llama-3.1-70b --tp 4 --tp 8", 2, "--tp is said twice"),

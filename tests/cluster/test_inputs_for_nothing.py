@@ -161,6 +161,7 @@ def test_a_topology_that_brings_its_own_chip_is_felt() -> None:
     cluster = cluster_from(rack, CATALOG)
     brought = Joined(cluster.chip, cluster.system, 8)
     assert "on" not in idle_wiring(Wiring(rack), brought, CATALOG)
+    assert "on" in idle_wiring(Wiring(rack, chip_said=True), brought, CATALOG)
     named = msgspec.structs.replace(rack, topology="hgx", chips=64)
     usual = cluster_from(named, CATALOG)
     assert "on" in idle_wiring(Wiring(named), Joined(usual.chip, usual.system, 8), CATALOG)

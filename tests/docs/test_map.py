@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.test_house import ORDER
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -59,6 +60,13 @@ def test_every_room_is_on_the_map() -> None:
     rooms = [path.name for path in house.iterdir() if (path / "__init__.py").exists()]
     assert [room for room in rooms if f"{room}/" not in PAGE] == []
     assert len(PLACES) > 40, "the page still speaks of places"
+
+
+def test_the_picture_has_the_rooms_in_the_order_of_the_house() -> None:
+    """A room stands on those that it imports: the last of the order on top."""
+    drawn = re.findall(r"^ │  ([a-z]+)/ ", PAGE, re.MULTILINE)
+    assert len(drawn) > 5
+    assert drawn == sorted(drawn, key=ORDER.index, reverse=True)
 
 
 def test_the_map_is_one_page() -> None:

@@ -7,13 +7,6 @@ import pytest
 from datahall.answer import Answer, Table
 
 
-def number(answer: Answer, key: str) -> float:
-    """A result that is a number."""
-    value = answer.results[key]
-    assert isinstance(value, int | float), f"{key} is {value}"
-    return float(value)
-
-
 def table(answer: Answer, title: str) -> Table:
     """The table whose title has these words."""
     (found,) = [one for one in answer.tables if title in one.title]

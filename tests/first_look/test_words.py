@@ -36,7 +36,7 @@ TERMS = [
     "replica",
     "disaggregation",
 ]
-MORE = ["TTFT", "TPOT", "ITL", "E2E", "goodput", "MFU", "HFU", "algbw", "busbw"]
+MORE = ["TTFT", "TPOT", "ITL", "E2E", "goodput", "MFU", "HFU", "algbw", "busbw", "ETTR", "PUE"]
 
 
 @pytest.mark.parametrize("term", [*TERMS, *MORE])

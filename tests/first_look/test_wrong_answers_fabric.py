@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 from tests.first_look.conftest import Run
-from tests.first_look.figures import number, table, waits_for, words_of
+from tests.first_look.figures import table, waits_for, words_of
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer

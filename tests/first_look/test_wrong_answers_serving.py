@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from tests.answers.borders import asked_everywhere
 from tests.first_look.conftest import Run
-from tests.first_look.figures import number, table, waits_for
+from tests.first_look.figures import table, waits_for
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from tests.first_look.conftest import Run
-from tests.first_look.figures import number, table, words_of
+from tests.first_look.figures import table, words_of
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer

@@ -67,11 +67,17 @@ def test_a_machine_has_whole_domains_for_all_replicas() -> None:
     assert placed(replica(tp=4), 3, plain, SHELF).network is not None
 
 
-def test_machines_that_serving_does_not_know_are_refused() -> None:
-    ring = Wiring(FabricDesign(topology="torus", chip="tpu-v5p"))
+@pytest.mark.parametrize("topology", ["torus", "mesh", "tpu-pod", "tpu-v4-pod"])
+@pytest.mark.parametrize("num_chips", [1, 2, 3, 64])
+def test_a_torus_is_refused_as_such_whatever_the_chips(topology: str, num_chips: int) -> None:
+    """Not for the slices that it has: with another number of chips it would be no better."""
+    said = FabricDesign(topology=topology, nic_bytes_per_s=50e9)
     with pytest.raises(ScenarioError, match="neighbours only") as caught:
-        machine_of(SHELF.chip("tpu-v5p"), 64, ring, SHELF)
+        machine_of(SHELF.chip("tpu-v5p"), num_chips, Wiring(said), SHELF)
     assert caught.value.field == "on"
+
+
+def test_machines_that_serving_does_not_know_are_refused() -> None:
     switches = FabricDesign(topology="fat-tree")
     slow = Wiring(switches, (Failure(domains=(0,), left_fraction=0.5),))
     with pytest.raises(ScenarioError, match="scale-up links are slow") as caught:

@@ -15,7 +15,7 @@ from datahall.inference.fleet.service import (
     Outcome,
     Service,
     Stream,
-    _middle,
+    _window,
     behind_cache,
     regions_of,
 )
@@ -93,7 +93,7 @@ def test_requests_come_for_their_number_over_their_rate_or_as_long_as_was_said()
 
 def test_the_beginning_that_is_not_measured_is_of_the_longest_stream() -> None:
     short, long = stream(rate(4.0, num=100)), stream(rate(1.0, num=100))
-    first, second = _middle((short, long), 0.0), _middle((long, short), 0.0)
+    first, second = _window((short, long), 0.0), _window((long, short), 0.0)
     assert first.start_s == second.start_s == pytest.approx(UNKNOWN_FRACTION * 100.0)
     assert 0 < UNKNOWN_FRACTION < 1
 
@@ -106,7 +106,7 @@ def test_users_who_come_at_once_are_not_measured_in_their_first_rush() -> None:
     stay = stay_s(at_once, steady)
     assert stay == pytest.approx(2.0 + 0.5 * 250)  # the usual answer has 250 tokens
     assert stay_s(at_once, None) == 0
-    rush, calm = (_middle((stream(traffic),), stay) for traffic in (at_once, later))
+    rush, calm = (_window((stream(traffic),), stay) for traffic in (at_once, later))
     assert (
         rush.start_s == stay
     )  # ten requests of three users are 3.3 stays, a sixth of which is less than one

@@ -12,8 +12,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError
 from datahall.inference.engine.build import engine_of
-from datahall.inference.fleet.measured import is_scaled
 from datahall.inference.fleet.service import Service
+from datahall.inference.fleet.summary import is_scaled
 from datahall.scenario.sections.deployment import Deployment
 
 Read = Callable[[str], Service]

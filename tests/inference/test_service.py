@@ -58,7 +58,7 @@ def test_the_least_scenario_has_the_defaults_of_the_command(read: Read, shelf: C
         prompt=Fixed(200), output=Fixed(40), arrivals=Arrivals(rate_per_s=5.0), num_requests=300,
         max_context=scenario.model.max_context,
     )  # fmt: skip
-    assert 0 < scenario.middle.start_s < 0.1 * 300 / 5
+    assert 0 < scenario.window.start_s < 0.1 * 300 / 5
     assert (scenario.seed, scenario.until_s) == (0, inf)
 
 

@@ -58,17 +58,17 @@ def test_two_stays_are_warm_up_or_a_tenth_of_streams_that_have_no_closed_form(re
     one = read(ROOT + POOL + short)
     assert one.steady is not None
     stay = one.steady.ttft_s + one.steady.tpot_s * 40
-    assert one.middle.start_s == pytest.approx(2 * stay)
-    assert one.middle.num_rows == round(300 * (1 - 2 * stay / 60.0))
+    assert one.window.start_s == pytest.approx(2 * stay)
+    assert one.window.num_rows == round(300 * (1 - 2 * stay / 60.0))
     both = read(ROOT + POOL + short + long)
-    assert both.middle.start_s == pytest.approx(2 * both.stay_s)
-    assert both.middle.end_s == pytest.approx(150.0 - 2 * both.stay_s)
+    assert both.window.start_s == pytest.approx(2 * both.stay_s)
+    assert both.window.end_s == pytest.approx(150.0 - 2 * both.stay_s)
 
 
 def test_a_warm_up_that_was_said_is_taken(read: Read) -> None:
     short = traffic("rate = 5\nrequests = 300")
-    assert read(f'{ROOT}{POOL}{short}[measurement]\nwarmup = "1 s"\n').middle.start_s == 1.0
-    assert read(f'{ROOT}{POOL}{short}[measurement]\nwarmup = "0 s"\n').middle.start_s == 0.0
+    assert read(f'{ROOT}{POOL}{short}[measurement]\nwarmup = "1 s"\n').window.start_s == 1.0
+    assert read(f'{ROOT}{POOL}{short}[measurement]\nwarmup = "0 s"\n').window.start_s == 0.0
 
 
 def test_users_who_all_come_at_once_warm_up_for_the_stay_of_one(read: Read) -> None:
@@ -78,18 +78,18 @@ def test_users_who_all_come_at_once_warm_up_for_the_stay_of_one(read: Read) -> N
     assert steady is not None
     stay_s = steady.ttft_s + steady.tpot_s * load_of(service.traffic).output
     assert stay_s > 0.3
-    assert service.middle.start_s == pytest.approx(
+    assert service.window.start_s == pytest.approx(
         300 / 30 * stay_s / 6
     )  # ten stays, of which a sixth is more than one
     brief = read(ROOT + POOL + traffic("users = 30\nrequests = 60"))
-    assert brief.middle.start_s == pytest.approx(stay_s)
+    assert brief.window.start_s == pytest.approx(stay_s)
 
 
 def test_users_who_think_first_warm_up_for_one_round(read: Read) -> None:
     """They begin spread over a pause and a stay, and think first."""
     service = read(ROOT + POOL + traffic('users = 30\nthink = "5 s"\nrequests = 300'))
     assert service.steady is not None
-    assert service.middle.start_s == pytest.approx(10.0 + service.steady.ttft_s + 40 * service.steady.tpot_s)
+    assert service.window.start_s == pytest.approx(10.0 + service.steady.ttft_s + 40 * service.steady.tpot_s)
 
 
 def test_requests_are_no_longer_than_every_pool_accepts(read: Read) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import datahall as dh
 from datahall.inference.fleet.service import Service, simulate_service
-from datahall.inference.fleet.span import Middle, enough_requests, expected_s, middle
+from datahall.inference.fleet.span import MeasuredWindow, enough_requests, expected_s, measured_window
 from datahall.inference.simulation.lifecycle import E2E
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Think
@@ -25,30 +25,30 @@ times = st.floats(1e-3, 1e6)
 @given(times, st.floats(1.001, 1e6))
 def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: float) -> None:
     coming_s = stays * stay
-    part = middle(coming_s, stay)
-    assert 0 < part.start_s < part.end_s < coming_s
-    assert part.end_s - part.start_s >= 0.66 * coming_s
-    assert part.start_s <= 2 * stay
+    window = measured_window(coming_s, stay)
+    assert 0 < window.start_s < window.end_s < coming_s
+    assert window.end_s - window.start_s >= 0.66 * coming_s
+    assert window.start_s <= 2 * stay
 
 
 @given(times)
 def test_a_run_of_unknown_stays_has_no_drain_apart(coming_s: float) -> None:
-    assert 0 < middle(coming_s, 0.0).start_s < coming_s
-    assert middle(coming_s, 0.0).end_s == inf
+    assert 0 < measured_window(coming_s, 0.0).start_s < coming_s
+    assert measured_window(coming_s, 0.0).end_s == inf
 
 
 def test_a_rush_longer_than_the_run_leaves_no_middle() -> None:
-    assert middle(40.0, 30.0, first_s=39.0) == Middle()
-    assert middle(400.0, 30.0, first_s=39.0) == Middle(60.0, 340.0)
+    assert measured_window(40.0, 30.0, first_s=39.0) == MeasuredWindow()
+    assert measured_window(400.0, 30.0, first_s=39.0) == MeasuredWindow(60.0, 340.0)
 
 
 def test_of_a_burst_all_is_measured() -> None:
-    assert middle(10.0, 30.0, first_s=30.0) == Middle()
+    assert measured_window(10.0, 30.0, first_s=30.0) == MeasuredWindow()
 
 
 def test_the_end_is_told_by_the_number_of_requests_where_that_is_known() -> None:
     """They may come faster than is expected: the last tenth of them drains the fleet whenever it comes."""
-    assert middle(100.0, 5.0, num_requests=1000) == Middle(10.0, num_rows=900)
+    assert measured_window(100.0, 5.0, num_requests=1000) == MeasuredWindow(10.0, num_rows=900)
 
 
 @pytest.mark.parametrize("rate_per_s", [0.1, 50.0, 5_000.0])
@@ -101,7 +101,7 @@ requests = 6000
     outcome = simulate_service(read(text))
     run = outcome.run
     assert run.drain_apart
-    assert run.measured_s < run.duration_s - outcome.service.middle.start_s
+    assert run.measured_s < run.duration_s - outcome.service.window.start_s
     assert run.requests_per_s * run.mean_s(E2E) == pytest.approx(200, rel=0.08)  # Little's law
     assert run.replicas.cache_mean_fraction[0] > 0.5 * run.replicas.cache_peak_fraction[0]
 

@@ -1,6 +1,7 @@
 """Every row of a training plan's tables is one candidate: its time and its memory are those of the layout it names."""
 
 from functools import cache
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ from datahall.training.step.step import step_times
 
 SHELF = Catalog(user=False)
 # a network so slow that what is simulated fastest is not what the closed form ranks first; and experts
-QUESTIONS: dict[str, dict[str, object]] = {
+QUESTIONS: dict[str, dict[str, Any]] = {
     "slow": {"model": "llama-3.1-8b", "tokens": "1T", "chips": 64, "nic": "2 GB/s", "domain": 4, "global_batch": 256},
     "experts": {"model": "qwen3-30b-a3b", "tokens": "1T", "chips": 64, "chip": "h200"},
     "offload": {"model": "llama-3.1-8b", "tokens": "1T", "chips": 16, "offload": "optimizer"},
@@ -106,7 +107,7 @@ def test_rows_of_time_against_memory_and_of_the_best_are_one_layout_each(name: s
 
 @each
 def test_tables_print_the_rows_of_the_plan(name: str) -> None:
-    found, answer = plan(name), answer_of(ask("plan train", QUESTIONS[name], catalog=SHELF))  # type: ignore[arg-type]
+    found, answer = plan(name), answer_of(ask("plan train", QUESTIONS[name], catalog=SHELF))
     tables: dict[str, Table] = {table.title: table for table in answer.tables}
     machines = [row[1:3] for row in tables["if the machine changes"].rows]
     assert machines == [(one.layout.words, one.step_s) for one in found.machines]

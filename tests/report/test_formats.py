@@ -10,7 +10,7 @@ import pytest
 from datahall.answer import Answer, Cell, Column, Quantity, Table
 from datahall.errors import ScenarioError
 from datahall.report import FORMATS, render
-from datahall.report.cell import shown
+from datahall.report.cell import asked, shown
 
 ESC = "\x1b"
 
@@ -37,6 +37,15 @@ def test_table_is_in_the_order_of_an_answer(answer: Answer) -> None:
     assert "▸ two" in text
     assert "5.5 TB/s (5.5–10 TB/s)" in text
     assert "· one: a remark" in text
+
+
+def test_nought_and_no_are_values_of_an_input(answer: Answer) -> None:
+    """A seed of 0 acts as any other; only what is empty says nothing."""
+    inputs: dict[str, Cell] = {"seed": 0, "zero": 0, "eager": False, "level": None, "name": ""}
+    some = msgspec.structs.replace(answer, inputs=inputs, defaults=("seed", "name"))
+    assert asked(some, by_default=True) == [("seed", "0")]
+    assert asked(some) == [("zero", "0"), ("eager", "no")]
+    assert "By default: seed = 0\n" in render(some, "explain")
 
 
 def test_quiet_leaves_out_what_to_do_next(answer: Answer) -> None:

@@ -314,5 +314,5 @@ def test_an_axis_of_shares_ends_at_the_whole() -> None:
         title="lines", x=axis, y=Axis("time", "s"), series=(Series("a", (0.0, 0.99), (1.0, 2.0)),)
     )
     ticks = {words: x for x, _, anchor, words in texts_of(svg(chart)) if anchor == "middle"}
-    assert ticks["100 %"] == pytest.approx(WIDTH - RIGHT, abs=LETTER * 3)
+    assert ticks["100 %"] == pytest.approx(RIGHT, abs=LETTER * 3)
     assert max(ticks.values()) == ticks["100 %"]

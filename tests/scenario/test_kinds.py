@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
+import re
+from math import inf, isfinite
 
 import pytest
 from hypothesis import given, settings
@@ -298,3 +299,26 @@ def test_nobody_is_asked_whether_they_meant_more_than_all_of_it() -> None:
     with pytest.raises(ScenarioError) as caught:
         Share("", most=10.0).read(150, FILE)
     assert "did you mean" not in caught.value.hint
+
+
+NUMBERS = [
+    field
+    for section in CONCEPTS
+    for field in fields(section)
+    if isinstance(field.kind, Count | Quantity)
+    and type(field.kind).read in (Count.read, Quantity.read, Rate.read)
+]
+
+
+@pytest.mark.parametrize("field", NUMBERS, ids=lambda field: field.path)
+def test_a_number_out_of_bounds_is_answered_with_one_inside(field: Field) -> None:
+    """What is said of it can be typed: the first of the examples is read by the same kind."""
+    kind = field.kind
+    assert isinstance(kind, Count | Quantity)
+    beyond = [kind.least - 1, *([kind.most * 2] if isfinite(kind.most) else [])]
+    for raw in beyond:
+        with pytest.raises(ScenarioError, match="it must be") as caught:
+            kind.read(raw, BARE)
+        said = re.match(r'e\.g\. "?(.+?)"?(?: or .*)?$', caught.value.hint)
+        assert said is not None, caught.value.hint
+        kind.read(said[1], BARE)

@@ -43,6 +43,21 @@ def test_the_chain_gives_the_time_of_the_kernels(chip: Chip, query: float, past:
         assert not [node.name for _, node in figure.walk() if "by hand" in node.note]
 
 
+@pytest.mark.parametrize("chip", CATALOG.chips(), ids=lambda chip: chip.name)
+@pytest.mark.parametrize(("batch", "query"), [(4.0, 1.0), (200.0, 1.0), (1.0, 512.0), (2.0, 4096.0)], ids=str)
+def test_no_kernel_is_faster_than_its_own_bound(chip: Chip, batch: float, query: float) -> None:
+    """What a kernel finds in L2 it need not read from main memory: its bound counts the bytes where its time does."""
+    for name in ("llama-3.1-8b", "qwen3-30b-a3b", "qwen3-next-80b-a3b"):
+        operators = forward_pass(CATALOG.model(name), batch=batch, query=query, past=4096.0)
+        try:
+            times = time_operators(chip, operators)
+        except UnsupportedError:
+            continue
+        shares = [node for _, node in figure_of(times, name).walk() if node.name == "efficiency"]
+        assert shares
+        assert max(node.value for node in shares) <= 1.0 + 1e-9
+
+
 def test_the_band_is_that_of_the_constants() -> None:
     times = passed(CATALOG.chip("h200-sxm"), "llama-3.1-8b", 1.0, 4096.0)
     figure, constants = figure_of(times, "llama-3.1-8b"), times.calibration.constants

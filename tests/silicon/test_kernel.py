@@ -139,11 +139,9 @@ def test_decode_is_bound_by_memory_prefill_by_compute_and_little_work_by_its_lau
     assert decode["kv_write"] == "launch"
 
 
-def test_efficiency_is_the_roofline_over_the_time() -> None:
-    for kernel in passed("h200-sxm", query=2048.0, past=0.0).kernels:
-        assert kernel.efficiency == pytest.approx(kernel.roofline_s / kernel.time_s)
+def test_a_large_product_takes_less_than_twice_what_the_datasheet_allows() -> None:
     big = time_operators(CATALOG.chip("h200-sxm"), [product(8192, 8192, 8192, "bf16")]).kernels[0]
-    assert 0.5 < big.efficiency < 1
+    assert 0.5 < big.roofline_s / big.time_s < 1
 
 
 @pytest.mark.parametrize(

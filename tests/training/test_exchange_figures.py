@@ -1,6 +1,7 @@
 """Exchange as figures: each collective is the one that the closed form timed, and every leaf says what it is."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ from datahall.training.step.step import Job
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}
-MACHINES: dict[str, dict[str, object]] = {
+MACHINES: dict[str, dict[str, Any]] = {
     "as sold": {},
     "small domains": {"domain": 2},
     "tree": {"on": "tree"},
@@ -146,7 +147,7 @@ def besides_collectives(figure: Breakdown) -> Iterator[Breakdown]:
             yield from besides_collectives(part)
 
 
-QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "step": ("simulate train", {"model": "qwen3-30b-a3b", "chips": 32, "chip": "h200", "pp": 2, "ep": 8, "tp": 2,
                                 "imbalance": 1.3, "micro_batch": 2}),
     "memory": ("show memory", {"model": "llama-3.1-70b", "chips": 64, "tp": 8, "pp": 4, "micro_batch": 2,
@@ -157,7 +158,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
 
 def figure(name: str) -> Breakdown:
     verb, given = QUESTIONS[name]
-    found = answer_of(ask(verb, given, catalog=SHELF)).figure  # type: ignore[arg-type]
+    found = answer_of(ask(verb, given, catalog=SHELF)).figure
     assert found is not None
     return found
 

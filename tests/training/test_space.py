@@ -162,7 +162,7 @@ BAD = [
     (Layout(dp=12, zero=3, shard=5), 12, 12, "shard=5 does not divide 12 data-parallel ranks", "shard=4 or shard=6"),
     (Layout(dp=8, zero=0, shard=4), 8, 8, "zero 0 shares nothing", "zero=1, 2 or 3"),
     (Layout(shard=-1), 1, 1, "shard is -1", ""),
-    (Layout(etp=2, dp=2), 2, 2, "Llama 3.1 8B has no experts", "leave etp out"),
+    (Layout(etp=2, dp=2), 2, 2, "etp is 2, but Llama 3.1 8B has no experts", "etp=1"),
     (Layout(tp=8, cp=5, context="all-to-all"), 40, 4, "32 heads do not divide by tp 8 × cp 5 = 40", "cp=1"),
     (Layout(context="spiral"), 1, 1, '"spiral" is no context', "one of ring, all-to-all"),
     (Layout(pp=4, split=(8, 8, 8, 7)), 4, 4, "the split adds up to 31 layers", "e.g. 9 8 8 7"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, spelled
 from datahall.workload.division import check_stage
 from datahall.workload.sharding import Sharding
 
@@ -56,6 +56,19 @@ def test_the_experts_of_a_stage_lie_on_all_its_chips(mixtral: Model) -> None:
         assert check_stage(mixtral, tp=2, dp=2, ep=ep).ep == ep
     with pytest.raises(ScenarioError, match="ep=8 does not divide the 4 chips of a stage"):
         check_stage(mixtral, tp=2, dp=2, ep=8)
+
+
+@pytest.mark.parametrize(
+    ("dp", "hint"), [(1, "ep=1; tp=8 has as many"), (2, "ep=1 or ep=2; tp=4 has as many")]
+)
+def test_experts_on_more_chips_than_there_are_are_told_how_to_have_them(
+    mixtral: Model, dp: int, hint: str
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        check_stage(mixtral, dp=dp, ep=8)
+    assert spelled(caught.value.hint) == hint
+    assert "1 chips" not in caught.value.message
+    assert check_stage(mixtral, tp=8 // dp, dp=dp, ep=8).ep == 8
 
 
 def test_a_stage_without_experts_splits_by_tp_alone(llama: Model) -> None:

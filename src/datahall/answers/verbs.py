@@ -36,7 +36,7 @@ LAID = (
     "domain", "nic",
 )  # fmt: skip
 SERVED = (
-    "chip", "tp", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
+    "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
 )  # fmt: skip
 
 VERBS = (

@@ -49,8 +49,10 @@ def _guess(error: click.ClickException) -> str:
     if isinstance(error, UnknownCommand):
         close = error.nearest
     elif isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        known = [
-            name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")
-        ]
-        close = nearest(error.option_name, known)
+        options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
+        denied = f"--{error.option_name.removeprefix('--no-')}"
+        if any(one.is_flag and denied in one.opts for one in options) and denied != error.option_name:
+            return f"leave it out: it is so without {denied}"
+        known = [name for one in options for name in (*one.opts, *one.secondary_opts)]
+        close = nearest(error.option_name, (name for name in known if name.startswith("--")))
     return f"did you mean: {', '.join(close)}?" if close else ""

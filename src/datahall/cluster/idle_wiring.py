@@ -34,7 +34,7 @@ def idle_wiring(
 
     `searched`: groups were looked for, so that a smaller domain would have left out some of them.
     """
-    design, (chip, system, span, ports) = wiring.design, joined
+    chip, system, span, ports = joined
     if system is None:
         return frozenset(("domain",) if ports else ("domain", "nic"))
     if span == 0 and not ports:  # nothing is asked of what joins them
@@ -48,7 +48,7 @@ def idle_wiring(
         same_domain = False
     same_port = not ports or system.nic_bytes_per_s == usual.nic_bytes_per_s
     idle = {
-        "on": same_domain and same_port and not brings_chip(design, chip, catalog),
+        "on": same_domain and same_port and not brings_chip(wiring, chip, catalog),
         "domain": same_domain,
         "nic": not leaves and not ports,
         "oversubscription": not any(cut.name != DOMAIN for cut in narrow),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from datahall.errors import ScenarioError
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
@@ -15,6 +16,7 @@ class Wiring(NamedTuple):
 
     design: FabricDesign = FabricDesign()
     failures: tuple[Failure, ...] = ()
+    chip_said: bool = False  # by whoever stands on it, be it not in the design
 
 
 def wiring_of(scenario: Scenario) -> Wiring:
@@ -26,7 +28,15 @@ def wiring_of(scenario: Scenario) -> Wiring:
         with scenario.at(index, section="failure"):
             _check(failure)
         failures.append(failure)
-    return Wiring(scenario.one(FabricDesign), tuple(failures))
+    return Wiring(scenario.one(FabricDesign), tuple(failures), says_chip(scenario))
+
+
+def says_chip(scenario: Scenario) -> bool:
+    """Whether a person names the chips that stand on the fabric: of the design, of every deployment, or to weigh."""
+    every = all(scenario.given("chip", index) for index, _ in enumerate(scenario.all(Deployment) or (None,)))
+    listed = scenario.form.fields.get("chips")
+    weighed = listed is not None and listed.section == "candidates" and scenario.given("chips")
+    return every or weighed
 
 
 def _check(failure: Failure) -> None:

@@ -21,15 +21,16 @@ SAME, BINDS = "the machine has the same without it", "something else binds"
 def each_left_out(wiring: Wiring, chip: Chip, catalog: Catalog) -> dict[str, Wiring]:
     """By name, the wiring without each input that was given, for the same chip."""
     designs = without.each_left_out(wiring.design, WIRING)
-    if brings_chip(wiring.design, chip, catalog):
+    if brings_chip(wiring, chip, catalog):
         del designs["on"]
     found = {name: wiring._replace(design=design) for name, design in designs.items()}
     return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 
 
-def brings_chip(design: FabricDesign, chip: Chip, catalog: Catalog) -> bool:
+def brings_chip(wiring: Wiring, chip: Chip, catalog: Catalog) -> bool:
     """Whether a chip is there because a topology is made of it: without the topology there would be another."""
-    if design.chip or not design.topology:
+    design = wiring.design
+    if design.chip or wiring.chip_said or not design.topology:
         return False
     return chip.name == usual_chip(design, catalog).name != usual_chip(FabricDesign(), catalog).name
 

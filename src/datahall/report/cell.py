@@ -46,7 +46,7 @@ def asked(answer: Answer, *, by_default: bool = False) -> list[tuple[str, str]]:
 
     Those that say nothing are left out.
     """
-    some = ((key, value) for key, value in answer.inputs.items() if value not in (None, "", False))
+    some = ((key, value) for key, value in answer.inputs.items() if value not in (None, ""))
     return [_asked(key, value) for key, value in some if (key in answer.defaults) == by_default]
 
 

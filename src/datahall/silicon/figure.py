@@ -4,6 +4,7 @@
     kernel   = bound / efficiency                   where arithmetic or memory binds
              = launch gap + bound / efficiency      where the gap from kernel to kernel does
     bound    = max(arithmetic / dense peak, bytes / memory bandwidth)
+    bytes that the kernel before left in L2 move at its rate
 
 `efficiency` is what the kernel model, fitted on measured kernels, expects for this very shape.
 """
@@ -17,6 +18,7 @@ from datahall.breakdown import (
     Source,
     assumed,
     derived,
+    difference,
     fact,
     fitted,
     maximum,
@@ -27,7 +29,8 @@ from datahall.breakdown import (
 from datahall.catalog.entries.chip import Chip
 from datahall.silicon.calibration import Calibration
 from datahall.silicon.kernel import KernelTime, PassTimes, roofline_precision, scalar
-from datahall.workload.operator import Gemm, Operator
+from datahall.silicon.stream import outgrown_fraction, stream_rates
+from datahall.workload.operator import Gemm, Operator, Stream
 
 KINDS = {
     "gemm": "matrix products", "grouped_gemm": "matrix products of experts", "attention": "attention",
@@ -75,7 +78,7 @@ def kernel_figure(chip: Chip, kernel: KernelTime, calibration: Calibration, shap
 def _inside_graph(
     chip: Chip, kernel: KernelTime, calibration: Calibration, shapes: Source, time_s: float
 ) -> Breakdown:
-    bound = roofline_figure(chip, kernel.operator, shapes)
+    bound = bound_figure(chip, kernel.operator, calibration, shapes)
     gap_s = scalar(kernel.launch_s) if kernel.bound == "launch" else 0.0
     if not bound.value or time_s <= gap_s:
         return _constant("one run", time_s, "s", calibration)
@@ -88,18 +91,50 @@ def _inside_graph(
     )
 
 
+def bound_figure(chip: Chip, operator: Operator, calibration: Calibration, shapes: Source) -> Breakdown:
+    """The least time of one run (first row of a column), where what the kernel before left in L2 is read there."""
+    moved = scalar(operator.read_bytes + operator.write_bytes)
+    constants, shape = calibration.constants, operator.shape
+    if isinstance(shape, Gemm):
+        kept = min(moved - scalar(operator.weight_bytes), constants.gemm.l2_keep_bytes)
+        inside = derived("of which in L2", kept, "bytes", "what it keeps of activations")
+        outside = difference("bytes of main memory", _traffic(operator, shapes), inside)
+        return _bounded(chip, operator, shapes, _from_memory(chip, outside))
+    outgrown = scalar(outgrown_fraction(moved, constants.stream)) if isinstance(shape, Stream) else 1.0
+    if not isinstance(shape, Stream) or outgrown == 1.0:
+        return roofline_figure(chip, operator, shapes)
+    rate = stream_rates(shape, constants.stream, chip.memory_bytes_per_s)[1]
+    inside = _counted("bytes in L2", (1.0 - outgrown) * moved, "bytes", shapes, "left by the kernel before")
+    reading = quotient(
+        "moving its bytes", inside, _constant("rate of L2", rate, "bytes_per_s", calibration), "s"
+    )
+    if outgrown:
+        others = _counted("other bytes", outgrown * moved, "bytes", shapes, "each operand once")
+        parts = reading.named("moving those in L2"), _from_memory(chip, others).named("moving the others")
+        reading = total("moving its bytes", parts)
+    return _bounded(chip, operator, shapes, reading)
+
+
 def roofline_figure(chip: Chip, operator: Operator, shapes: Source) -> Breakdown:
     """The least time that the datasheet allows for one run of an operator (first row of a column)."""
+    return _bounded(chip, operator, shapes, _from_memory(chip, _traffic(operator, shapes)))
+
+
+def _traffic(operator: Operator, shapes: Source) -> Breakdown:
     weights = f", weights in {operator.weight_precision}" if scalar(operator.weight_bytes) else ""
     moved_bytes = scalar(operator.read_bytes + operator.write_bytes)
-    moved = _counted("bytes moved", moved_bytes, "bytes", shapes, f"each operand once{weights}")
-    reading = quotient(
-        "moving its bytes", moved, chip_fact(chip, "memory_bytes_per_s", "memory bandwidth"), "s"
-    )
-    if not scalar(operator.flop):
-        return reading.named("bound")
+    return _counted("bytes moved", moved_bytes, "bytes", shapes, f"each operand once{weights}")
+
+
+def _from_memory(chip: Chip, moved: Breakdown) -> Breakdown:
+    bandwidth = chip_fact(chip, "memory_bytes_per_s", "memory bandwidth")
+    return quotient("moving its bytes", moved, bandwidth, "s")
+
+
+def _bounded(chip: Chip, operator: Operator, shapes: Source, reading: Breakdown) -> Breakdown:
+    """The longer of an operator's arithmetic at the peak and of moving its bytes."""
     name = roofline_precision(chip, operator)
-    if not name:
+    if not scalar(operator.flop) or not name:
         return reading.named("bound")
     peak = chip_fact(chip, f"peak.{name}", f"dense {name.upper()} peak")
     return maximum("bound", (quotient("its arithmetic", _arithmetic(operator, shapes), peak, "s"), reading))

@@ -47,11 +47,6 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
         return "compute" if compute >= memory else "memory"
 
     @property
-    def efficiency(self) -> Number:
-        """Roofline time over predicted time."""
-        return self.roofline_s / self.time_s
-
-    @property
     def total_s(self) -> Number:
         """Time of all executions in a pass."""
         return self.operator.count * self.time_s

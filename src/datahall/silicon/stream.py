@@ -39,16 +39,25 @@ class StreamConstants(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def outgrown_fraction(moved_bytes: Number, constants: StreamConstants) -> Number:
+    """The share of so many bytes that lies in main memory: from one to one and a half times what L2 keeps it grows."""
+    return np.clip((np.asarray(moved_bytes) / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
+
+
+def stream_rates(shape: Stream, constants: StreamConstants, memory_bytes_per_s: float) -> tuple[float, float]:
+    """What main memory and L2 give to such a kernel [B/s]; no cache is slower than what it caches."""
+    efficiency = constants.row_efficiency if shape.pattern == "rows" else constants.memory_efficiency
+    memory_rate = memory_bytes_per_s * efficiency
+    return memory_rate, max(constants.l2_bytes_per_s, memory_rate)
+
+
 def stream_times(
     shape: Stream, moved_bytes: Number, constants: StreamConstants, *, memory_bytes_per_s: float
 ) -> tuple[Number, Number]:
     """Time and memory part of so many bytes in so many kernels [s]."""
     moved = np.asarray(moved_bytes, dtype=np.float64)
-    efficiency = constants.row_efficiency if shape.pattern == "rows" else constants.memory_efficiency
-    # between one and one and a half times what L2 keeps, traffic moves over to main memory
-    outgrown = np.clip((moved / constants.l2_keep_bytes - 1.0) * 2.0, 0.0, 1.0)
-    memory_rate = memory_bytes_per_s * efficiency
-    l2_rate = max(constants.l2_bytes_per_s, memory_rate)  # no cache is slower than what it caches
+    outgrown = outgrown_fraction(moved, constants)
+    memory_rate, l2_rate = stream_rates(shape, constants, memory_bytes_per_s)
     memory_s = outgrown * moved / memory_rate + (1.0 - outgrown) * moved / l2_rate
     limits = {"strided": constants.strided_bytes_per_s, "cast": constants.cast_bytes_per_s}
     if shape.pattern in limits:

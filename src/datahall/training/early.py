@@ -12,7 +12,7 @@ from datahall.fabric.design.early import check_design
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
 from datahall.training.layout.file import LayoutFile
 from datahall.training.step.framework import framework
@@ -48,16 +48,12 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     """Refuse a job whose words nobody knows, or that says something of what its chip or model does not have."""
     asked, model = scenario.one(TrainingJob), scenario.model()
     framework(asked.framework)
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
     with scenario.at(field="precision"):
-        usual_chip(scenario.one(FabricDesign), scenario.catalog).peak(
-            Precision.named(precision_of(asked, file)).compute
-        )
-    if model.moe is not None:
-        return
-    of_experts = {"imbalance": asked.imbalance_ratio, "etp": scenario.one(TrainingLayout).etp}
-    for name in (name for name, value in of_experts.items() if value):
+        chip.peak(Precision.named(precision_of(asked, file)).compute)
+    if asked.imbalance_ratio and model.moe is None:
         raise ScenarioError(
-            does_nothing(name, f"{model.title or model.name} has no experts"),
-            field=name,
-            hint=f"leave {option(name)} out",
+            does_nothing("imbalance", f"{model.title or model.name} has no experts"),
+            field="imbalance",
+            hint=f"leave {option('imbalance')} out",
         )

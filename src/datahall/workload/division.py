@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 
 
@@ -86,12 +87,15 @@ def _divides(field: str, rule: str, parts: float, whole: int, repeats: bool = Fa
 def check_stage(model: Model, tp: int = 1, dp: int = 1, ep: int = 1) -> Split:
     """The split of a stage of a replica: dp attention ranks of tp chips each, whose batches meet at experts over ep."""
     experts = model.moe is not None
-    if experts and (tp * dp) % ep:
+    chips = tp * dp
+    if experts and chips % ep:
+        fewer = " or ".join(option("ep", one) for one in sorted({1, chips}))
+        wider = f"; {option('tp', ep // dp)} has as many" if ep > chips and ep % dp == 0 else ""
         raise ScenarioError(
-            f"{option('ep', ep)} does not divide the {tp * dp:,} chips of a stage: "
+            f"{option('ep', ep)} does not divide the {counted(chips, 'chip')} of a stage: "
             f"{option('tp', tp)} times {option('dp', dp)}",
             field="ep",
-            hint=f"{option('ep', 1)} or {option('ep', tp * dp)}",
+            hint=f"{fewer}{wider}",
         )
     split = Split(tp=float(tp), ep=float(ep if experts else 1), num_groups=float(dp if experts else 1))
     split.check(model)

@@ -71,13 +71,9 @@ def test_a_fabric_that_is_asked_about_itself_has_whole_domains(chips: int) -> No
     assert f"--chips {-(-chips // 72) * 72}" in command
 
 
-@pytest.mark.parametrize(
-    ("verb", "asked"),
-    [("show_memory", {"tp": 2}), ("simulate_serve", {"tp": 2, "rate": 1})],
-)
-def test_a_number_of_chips_that_nobody_said_is_not_to_blame(verb: str, asked: dict[str, Any]) -> None:
+def test_a_number_of_chips_that_nobody_said_is_not_to_blame() -> None:
     with pytest.raises(ScenarioError, match="no slice of tpu-v5p has 2 chips") as caught:
-        answer(verb, (MODEL,), asked | {"on": "tpu-pod"})
+        dh.show_memory(MODEL, tp=2, on="tpu-pod")
     assert caught.value.field == "on"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.results import number
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
@@ -156,12 +157,24 @@ def test_a_network_that_no_group_crosses_is_said_to_change_nothing(verb: str, tp
         assert all(name in note for name in NARROW)
 
 
+@pytest.mark.parametrize("verb", ["simulate serve", "plan serve", "show techniques"])
+@pytest.mark.parametrize("chip", ["gb200", "gb300"])
+def test_a_fabric_brings_no_chip_that_was_said(verb: str, chip: str) -> None:
+    """A rack of the chip that its name stands for is what that chip is sold in: nothing, be the rack named or not."""
+    of = {"chips": [chip]} if verb == "plan serve" else {"chip": chip}
+    said = BASES[verb] | of | {"tp": 2}
+    plain, other = asked(verb, said), asked(verb, said | {"on": "nvl72"})
+    assert same_results(plain, other)
+    assert any(note.startswith("on does nothing here") for note in other.notes)
+    assert not any(note.startswith("no chip was said") for note in other.notes)
+
+
 def test_a_network_that_a_group_crosses_is_not() -> None:
     said = BASES["simulate serve"] | {"tp": 16, "nic": "10 Gb/s"}
     slow = asked("simulate serve", said)
     assert not [note for note in slow.notes if "nothing" in note]
     wide = asked("simulate serve", said | {"nic": "400 Gb/s"})
-    assert slow.results["tpot_mean_s"] > wide.results["tpot_mean_s"]  # type: ignore[operator]
+    assert number(slow, "tpot_mean_s") > number(wide, "tpot_mean_s")
     ratio = asked("simulate serve", said | {"on": "fat-tree", "oversubscription": "4:1"})
     # sixteen chips are under one switch, and no tree is wider than the network of chips as they are sold
     names = {note.split()[0] for note in ratio.notes if "nothing" in note}
@@ -195,5 +208,5 @@ def test_requests_that_the_context_cuts_are_counted(osl: int, num: int) -> None:
 def test_conversations_that_outgrow_the_context_lose_turns() -> None:
     said = {"turns": 20, "max_context": 2000, "requests": 200}
     run = asked("simulate serve", BASES["simulate serve"] | said)
-    assert run.results["num_turns_left_out"] > 0  # type: ignore[operator]
+    assert number(run, "num_turns_left_out") > 0
     assert any("turns of conversations" in note for note in run.notes)

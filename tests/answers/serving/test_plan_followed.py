@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 import pytest
+from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer, LineChart
@@ -23,13 +24,14 @@ LOADS: tuple[dict[str, Any], ...] = (
 )
 
 
-def followed(plan: Answer) -> tuple[dict[str, Any], Answer]:
-    """What the first command says, and what it answers."""
-    verb, line = BY_NAME["simulate serve"], plan.next_commands[0]
+def followed(plan: Answer, name: str = "simulate serve") -> tuple[dict[str, Any], Answer]:
+    """What the command of a verb says, and what it answers."""
+    verb = BY_NAME[name]
+    (line,) = [command for command in plan.next_commands if command.startswith(f"datahall {name} ")]
     context = Question(verb).make_context(verb.name, shlex.split(line)[3:])
     fields = form_of(verb.name).fields
     said = {name: value for name, value in context.params.items() if name in fields and value is not None}
-    return said, dh.simulate_serve(**Question(verb)._given(context, said), catalog=SHELF)
+    return said, getattr(dh, verb.function)(**Question(verb)._given(context, said), catalog=SHELF)
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
@@ -42,6 +44,25 @@ def test_the_same_load_keeps_the_limits(load: dict[str, Any]) -> None:
         assert str(said[name]).replace(" ", "") == str(value).replace(" ", "")
     assert run.results["keeps_limits"] is True
     assert run.results["num_chips"] == plan.results["num_chips"]
+
+
+def test_the_techniques_of_a_plan_are_those_of_the_replica_that_it_chose() -> None:
+    """Experts spread as in the plan: a replica holds in closed form what it holds there."""
+    plan = dh.plan_serve("qwen3-235b-a22b", rate=20, chips="h100-sxm", precision="fp8", catalog=SHELF)
+    said, shown = followed(plan, "show techniques")
+    degrees = {name: plan.results[name] for name in ("tp", "pp", "dp", "ep")}
+    assert degrees["ep"] != 1
+    assert {name: int(said.get(name, 1)) for name in degrees} == degrees
+    assert plan.figure is not None
+    holds = {node.name: node.value for _, node in plan.figure.walk()}["one replica holds, in closed form"]
+    chips = number(plan, "num_chips") / number(plan, "num_replicas")
+    assert shown.results["chip_requests_per_s"] * chips == pytest.approx(holds, rel=1e-6)
+
+
+@pytest.mark.parametrize("said", [{"turns": 3, "think": "5 s"}, {"system": 2000}], ids=str)
+def test_techniques_that_would_be_of_shorter_requests_are_not_offered(said: dict[str, Any]) -> None:
+    plan = dh.plan_serve("llama-3.1-8b", rate=5, chips="h100-sxm", precision="fp8", **said, catalog=SHELF)
+    assert not [command for command in plan.next_commands if " show techniques " in command]
 
 
 def test_a_plan_to_which_simulation_added_replicas_describes_them_all() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.answers.claims import garbled
+from tests.results import number
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask
@@ -47,7 +48,7 @@ def test_what_no_run_has_is_refused_with_its_bound(verb: str, said: dict[str, An
 def test_a_million_tokens_for_each_that_any_run_has_used_are_answered() -> None:
     found = asked("plan train", PLAN | {"tokens": "1e18"})
     assert not garbled(found.headline + found.binding)
-    assert found.results["duration_s"] == found.results["num_steps"] * found.results["step_s"]  # type: ignore[operator]
+    assert number(found, "duration_s") == number(found, "num_steps") * number(found, "step_s")
 
 
 def test_one_token_is_one_step() -> None:

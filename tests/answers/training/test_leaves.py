@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,12 +14,12 @@ from datahall.answers.reply import answer_of
 from datahall.breakdown import Breakdown, given
 from datahall.catalog import Catalog
 
-MIXTURE: dict[str, object] = {
+MIXTURE: dict[str, Any] = {
     "model": "qwen3-235b-a22b", "chips": 256, "chip": "h100-sxm", "tp": 4, "pp": 4, "ep": 16, "etp": 2, "shard": 8,
     "zero": 1, "compress": "bf16", "framework": "megatron-bridge", "global_batch": 256,
 }  # fmt: skip
-PLAN: dict[str, object] = {"model": "llama-3.1-70b", "tokens": "1T", "chip": "h100-sxm"}
-QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
+PLAN: dict[str, Any] = {"model": "llama-3.1-70b", "tokens": "1T", "chip": "h100-sxm"}
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "mixture": ("simulate train", MIXTURE),
     "mixture, its memory": (
         "show memory",
@@ -37,9 +38,9 @@ FILE = "--tensor-model-parallel-size 2 --micro-batch-size 2 --seq-length 4096 --
 COPIES = "[parallelism]\ntensor_parallel_degree = 2\ndata_parallel_replicate_degree = 2\n"
 
 
-def answered(verb: str, said: dict[str, object]) -> Answer:
+def answered(verb: str, said: dict[str, Any]) -> Answer:
     named = {name: value for name, value in said.items() if value is not None}
-    return answer_of(ask(verb, named, catalog=Catalog(user=False)))  # type: ignore[arg-type]
+    return answer_of(ask(verb, named, catalog=Catalog(user=False)))
 
 
 @cache

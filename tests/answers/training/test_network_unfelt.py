@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.results import number
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask
@@ -65,7 +66,7 @@ def test_a_plan_says_what_it_does_not_feel(case: str) -> None:
 def test_a_plan_that_feels_its_network_says_what_it_costs_instead() -> None:
     said = {"model": "llama-3.1-8b", "chip": "h100-sxm", "tokens": "1T", "chips": 512, "on": "tree"}
     found = asked("plan train", said)
-    assert found.results["duration_s"] > found.results["full_bisection_duration_s"]  # type: ignore[operator]
+    assert number(found, "duration_s") > number(found, "full_bisection_duration_s")
     assert not called_idle(found, "on")
     assert "longer" in found.binding
 

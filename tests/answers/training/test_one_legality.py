@@ -5,11 +5,13 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.answers.claims import garbled
 
 from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
 from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
@@ -44,17 +46,17 @@ VALUES: dict[str, tuple[object, ...]] = {
 MODELS = ("llama-3.1-8b", "qwen3-30b-a3b")
 
 
-def drawn(seed: int) -> dict[str, object]:
+def drawn(seed: int) -> dict[str, Any]:
     """A layout in which some inputs are said and the others left as they are usual."""
     dice = random.Random(seed)
     said = {name: dice.choice(values) for name, values in VALUES.items() if dice.random() < 0.15}
     return {"model": dice.choice(MODELS), "seq": 2048, "chips": 16, "global_batch": 64, **said}
 
 
-def verdict(verb: str, given: dict[str, object]) -> str:
+def verdict(verb: str, given: dict[str, Any]) -> str:
     """Nothing where a verb answers, else what it refuses and how."""
     try:
-        ask(verb, given, catalog=SHELF)  # type: ignore[arg-type]
+        ask(verb, given, catalog=SHELF)
     except DatahallError as error:
         return f"{error.field}: {error}".replace(verb, "")
     return ""
@@ -89,7 +91,7 @@ def test_the_layouts_drawn_are_legal_and_not() -> None:
     ids=str,
 )
 def test_an_order_that_a_pipeline_has_no_use_for_is_refused(
-    verb: str, said: dict[str, object], field: str
+    verb: str, said: dict[str, Any], field: str
 ) -> None:
     given = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64, **said}
     assert verdict(verb, given).startswith(f"{field}: ")
@@ -101,6 +103,20 @@ def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
     assert verdict(verb, given) == ""
 
 
+@pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
+@pytest.mark.parametrize("name", ["ep", "etp"])
+def test_a_model_without_experts_has_one_way_to_share_them(verb: str, name: str) -> None:
+    """That one may be said, as any value that an input has anyway; another is refused, in words for both degrees."""
+    given: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64}
+    usual, said = (answer_of(ask(verb, one, catalog=SHELF)) for one in (given, {**given, name: 1}))
+    assert {**said.results, "layout": ""} == {**usual.results, "layout": ""}
+    assert (
+        verdict(verb, {**given, name: 2})
+        .split("\n")[0]
+        .endswith(f"{name} is 2, but Llama 3.1 8B has no experts")
+    )
+
+
 HEAVY = (
     "numpy",
     "numba",
@@ -110,7 +126,7 @@ HEAVY = (
 )
 
 
-def loaded(verb: str, given: dict[str, object]) -> str:
+def loaded(verb: str, given: dict[str, Any]) -> str:
     """The heavy rooms that a refusal has loaded."""
     code = (
         "import sys\nfrom datahall.answers.ask import ask\nfrom datahall.errors import DatahallError\n"
@@ -121,7 +137,7 @@ def loaded(verb: str, given: dict[str, object]) -> str:
     return found.stdout.strip()
 
 
-WRONG: tuple[dict[str, object], ...] = (
+WRONG: tuple[dict[str, Any], ...] = (
     {"imbalance": 2},
     {"framework": "nobody's"},
     {"precision": "nvfp4", "chip": "h100-sxm"},
@@ -134,7 +150,7 @@ WRONG: tuple[dict[str, object], ...] = (
     [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}, *WRONG[1:]],
     ids=str,
 )
-def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, object]) -> None:
+def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, Any]) -> None:
     assert loaded(verb, {"model": "llama-3.1-8b", "chips": 16, **said}) == "[]"
 
 
@@ -151,7 +167,7 @@ def test_a_layout_file_is_refused_before_anything_heavy_is_loaded(tmp_path: Path
 
 
 @pytest.mark.parametrize("said", [*WRONG, {"chips": None}, {"deadline": "30d"}], ids=str)
-def test_a_plan_is_refused_before_anything_heavy_is_loaded(said: dict[str, object]) -> None:
+def test_a_plan_is_refused_before_anything_heavy_is_loaded(said: dict[str, Any]) -> None:
     given = {"model": "llama-3.1-8b", "tokens": "1T", "chips": 16, **said}
     assert loaded("plan train", {name: value for name, value in given.items() if value is not None}) == "[]"
 
@@ -163,7 +179,7 @@ def test_a_plan_is_refused_before_anything_heavy_is_loaded(said: dict[str, objec
     ids=str,
 )
 def test_a_machine_is_refused_before_the_rooms_that_compute_are_loaded(
-    verb: str, said: dict[str, object]
+    verb: str, said: dict[str, Any]
 ) -> None:
     given = {"model": "llama-3.1-8b", "chips": 144, **({"tokens": "1T"} if verb == "plan train" else {})}
     assert loaded(verb, given | said) in ("['numpy']", "[]")

@@ -19,6 +19,7 @@ from datahall.cluster.collective import (
     time_collective,
 )
 from datahall.cluster.idle import idle_inputs
+from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
@@ -86,7 +87,7 @@ def _answer(
         results["sent_bytes"] = moe.sent_bytes
     return Answer(
         kind="collective",
-        inputs=_inputs(found, cluster),
+        inputs=_inputs(scenario, found, cluster),
         headline=_headline(found, cluster, moe, scenario.one(FabricDesign).topology),
         binding=_binding(found),
         results=results,
@@ -99,9 +100,9 @@ def _answer(
     )
 
 
-def _inputs(found: CollectiveTime, cluster: Cluster) -> dict[str, Cell]:
+def _inputs(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> dict[str, Cell]:
     """What it is timed with where nobody says it; no NCCL runs on a torus."""
-    own: dict[str, Cell] = {"chips": found.choice.num_ranks, "chip": cluster.chip.name}
+    own: dict[str, Cell] = {"chips": found.choice.num_ranks, **used_by_machine(scenario, cluster)}
     if cluster.system.torus:
         return own
     return {**own, "version": ".".join(map(str, cluster.system.version))}

@@ -9,6 +9,7 @@ from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import sentence, with_article
 from datahall.answers.follow import follow
+from datahall.cluster.used import used_by_design
 from datahall.counted import counted
 from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, possible, without_network
@@ -62,6 +63,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
     tables = (made_of(cost), reach(made), survives(failures, cubes))
     return Answer(
         kind="fabric",
+        inputs={**used_by_design(scenario, name, made)},
         headline=_headline(made, cost),
         binding=_binding(made),
         results=_results(made, cost),

@@ -170,7 +170,7 @@ def _table(asked: OnePass, condition: str = "") -> Table:
         columns=columns,
         rows=tuple(_row(one) for one in asked.operators),
         marked=asked.times.heaviest,
-        note="Time is of all runs. Efficiency is roofline over predicted time; above 100 % a cache helps.",
+        note="Time is of all runs. Efficiency is its least over predicted time, with what L2 keeps read there.",
     )
 
 
@@ -183,7 +183,7 @@ def _row(one: OperatorShare) -> tuple[Cell, ...]:
         one.share_fraction,
         kernel.bound,
         scalar(kernel.operator.intensity_flop_per_byte) or None,
-        scalar(kernel.efficiency),
+        one.efficiency_fraction,
     )
 
 

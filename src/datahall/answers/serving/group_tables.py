@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
 from datahall.counted import counted
-from datahall.inference.fleet.measured import (
+from datahall.inference.fleet.service import Outcome
+from datahall.inference.fleet.summary import (
     GroupLatency,
     failure_latencies,
     recomputed_tokens,
@@ -15,7 +16,6 @@ from datahall.inference.fleet.measured import (
     stream_latencies,
     tier_uses,
 )
-from datahall.inference.fleet.service import Outcome
 from datahall.inference.simulation.run import Scaling
 
 TIERS = ("none: on to the model", "in the process", "shared", "by meaning")

@@ -9,8 +9,8 @@ from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica, joined
-from datahall.inference.fleet.measured import is_scaled, is_shrunk
 from datahall.inference.fleet.service import Outcome
+from datahall.inference.fleet.summary import is_scaled, is_shrunk
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.step.unfelt import unfelt
 from datahall.planner.serving.plan import ServingPlan

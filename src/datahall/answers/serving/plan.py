@@ -32,6 +32,9 @@ from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
+# techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
+NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
+
 
 def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
@@ -181,19 +184,16 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The same service simulated, its techniques, and our error."""
     replica = best.replica
-    degrees: dict[str, Plain | None] = {
-        name: getattr(replica, name) for name in ("pp", "dp", "ep") if getattr(replica, name) > 1
-    }
+    degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
     there: dict[str, Plain | None] = {
         "chip": replica.chip.name,
         "tp": replica.tp,
+        **{name: degree for name, degree in degrees.items() if degree > 1},
         "precision": best.precision,
     }
-    share = _rounded(best.replica_rate_per_s)
-    run: dict[str, Plain | None] = {**degrees, "replicas": best.num_replicas}
-    commands = [follow(scenario, "simulate serve", {**there, **run})]
-    if not any(is_changed(scenario, name) for name in ("on", "failure")):
-        # techniques are of one replica: a fabric that joins all of them is another one
+    commands = [follow(scenario, "simulate serve", {**there, "replicas": best.num_replicas})]
+    if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
+        share = _rounded(best.replica_rate_per_s)
         commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
     return (*commands, "datahall validate inference")
 

@@ -26,15 +26,15 @@ from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.measured import (
+from datahall.inference.fleet.response_cache import hit_rates
+from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
+from datahall.inference.fleet.summary import (
     all_ended_s,
     enough_replicas,
     mean_use,
     recomputed_tokens,
     scaling_use,
 )
-from datahall.inference.fleet.response_cache import hit_rates
-from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -173,7 +173,7 @@ def _unmeasured(outcome: Outcome) -> str:
     if run.num_finished:
         return (
             f"{counted(run.num_arrived, 'request')} came, all before the end of the warm-up, after "
-            f"{fmt(service.middle.start_s, 's')}: {longer}, or a shorter {option('warmup')}."
+            f"{fmt(service.window.start_s, 's')}: {longer}, or a shorter {option('warmup')}."
         )
     short = f"{unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
     return refused(run) or (short if ends and run.num_unfinished else unended(run))

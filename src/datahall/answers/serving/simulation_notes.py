@@ -52,12 +52,12 @@ def _chosen(outcome: Outcome) -> str:
 
 def _when(service: Service) -> str:
     """Which requests are measured."""
-    part = service.middle
-    start = f"after the first {fmt(part.start_s, 's', 3)}" if part.start_s else ""
+    window = service.window
+    start = f"after the first {fmt(window.start_s, 's', 3)}" if window.start_s else ""
     if service.num_last:
         return f"that came {start} and are not of the last {service.num_last:,}"
-    if isfinite(part.end_s):
-        return f"that came {start} and before {fmt(part.end_s, 's', 3)}"
+    if isfinite(window.end_s):
+        return f"that came {start} and before {fmt(window.end_s, 's', 3)}"
     return f"that came {start}" if start else "of them"
 
 

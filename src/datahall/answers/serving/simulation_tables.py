@@ -7,8 +7,8 @@ from math import isfinite
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
 from datahall.answers.serving.words import percent
 from datahall.inference.closed_form.steady_state import State
-from datahall.inference.fleet.measured import crosschecks, pool_uses
 from datahall.inference.fleet.service import Outcome
+from datahall.inference.fleet.summary import crosschecks, pool_uses
 from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import PERCENTILES, ServingRun
 from datahall.scenario.sections.promise import Promise

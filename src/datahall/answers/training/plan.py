@@ -17,6 +17,7 @@ from datahall.answers.training.plan_table import (
 from datahall.answers.training.sensitivity import sensitivity_charts
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
 from datahall.planner.training.figure import run_figure
@@ -41,6 +42,7 @@ def plan_train(scenario: Scenario) -> Answer:
         kind="training plan",
         inputs={
             **used_by_job(plan.job, precision, plan.cluster, plan.search.books),
+            **used_by_machine(scenario, plan.cluster),
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
         },
         headline=_headline(scenario, plan),

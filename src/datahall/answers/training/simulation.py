@@ -24,6 +24,7 @@ from datahall.answers.training.words import (
     torus_failure_notes,
 )
 from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.events import perfetto
@@ -72,7 +73,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     outside = layout_offload(run.job, run.cluster, run.layout, run.framework, asked.books)
     return Answer(
         kind="training step",
-        inputs={**asked.used},
+        inputs={**asked.used, **used_by_machine(scenario, asked.cluster)},
         verdict="yes" if memory.fits else "no",
         headline=_headline(run, memory),
         binding=_binding(run) if memory.fits else _no_room(memory),
@@ -209,8 +210,9 @@ def _data_notes(run: Execution) -> tuple[str, ...]:
     faster = [one.candidates[0] for one in choices if one.candidates[0].time_s < one.time_s]
     names = dict.fromkeys(spoken((one.algorithm, one.protocol)) for one in faster)
     better = f"; {' and '.join(names)} would be faster by our times" if names else ""
+    back = "parameters gathered" if run.layout.zero else "gathered again"
     return (
-        f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and parameters gathered with "
+        f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and {back} with "
         f"{gathered}, as NCCL chooses by its own estimate{better}",
     )
 

@@ -10,10 +10,10 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import check_built, idle_error, is_built, unused
+from datahall.fabric.design.chips import idle_error, is_built, unused
 from datahall.fabric.design.chips import num_chips as num_chips_of
 from datahall.fabric.design.design import Design, design
-from datahall.fabric.design.early import chosen_parts, idle_inputs_of, uses_of
+from datahall.fabric.design.early import check_design, chosen_parts, uses_of
 from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.topologies import BY_NAME, PLAIN, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
@@ -23,9 +23,9 @@ from datahall.scenario.sections.fabric import FabricDesign
 
 def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
     """A design of catalogue parts with exactly the chips that are asked for, or one that was built."""
+    check_design(asked, catalog)
     if is_built(asked.topology, catalog):
         return _built(asked, catalog)
-    idle_inputs_of(asked, (asked.topology,), catalog)
     return design(msgspec.structs.replace(asked, chips=num_chips_of(asked, catalog)), catalog)
 
 
@@ -75,7 +75,6 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
 
 
 def _built(asked: FabricDesign, catalog: Catalog) -> Design:
-    check_built(asked, catalog)
     made = preset(asked.topology, catalog=catalog)
     if asked.chip and catalog.chip(asked.chip).name != made.parts.chip.name:
         raise ScenarioError(

@@ -144,7 +144,7 @@ def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int
             sharding_of(setting.replica)  # refuses what does not divide
         tried = effect("", setting, promise, rate)
         last = tried.note or last
-        if tried.held_per_s * degree >= rate or (tp and tried.held_per_s > 0):
+        if tried.held_per_s * setting.replica.num_chips >= rate or (tp and tried.held_per_s > 0):
             return setting
     where = f"tp {tp} on" if tp else f"up to {GROUPS[-1]} ×"
     raise InfeasibleError(

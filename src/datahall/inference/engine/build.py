@@ -7,7 +7,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.wiring import Wiring
+from datahall.cluster.wiring import Wiring, says_chip
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import is_built, usual_chip
 from datahall.inference.engine.engine import Engine, engine_on
@@ -34,7 +34,7 @@ def deployment_of(scenario: Scenario, index: int = 0) -> Deployment:
 def implied_chip(scenario: Scenario) -> Chip | None:
     """The chip that a fabric brings where nobody names one; None where the fabric is made for any."""
     wires = scenario.one(FabricDesign)
-    if not wires.topology or scenario.given("chip") or scenario.given("chips"):
+    if not wires.topology or says_chip(scenario):
         return None
     chip = usual_chip(wires, scenario.catalog)
     return chip if chip.name != Deployment().chip or is_built(wires.topology, scenario.catalog) else None

@@ -9,7 +9,9 @@ from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.design import UnneededTier
+from datahall.fabric.design.topologies import topology_of_parts
 from datahall.inference.engine.replica import Replica
 
 
@@ -35,18 +37,24 @@ def machine_of(
     """What joins so many chips; None where nobody published what does."""
     if not is_joined(chip, wiring):
         return None
-    machine = _joined(chip, num_chips, wiring, catalog, least_domains)
-    if machine.system.torus:
+    if _is_grid(wiring.design.topology, catalog):
         raise ScenarioError(
             "a replica whose chips are wired to their neighbours only is not modelled", field="on",
             hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
         )  # fmt: skip
+    machine = _joined(chip, num_chips, wiring, catalog, least_domains)
     if machine.system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
         raise ScenarioError(
             "a replica whose scale-up links are slow is not modelled", field="failure",
             hint="parts of the network between the domains, or whole replicas where those fail",
         )  # fmt: skip
     return machine
+
+
+def _is_grid(topology: str, catalog: Catalog) -> bool:
+    """Whether a fabric wires chips to their neighbours only, whatever the number of them: it has sides."""
+    kind = catalog.known_fabric(topology).topology if is_built(topology, catalog) else topology
+    return bool(kind) and "sides" in topology_of_parts(kind).uses
 
 
 def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, least_domains: int) -> Cluster:

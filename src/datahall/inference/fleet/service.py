@@ -21,7 +21,7 @@ from datahall.inference.fleet.build import cache_of, fleet_of
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
-from datahall.inference.fleet.span import Middle, enough_requests, expected_s, middle, stay_s
+from datahall.inference.fleet.span import MeasuredWindow, enough_requests, expected_s, measured_window, stay_s
 from datahall.inference.simulation.progress import reported
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -60,7 +60,9 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise = Promise()
     cache: ResponseCache | None = None
     seed: int = 0
-    middle: Middle = Middle()  # what of the run is measured: neither what fills the fleet nor what drains it
+    window: MeasuredWindow = (
+        MeasuredWindow()
+    )  # what of the run is measured: neither what fills the fleet nor what drains it
     stay_s: float = 0.0  # of a request in closed form; 0 where there is none
     users_over_s: float = 0.0  # in which users begin, one after the other
     until_s: float = inf
@@ -81,12 +83,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_last(self) -> int:
         """Requests at the end that only keep the load up for the others."""
-        return max(0, self.traffic.num_requests - self.middle.num_rows)
+        return max(0, self.traffic.num_requests - self.window.num_rows)
 
     def measures(self, arrival_s: NDArray[np.float64], row: Ints) -> NDArray[np.bool_]:
         """Which requests are measured."""
-        part = self.middle
-        return (arrival_s >= part.start_s) & (arrival_s < part.end_s) & (row < part.num_rows)
+        window = self.window
+        return (arrival_s >= window.start_s) & (arrival_s < window.end_s) & (row < window.num_rows)
 
     @property
     def records(self) -> bool:
@@ -163,9 +165,9 @@ def service_of(scenario: Scenario) -> Service:
     if chosen and len(known) == 1:
         known = (_of_length(known[0], stay),)
     until_s = inf if asked.until_s is None else asked.until_s
-    part = _middle(known, stay, until_s)
+    window = _window(known, stay, until_s)
     if asked.warmup_s is not None:
-        part = part._replace(start_s=asked.warmup_s)
+        window = window._replace(start_s=asked.warmup_s)
     return Service(
         model=fleet.pools[0].replica.model,
         fleet=fleet,
@@ -175,7 +177,7 @@ def service_of(scenario: Scenario) -> Service:
         promise=scenario.one(Promise),
         cache=cache,
         seed=scenario.root.seed,
-        middle=part,
+        window=window,
         stay_s=stay,
         users_over_s=stay + first.think.mean_s if stay and (first := known[0].traffic.users) else 0.0,
         until_s=until_s,
@@ -243,7 +245,7 @@ def _of_length(stream: Stream, stay: float) -> Stream:
     return msgspec.structs.replace(stream, traffic=traffic)
 
 
-def _middle(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> Middle:
+def _window(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> MeasuredWindow:
     """An empty fleet flatters, a first round of users does not last, nor a fleet to which nobody comes any more.
 
     Users begin spread over a stay and a pause, and pause first: their first round takes two pauses.
@@ -253,7 +255,7 @@ def _middle(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> M
     coming_s = max((expected_s(stream.traffic, stay) for stream in streams), default=0.0)
     counted = len(streams) == 1 and not first.duration_s and until_s >= coming_s
     num = first.num_requests if counted else 0
-    return middle(min(coming_s, until_s), stay, num_requests=num, first_s=round_s)
+    return measured_window(min(coming_s, until_s), stay, num_requests=num, first_s=round_s)
 
 
 def drawn_streams(service: Service) -> list[TrafficStream]:
@@ -283,8 +285,8 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
     drawn = drawn_streams(service)
     asked = partial(
         simulate_serving, users=users.num if users else 0, users_until_s=service.traffic.duration_s or inf,
-        slo=service.promise, seed=service.seed, warmup_s=service.middle.start_s,
-        measure_until_s=service.middle.end_s, measure_rows=service.middle.num_rows, drain_apart=True,
+        slo=service.promise, seed=service.seed, warmup_s=service.window.start_s,
+        measure_until_s=service.window.end_s, measure_rows=service.window.num_rows, drain_apart=True,
         users_over_s=service.users_over_s,
         until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip

@@ -23,7 +23,7 @@ LEAST_CYCLES, MOST_CYCLES = 6, 12  # stays, with the pause between them, that a 
 MANY_REQUESTS = 200_000  # for which the fewer cycles do
 
 
-class Middle(NamedTuple):
+class MeasuredWindow(NamedTuple):
     """The requests that are measured: those that arrive from a time to another, up to a row."""
 
     start_s: float = 0.0
@@ -65,17 +65,19 @@ def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
     return min(limit_s, sessions / traffic.arrivals.rate_per_s)
 
 
-def middle(coming_s: float, stay: float, *, num_requests: int = 0, first_s: float = 0.0) -> Middle:
+def measured_window(
+    coming_s: float, stay: float, *, num_requests: int = 0, first_s: float = 0.0
+) -> MeasuredWindow:
     """Of a time in which requests come: all of them where it has no middle, as a burst or a first round of users.
 
     The end is told by the number of requests, where that is known: they may come faster or slower than is expected.
     """
     if not stay:
-        return Middle(UNKNOWN_FRACTION * coming_s)
+        return MeasuredWindow(UNKNOWN_FRACTION * coming_s)
     edge_s = min(EDGE_STAYS * stay, EDGE_FRACTION * coming_s)
     start_s = max(edge_s, first_s)
     if coming_s <= stay or start_s >= coming_s - edge_s:
-        return Middle()
+        return MeasuredWindow()
     if num_requests:
-        return Middle(start_s, num_rows=round(num_requests * (1.0 - edge_s / coming_s)))
-    return Middle(start_s, coming_s - edge_s)
+        return MeasuredWindow(start_s, num_rows=round(num_requests * (1.0 - edge_s / coming_s)))
+    return MeasuredWindow(start_s, coming_s - edge_s)

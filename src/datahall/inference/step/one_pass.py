@@ -14,7 +14,7 @@ from datahall.inference.memory.fit import Fit, on_group
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Pass, Sequences
-from datahall.silicon.figure import pass_figure
+from datahall.silicon.figure import bound_figure, pass_figure
 from datahall.silicon.kernel import KernelTime, PassTimes, scalar, time_operators
 from datahall.workload.forward import forward_pass
 from datahall.workload.memory.figure import derived_from
@@ -29,6 +29,7 @@ class OperatorShare(msgspec.Struct, frozen=True, kw_only=True):
     total_s: float
     share_fraction: float  # of the pass
     flop_per_s: float
+    efficiency_fraction: float  # the least time of a run over the one predicted
 
     @property
     def is_counted(self) -> bool:
@@ -109,9 +110,15 @@ class OnePass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 total_s=scalar(kernel.total_s),
                 share_fraction=min(1.0, scalar(kernel.total_s) / whole_s),
                 flop_per_s=scalar(kernel.operator.flop) / scalar(kernel.time_s),
+                efficiency_fraction=self._least_s(kernel) / scalar(kernel.time_s),
             )
             for kernel in self.times.kernels
         )
+
+    def _least_s(self, kernel: KernelTime) -> float:
+        """What one run of a kernel takes at least: its arithmetic, or its bytes from where they lie."""
+        shapes = derived_from(self.model)
+        return bound_figure(self.chip, kernel.operator, self.times.calibration, shapes).value
 
     @property
     def heaviest(self) -> OperatorShare:

@@ -8,7 +8,7 @@ from math import ceil, isfinite
 import msgspec
 
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.span import middle
+from datahall.inference.fleet.span import measured_window
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.workload.traffic.arrivals import Arrivals
@@ -76,15 +76,15 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
         users=None,
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
     )
-    part = middle(asked.num_requests / share, stay_s, num_requests=asked.num_requests)
+    window = measured_window(asked.num_requests / share, stay_s, num_requests=asked.num_requests)
     run = simulate_serving(
         Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
         generate(asked, seed),
         slo=candidate.demand.promise,
         seed=seed,
-        warmup_s=part.start_s,
-        measure_until_s=part.end_s,
-        measure_rows=part.num_rows,
+        warmup_s=window.start_s,
+        measure_until_s=window.end_s,
+        measure_rows=window.num_rows,
     )
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 

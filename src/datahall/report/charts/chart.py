@@ -18,13 +18,14 @@ from datahall.answer import (
     LineChart,
     RooflineChart,
     ScatterChart,
+    Series,
     StackChart,
     TopologyChart,
 )
 from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, BOTTOM = 92, 20, 46
+LEFT, RIGHT, FLOOR, TOP = 92, WIDTH - 20, HEIGHT - 46, 28  # where two axes begin and end
 COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
 SHORT_UNIT = 4  # letters, e.g. of GB/s: longer ones would not fit beside every number
@@ -67,18 +68,12 @@ def keys(chart: Chart) -> list[tuple[str, str]]:
             from datahall.report.charts.roofline import names as names_of_roofline
 
             found = names_of_roofline(chart)
-        case LineChart():
-            from datahall.report.charts.lines import names as names_of_lines
-
-            found = names_of_lines(chart)
         case StackChart():
             from datahall.report.charts.stack import names as names_of_stack
 
             found = names_of_stack(chart)
-        case ScatterChart():
-            from datahall.report.charts.scatter import names as names_of_scatter
-
-            found = names_of_scatter(chart)
+        case LineChart() | ScatterChart():
+            found = colored(chart.series)
         case TopologyChart() | ChangeChart():
             found = []
     return found if len(found) > 1 else []
@@ -220,7 +215,7 @@ class Labels:
 
 def room_beside(title: str) -> float:
     """What the title of an upright axis, with its unit, leaves of a line for the legend."""
-    return WIDTH - RIGHT - LEFT - LETTER * (len(title) + 12)
+    return RIGHT - LEFT - LETTER * (len(title) + 12)
 
 
 def legend_rows(names: Sequence[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
@@ -233,14 +228,23 @@ def legend_rows(names: Sequence[tuple[str, str]], room: float) -> list[list[tupl
     return rows
 
 
+def colored(series: Sequence[Series]) -> list[tuple[str, str]]:
+    """The name of each series with its colour."""
+    return [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(series)]
+
+
 def _length(names: Sequence[tuple[str, str]]) -> float:
     return sum(KEY + LETTER * len(name) for name, _ in names)
 
 
 def legend(
-    rows: Sequence[Sequence[tuple[str, str]]], right: float, y: float, *, round_dots: bool = False
+    rows: Sequence[Sequence[tuple[str, str]]],
+    right: float = RIGHT,
+    y: float = TOP - 10,
+    *,
+    round_dots: bool = False,
 ) -> list[str]:
-    """Names with their colours in lines that end at `right`, the first at `y`."""
+    """Names with their colours in lines that end at `right`, the first at `y`: above two axes, unless told where."""
     if len(rows) == 1 and len(rows[0]) <= 1:  # nothing to tell apart
         return []
     parts = []

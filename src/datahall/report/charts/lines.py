@@ -6,16 +6,15 @@ import math
 
 from datahall.answer import Axis, LineChart
 from datahall.report.charts.chart import (
-    BOTTOM,
-    COLORS,
-    HEIGHT,
+    FLOOR,
     LEFT,
     LETTER,
     RIGHT,
     ROW,
-    WIDTH,
+    TOP,
     Labels,
     Scale,
+    colored,
     escape,
     frame,
     legend,
@@ -27,16 +26,14 @@ from datahall.report.charts.chart import (
     text,
 )
 
-TOP = 28
-
 
 def draw(chart: LineChart) -> str:
     """Draw the lines, the named places and a legend."""
-    across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, WIDTH - RIGHT)
-    colors = dict(names(chart))
-    keys = legend_rows(names(chart), room_beside(chart.y.label))
+    across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, RIGHT)
+    colors = dict(colored(chart.series))
+    keys = legend_rows(colored(chart.series), room_beside(chart.y.label))
     top = TOP + ROW * (len(keys) - 1)
-    up = _scale(chart.y, [y for one in chart.series for y in one.y], HEIGHT - BOTTOM, top)
+    up = _scale(chart.y, [y for one in chart.series for y in one.y], FLOOR, top)
     parts = frame(chart.x, chart.y, across, up)
     labels = Labels(across.end, 0, across.start, up.start)
     for mark in chart.marks:
@@ -55,12 +52,7 @@ def draw(chart: LineChart) -> str:
             f"<title>{escape(note)}</title></circle>"
         )
         parts.append(labels.place(x, y, point.label, 5))
-    return picture(chart.title, [*parts, *legend(keys, WIDTH - RIGHT, TOP - 10)])
-
-
-def names(chart: LineChart) -> list[tuple[str, str]]:
-    """Each line with its colour."""
-    return [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
+    return picture(chart.title, [*parts, *legend(keys)])
 
 
 def _mark_label(labels: Labels, place: float, top: float, said: str) -> str:

@@ -6,12 +6,11 @@ import math
 
 from datahall.answer import Axis, Point, RooflineChart
 from datahall.report.charts.chart import (
-    BOTTOM,
-    HEIGHT,
+    FLOOR,
     LEFT,
     LETTER,
     RIGHT,
-    WIDTH,
+    TOP,
     Labels,
     Scale,
     escape,
@@ -24,7 +23,6 @@ from datahall.report.charts.chart import text as words
 from datahall.units import fmt
 
 COLOR = {"compute": "var(--c2)", "memory": "var(--c1)", "launch": "var(--c3)"}
-TOP = 28
 NAMED, FEW = 0.01, 8  # where there are many points, those of a smaller share are named by the hover only
 
 
@@ -46,7 +44,7 @@ def draw(chart: RooflineChart) -> str:
     for index, (name, rate) in enumerate(chart.slopes.items()):
         parts += _slope(name, rate, top, across, up, labels, main=index == 0)
     parts += _points(chart.points, across, up, labels)
-    parts += legend([names(chart)], WIDTH - RIGHT, TOP - 10, round_dots=True)
+    parts += legend([names(chart)], round_dots=True)
     return picture(chart.title, parts)
 
 
@@ -64,8 +62,8 @@ def _scales(chart: RooflineChart) -> tuple[Scale, Scale]:
     floor = min([*ys, low_x * min(chart.slopes.values())])
     low_y, high_y = 10 ** math.floor(math.log10(floor)), max(ys)
     return (
-        Scale(low_x, high_x, LEFT, WIDTH - RIGHT, log=True),
-        Scale(low_y, high_y, HEIGHT - BOTTOM, TOP, log=True),
+        Scale(low_x, high_x, LEFT, RIGHT, log=True),
+        Scale(low_y, high_y, FLOOR, TOP, log=True),
     )
 
 

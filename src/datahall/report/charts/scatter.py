@@ -6,15 +6,14 @@ import math
 
 from datahall.answer import ScatterChart
 from datahall.report.charts.chart import (
-    BOTTOM,
-    COLORS,
-    HEIGHT,
+    FLOOR,
     LEFT,
     RIGHT,
     ROW,
-    WIDTH,
+    TOP,
     Labels,
     Scale,
+    colored,
     escape,
     frame,
     legend,
@@ -24,19 +23,18 @@ from datahall.report.charts.chart import (
     room_beside,
 )
 
-TOP = 28
 APART = 30  # from the diagonal, beyond which a dot has its name beside it and not in the hover alone
 
 
 def draw(chart: ScatterChart) -> str:
     """Draw the diagonal, a cloud of dots for each series and the named ones over them."""
-    keys = legend_rows(names(chart), room_beside(chart.y.label))
+    keys = legend_rows(colored(chart.series), room_beside(chart.y.label))
     low, high = _ends(chart)
-    across = Scale(low, high, LEFT, WIDTH - RIGHT, log=True)
-    up = Scale(low, high, HEIGHT - BOTTOM, TOP + ROW * (len(keys) - 1), log=True)
+    across = Scale(low, high, LEFT, RIGHT, log=True)
+    up = Scale(low, high, FLOOR, TOP + ROW * (len(keys) - 1), log=True)
     parts = frame(chart.x, chart.y, across, up)
     parts.append(line(across(low), up(low), across(high), up(high), "axis"))
-    for (_, color), one in zip(names(chart), chart.series, strict=True):
+    for (_, color), one in zip(colored(chart.series), chart.series, strict=True):
         places = (f"M{across(x):.1f} {up(y):.1f}h0" for x, y in zip(one.x, one.y, strict=True))
         parts.append(f'<path class="cloud" d="{"".join(places)}" stroke="{color}"/>')
     labels = Labels(across.end, up.end, across.start, up.start)
@@ -48,12 +46,7 @@ def draw(chart: ScatterChart) -> str:
         )
         if abs(up(point.x) - y) > APART:
             parts.append(labels.place(x, y, point.label, 5))
-    return picture(chart.title, [*parts, *legend(keys, WIDTH - RIGHT, TOP - 10, round_dots=True)])
-
-
-def names(chart: ScatterChart) -> list[tuple[str, str]]:
-    """Each cloud with its colour."""
-    return [(one.name, COLORS[index % len(COLORS)]) for index, one in enumerate(chart.series)]
+    return picture(chart.title, [*parts, *legend(keys, round_dots=True)])
 
 
 def _ends(chart: ScatterChart) -> tuple[float, float]:

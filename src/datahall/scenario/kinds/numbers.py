@@ -26,7 +26,8 @@ class Count(Kind, frozen=True):
         number = parsed(raw, self.unit, f"a whole number, e.g. {usual}: {self.help}")
         if number != int(number):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
-        bounded(number, raw, self.least, self.most)
+        legal = min(max(self.least, 8), self.most)
+        bounded(number, raw, self.least, self.most, hint=self.hint() or f"e.g. {legal}")
         return int(number)
 
     def schema(self) -> dict[str, object]:
@@ -52,7 +53,8 @@ class Quantity(Kind, frozen=True):
         if not isinstance(raw, str) and raw and not at.bare and "" not in SPELLINGS[self.unit]:
             raise ScenarioError(f"{raw} has no unit", hint=f"e.g. {example(self.unit)}")
         number = parsed(raw, self.unit)
-        bounded(number, raw, self.least, self.most, unit=self.unit, above=self.above)
+        hint = self.hint() or (f"e.g. {example(self.unit)}" if not self.least and number <= self.most else "")
+        bounded(number, raw, self.least, self.most, unit=self.unit, above=self.above, hint=hint)
         return number
 
     def write(self, value: object) -> Plain:
@@ -191,15 +193,23 @@ def parsed(raw: str | float, unit: str, hint: str = "") -> float:
 
 
 def bounded(
-    number: float, raw: Raw, least: float, most: float, *, unit: str = "count", above: bool = False
+    number: float,
+    raw: Raw,
+    least: float,
+    most: float,
+    *,
+    unit: str = "count",
+    above: bool = False,
+    hint: str = "",
 ) -> None:
-    """Refuse what is out of bounds."""
+    """Refuse what is out of bounds; the hint says a value that is not, else the bound itself is one."""
     unit = "count" if unit in ("tokens", "ratio") else unit
     if number < least or (above and number == least):
-        how = "above" if above else "at least"
-        raise ScenarioError(f"{raw} is too small; it must be {how} {fmt(least, unit) if least else 0}")
+        how, low = "above" if above else "at least", fmt(least, unit) if least else "0"
+        raise ScenarioError(f"{raw} is too small; it must be {how} {low}", hint=hint or f"e.g. {low}")
     if number > most:
-        raise ScenarioError(f"{raw} is too large; it must be at most {fmt(most, unit, 12)}")
+        high = fmt(most, unit, 12)
+        raise ScenarioError(f"{raw} is too large; it must be at most {high}", hint=hint or f"e.g. {high}")
 
 
 def exact(value: float, unit: str) -> Plain:

@@ -92,7 +92,12 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = None
     users: Annotated[
         int | None,
-        Count("People who wait for their answers, instead of a rate.", against=("trace",), most=10**9),
+        Count(
+            "People who wait for their answers, instead of a rate.",
+            against=("trace",),
+            most=10**9,
+            example="1000",
+        ),
     ] = None
     trace: Annotated[str, TraceFile("Recorded requests, CSV or JSONL, instead of a rate.")] = ""
     preset: Annotated[

@@ -14,7 +14,6 @@ import msgspec
 from datahall.catalog.entries.model import Model
 from datahall.counted import counted
 from datahall.errors import ScenarioError, nearest, option
-from datahall.scenario.idle import does_nothing
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.modules import lacking_module
@@ -141,12 +140,9 @@ def _dense_ep(layout: Layout, model: Model) -> int:
 def _experts(layout: Layout, model: Model) -> Iterator[Broken]:
     named = model.title or model.name
     if model.moe is None:
-        if layout.ep > 1:
-            yield Broken("", f"ep is {layout.ep}, but {named} has no experts", option("ep", 1), "ep")
-        if layout.etp > 1:
-            yield Broken(
-                "", does_nothing("etp", f"{named} has no experts"), f"leave {option('etp')} out", "etp"
-            )
+        for name in ("ep", "etp"):
+            if (value := getattr(layout, name)) > 1:
+                yield Broken("", f"{name} is {value}, but {named} has no experts", option(name, 1), name)
         return
     chips = layout.tp * layout.cp * layout.dp
     if model.moe.num_experts % layout.ep:

@@ -17,9 +17,9 @@ from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.measured import _latency, crosschecks, enough_replicas
 from datahall.inference.fleet.service import Outcome, Service, simulate_service
-from datahall.inference.fleet.span import Middle
+from datahall.inference.fleet.span import MeasuredWindow
+from datahall.inference.fleet.summary import _latency, crosschecks, enough_replicas
 from datahall.inference.simulation.lifecycle import TPOT, TTFT
 from datahall.inference.simulation.run import Records, ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
@@ -216,7 +216,7 @@ def test_latencies_of_a_group_by_hand() -> None:
         arrival_s=np.array([0.0, 10.0, 10.0, 20.0, 30.0]), scheduled_s=np.zeros(5),
         first_s=np.array([9.0, 10.0, 11.0, 22.0, 34.0]), end_s=np.array([99.0, 10.0, 12.0, 22.0, 36.0]),
     )  # fmt: skip
-    service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), middle=Middle(10.0, 40.0))
+    service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), window=MeasuredWindow(10.0, 40.0))
     service.measures = partial(Service.measures, service)
     told: Any = SimpleNamespace(run=SimpleNamespace(records=records), service=service)
     found = _latency(told, "all", np.ones(5, bool))

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from datahall.inference.fleet.fleet import ReplicaOutage
-from datahall.inference.fleet.measured import (
+from datahall.inference.fleet.service import Outcome, Service, simulate_service
+from datahall.inference.fleet.span import MeasuredWindow
+from datahall.inference.fleet.summary import (
     failure_latencies,
     mean_use,
     pool_uses,
@@ -20,8 +22,6 @@ from datahall.inference.fleet.measured import (
     stream_latencies,
     tier_uses,
 )
-from datahall.inference.fleet.service import Outcome, Service, simulate_service
-from datahall.inference.fleet.span import Middle
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.simulation.run import Records, ReplicaUse, Scaling
 from datahall.scenario.sections.promise import Promise
@@ -101,8 +101,10 @@ def test_a_limit_that_is_just_kept_is_kept(outcome: Outcome) -> None:
 
 
 def test_what_came_in_the_warm_up_is_not_measured(outcome: Outcome) -> None:
-    assert [one.num_requests for one in stream_latencies(with_service(outcome, middle=Middle(3.0)))] == [1, 2]
-    late = stream_latencies(with_service(outcome, middle=Middle(9.0)))[0]
+    assert [
+        one.num_requests for one in stream_latencies(with_service(outcome, window=MeasuredWindow(3.0)))
+    ] == [1, 2]
+    late = stream_latencies(with_service(outcome, window=MeasuredWindow(9.0)))[0]
     assert late[1:] == (0, None, None, None, None, None)
 
 
