@@ -25,7 +25,7 @@ from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
-from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic
 from datahall.training.step.exchange import (
@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     global_batch: int
     precision: Precision = Precision()
+    state: str = ""  # recipe of its state; empty: the framework's
     adapters_only: bool = False  # low-rank adapters: weights are frozen and have no gradients
     imbalance: float | None = (
         None  # copies on the busiest of an expert group's ranks over the mean; None: chance alone
@@ -72,6 +73,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     num_ahead: int = (
         0  # layers of the model that predict tokens further ahead, each with the head and the loss again
     )
+
+    def books(self, framework: Framework) -> Bookkeeping:
+        """How a framework keeps this job in memory."""
+        return bookkeeping_of(framework, self.state)
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
