@@ -25,6 +25,7 @@ from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
+from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}
@@ -66,7 +67,15 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         sequence_parallel=draw(st.booleans()),
     )
     imbalance = draw(st.sampled_from([None, 1.3, 50.0])) if model.moe is not None else None
-    job = Job(model=model, seq=4096, global_batch=128, imbalance=imbalance, adapters_only=draw(st.booleans()))
+    precision = Precision.named(draw(st.sampled_from(["bf16", "fp32"])))
+    job = Job(
+        model=model,
+        seq=4096,
+        global_batch=128,
+        precision=precision,
+        imbalance=imbalance,
+        adapters_only=draw(st.booleans()),
+    )
     assume(layout.is_legal(model, 64, 128))
     return job, layout
 

@@ -22,6 +22,7 @@ from datahall.training.step.exchange import tensor_exchange
 from datahall.training.step.figure import layer_figures
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.step import Job, kernel_times
+from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gpt-3-175b")}
@@ -46,7 +47,14 @@ def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
         compression=draw(st.sampled_from(COMPRESSIONS)),
         shard=draw(st.sampled_from([0, 2])),
     )
-    job = Job(model=model, seq=4096, global_batch=32, adapters_only=draw(st.booleans()))
+    job = Job(
+        model=model,
+        seq=4096,
+        global_batch=32,
+        adapters_only=draw(st.booleans()),
+        precision=Precision.named(draw(st.sampled_from(["bf16", "fp32"]))),
+        state=draw(st.sampled_from(["", "pure-bf16"])),
+    )
     assume(layout.is_legal(model, layout.num_chips, job.global_batch))
     return job, layout
 

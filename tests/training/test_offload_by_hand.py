@@ -32,8 +32,9 @@ from datahall.training.memory.offload import (
 from datahall.training.memory.peak import peak_memory
 from datahall.training.memory.remedy import Remedy, Shortage, host_holds, least_bytes, remedies
 from datahall.training.step.exchange import chip_share
-from datahall.training.step.framework import framework
+from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
+from datahall.workload.memory.state import RECIPES
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
@@ -50,13 +51,17 @@ TRAFFIC = Traffic(
     weight_bytes=np.array([60.0]),
     kept_bytes=np.array([45.0]),
     num_in_flight=np.array([3.0]),
+    value_bytes=2.0,
+    recipe=BOOKS["nemo"].recipe,
 )
 
 
-def shown(*offload: str, host: Host = HOST, traffic: Traffic = TRAFFIC) -> tuple[float, float, float]:
+def shown(
+    *offload: str, host: Host = HOST, traffic: Traffic = TRAFFIC, kit: Framework = KIT
+) -> tuple[float, float, float]:
     """Seconds that optimizer, parameters and activations add to a step."""
     space = Space.of(Layout(offload=offload))
-    found = exposed_times(host, KIT, space, traffic, np.array([9.0]), np.array([4.0]))
+    found = exposed_times(host, kit, space, traffic, np.array([9.0]), np.array([4.0]))
     parts = (found.optimizer_s, found.parameters_s, found.activations_s)
     assert found.total_s[0] == pytest.approx(sum(float(part[0]) for part in parts))
     return tuple(float(part[0]) for part in parts)  # type: ignore[return-value]
@@ -94,9 +99,25 @@ def test_the_host_updates_after_the_gradients_are_down() -> None:
     assert shown("optimizer", host=quick) == (pytest.approx(37.5), 0, 0)
 
 
+def test_wide_weights_come_back_in_four_bytes_and_so_do_their_gradients_go_down() -> None:
+    """400 bytes of gradients and 400 of weights, though the framework sends 16 bits where it has them; the update goes
+    over 2·8 bytes of moments, 4 of gradient and 4 of weight: 30 s."""
+    wide = msgspec.structs.replace(TRAFFIC, value_bytes=4.0, recipe=RECIPES["fp32"])
+    narrow = msgspec.structs.replace(KIT, gradient_bytes=2.0)
+    assert shown("optimizer", traffic=wide) == shown("optimizer", traffic=wide, kit=narrow)
+    assert shown("optimizer", traffic=wide, kit=narrow) == (pytest.approx(34 + 40), 0, 0)
+    quick = msgspec.structs.replace(HOST, link_bytes_per_s=1e6)
+    assert shown("optimizer", host=quick, traffic=wide, kit=narrow) == (pytest.approx(30), 0, 0)
+    (line,) = lines("optimizer", traffic=wide, kit=narrow)
+    assert (line.held_bytes, line.moved_bytes) == (800, 800)
+
+
 def test_rows_that_offload_nothing_are_not_slowed_by_those_that_do() -> None:
     space = Space.of([Layout(), Layout(offload=("activations",))])
-    twice = Traffic(**{name: np.repeat(getattr(TRAFFIC, name), 2) for name in Traffic.__struct_fields__})
+    columns = ("owned_values", "weight_bytes", "kept_bytes", "num_in_flight")
+    twice = msgspec.structs.replace(
+        TRAFFIC, **{name: np.repeat(getattr(TRAFFIC, name), 2) for name in columns}
+    )
     found = exposed_times(HOST, KIT, space, twice, np.full(2, 9.0), np.full(2, 4.0))
     assert found.total_s.tolist() == [0, 6]
 
@@ -112,9 +133,11 @@ def test_a_rate_nobody_knows_is_refused_only_where_it_is_needed() -> None:
         shown("parameters", "activations:nvme", host=no_drives)
 
 
-def lines(*offload: str, slot_s: float = 9.0, host: Host = HOST) -> list[Line]:
+def lines(
+    *offload: str, slot_s: float = 9.0, host: Host = HOST, traffic: Traffic = TRAFFIC, kit: Framework = KIT
+) -> list[Line]:
     space = Space.of(Layout(offload=offload))
-    found = offload_lines(host, KIT, BOOKS["nemo"], space, TRAFFIC, np.array([slot_s]), np.array([4.0]))
+    found = offload_lines(host, kit, space, traffic, np.array([slot_s]), np.array([4.0]))
     return list(found)
 
 
@@ -196,7 +219,7 @@ def test_activations_that_move_are_those_of_a_stage() -> None:
     found = traffic(job, Layout(pp=2, micro_batch=3, offload=("activations",)))
     assert found.kept_bytes.tolist() == [6000]
     assert found.num_in_flight.tolist() == [2]
-    held = held_bytes(found, BOOKS["nemo"])
+    held = held_bytes(found)
     assert held["activations"].tolist() == [12000]
     assert held["optimizer"].tolist() == [12 * (1992 / 2 + 160)]
     assert held["parameters"].tolist() == [2 * (1992 / 2 + 160)]

@@ -22,7 +22,7 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
-from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.framework import Framework
 from datahall.training.step.framework import framework as framework_named
 from datahall.training.step.step import Job, step_times
@@ -72,9 +72,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 def setup_of(scenario: Scenario) -> Setup:
     """The run that a scenario lays out."""
     laid = laid_out(scenario)
-    framework, books = framework_of(scenario)
+    job = job_of(scenario, laid)
+    framework, books = framework_of(scenario, job)
     return Setup(
-        job=job_of(scenario, laid),
+        job=job,
         precision=precision_of(scenario.one(TrainingJob), laid.file),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
@@ -94,16 +95,16 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
         global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
         precision=Precision.named(precision_of(asked, file)),
+        state=asked.state,
         imbalance=asked.imbalance_ratio,
     )
 
 
-def framework_of(scenario: Scenario) -> tuple[Framework, Bookkeeping]:
-    """Whose overlap and overheads, and how it uses memory."""
-    asked = scenario.one(TrainingJob)
-    framework = framework_named(asked.framework)
+def framework_of(scenario: Scenario, job: Job) -> tuple[Framework, Bookkeeping]:
+    """Whose overlap and overheads, and how it keeps a job in memory."""
+    framework = framework_named(scenario.one(TrainingJob).framework)
     with scenario.at(field="state"):
-        return framework, bookkeeping_of(framework, asked.state)
+        return framework, job.books(framework)
 
 
 def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:

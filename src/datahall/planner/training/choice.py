@@ -25,7 +25,7 @@ from datahall.planner.training.trade import chips_against_time
 from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.layout.search import Loss, Search, loss, machine_sensitivity, search, sensitivity
 from datahall.training.layout.space import WIDE, Options
-from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.remedy import layout_offload
 from datahall.training.pipeline.execution import OF_WHICH, PART_NAMES, Execution, simulate_step
 from datahall.training.setup import Machine
@@ -55,7 +55,7 @@ def plan_on_chips(
     num_simulated: int = NUM_SIMULATED,
 ) -> TrainingPlan:
     """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out."""
-    kept = books or bookkeeping_of(framework)
+    kept = books or job.books(framework)
     plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options, num_simulated)
     fronts = chips_against_time(plan.search, machine, plan.chosen, plan.num_steps)
     near = 0 if plan.batch_divides else nearest_batch(plan.search, plan.chosen, machine(num_chips))

@@ -89,7 +89,8 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     state: Annotated[
         str,
         Name(
-            "Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).",
+            "Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else the "
+            "framework's).",
             of="recipe",
         ),
     ] = ""

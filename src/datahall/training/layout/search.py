@@ -12,7 +12,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.training.layout.columns import Column, Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import USUAL, WEIGHED, Options, layout_space
-from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
+from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.peak import Memory, peak_memory
 from datahall.training.memory.remedy import host_holds
 from datahall.training.step.framework import Framework
@@ -75,7 +75,7 @@ def search(
     schedule: str = "1f1b",
 ) -> Search:
     """Rank every legal layout of a job on a cluster."""
-    kept = books or bookkeeping_of(framework)
+    kept = books or job.books(framework)
     space = layout_space(job, cluster.num_chips, options)
     memory = peak_memory(job, cluster.chip, space, kept, schedule=schedule)
     fits = memory.headroom_bytes >= margin_bytes(options, memory)

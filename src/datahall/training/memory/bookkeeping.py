@@ -17,8 +17,9 @@ from datahall.breakdown import Source
 from datahall.training.step.framework import Framework
 from datahall.workload.memory.activation import Saving
 from datahall.workload.memory.state import RECIPES, StateRecipe
+from datahall.workload.precision import BF16, Precision
 
-# fused: the gradient overwrites the 16-bit logits; wide: an fp32 softmax is kept beside them (Megatron's own loss);
+# fused: the gradient overwrites the logits; wide: an fp32 softmax is kept beside them (Megatron's own loss);
 # eager: the framework's cross-entropy, which for a moment holds logits, log-softmax and the gradients of both
 Loss = Literal["fused", "wide", "eager"]
 
@@ -36,16 +37,19 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     loss_bytes: float = 4.0  # of a value of the eager cross-entropy
     frees_gradients: bool = False  # none between steps: each is allocated as backward reaches it
     narrow_activations: bool = False  # a narrow format also keeps the inputs of the MLP's activation narrow
-    placeholders: bool = (
-        True  # one 16-bit gradient per shape of weight, though it is added to the wide buffer
-    )
+    placeholders: bool = True  # a gradient for each shape of weight, though kernels add to the wide buffer
     pads_vocab: bool = True  # tables are padded to 128 rows per tensor-parallel chip
     workspace_bytes: float = 64 * MIB  # cuBLAS
+    num_buckets: float = 0.0  # of `bucket_values` each, held all the time to reduce and to gather
     slack_fraction: float = 0.05  # reserved by the allocator and not in use
     group_bytes: float = 0.3e9  # buffers of one NCCL communicator
     context_bytes: float = 0.6e9  # CUDA context and loaded kernels
     bucket_values: float = 5e8  # gradients in hand under ZeRO-2 and 3 (DeepSpeed's reduce_bucket_size)
     sources: tuple[Source, ...] = (LOGGED, USUAL)
+
+    def buffers(self, value_bytes: float) -> float:
+        """What libraries and exchange hold whatever the model [B], in values of so many bytes."""
+        return self.workspace_bytes + self.num_buckets * self.bucket_values * value_bytes
 
 
 _UNFUSED = Saving(flash=False, dropout=True)
@@ -55,10 +59,8 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "nemo": Bookkeeping(),
         "mlperf": Bookkeeping(recipe=RECIPES["bf16-gradients"], narrow_activations=True),
         "megatron-2022": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False),
-        # reduce and all-gather buckets of 5e8 16-bit values each
-        "megatron-deepspeed": Bookkeeping(
-            saving=_UNFUSED, loss="wide", placeholders=False, workspace_bytes=64 * MIB + 2e9
-        ),
+        # a reduce and an all-gather bucket
+        "megatron-deepspeed": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False, num_buckets=2.0),
         "fsdp": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
         # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
         "torchtitan": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
@@ -70,7 +72,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             saving=_UNFUSED,
             loss="wide",
             placeholders=False,
-            workspace_bytes=64 * MIB + 2e9,
+            num_buckets=2.0,
         ),
         # one process, weights, gradients and moments in bf16, cross-entropy of bf16 logits
         "eager": Bookkeeping(
@@ -93,9 +95,9 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
 )
 
 
-def bookkeeping_of(framework: Framework, state: str = "") -> Bookkeeping:
-    """The books of a framework, with another recipe for its state where one is named; one we have not looked into
-    keeps those of its kind of attention."""
+def bookkeeping_of(framework: Framework, state: str = "", precision: Precision = BF16) -> Bookkeeping:
+    """The books of a framework, with another recipe for its state where one is named, or where values of 32 bits need
+    no wider copies; one we have not looked into keeps those of its kind of attention."""
     kind = (
         framework.name
         if framework.name in BOOKS
@@ -104,4 +106,5 @@ def bookkeeping_of(framework: Framework, state: str = "") -> Bookkeeping:
         else "megatron-2022"
     )
     books = BOOKS[kind]
-    return msgspec.structs.replace(books, recipe=StateRecipe.named(state)) if state else books
+    named = state or ("fp32" if precision.wide_bytes_per_value == RECIPES["fp32"].weight else "")
+    return msgspec.structs.replace(books, recipe=StateRecipe.named(named)) if named else books

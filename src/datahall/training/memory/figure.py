@@ -15,7 +15,7 @@ from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
 from datahall.training.step.compression import kept_column
-from datahall.training.step.shard import COPY_BYTES, ShardBytes, placeholder_values, shard_bytes
+from datahall.training.step.shard import ShardBytes, placeholder_values, shard_bytes
 from datahall.training.step.step import Job
 from datahall.workload.memory.state import RECIPES
 from datahall.workload.parameters import layer_parameters
@@ -170,8 +170,8 @@ class _Stage:
         return parts[0].named(name) if len(parts) == 1 else total(name, parts)
 
     def _gathered(self) -> Breakdown:
-        """Whole 16-bit weights of the layers at hand: two units of what is gathered at once."""
-        copy = assumed("bytes of a copy", COPY_BYTES, "bytes", "16 bits")
+        """Whole weights, as they are multiplied, of the layers at hand: two units of what is gathered at once."""
+        copy = assumed("bytes of a copy", self.job.value_bytes, "bytes", self.job.value_width)
         unit = float(unit_parameters(self.job.model, self.space, self.stage.run, self.books)[0])
         largest = self._weighed("parameters of the largest layer or table", unit)
         ahead = assumed("units at hand", 2.0, "count", "the one at work and the one fetched ahead")
@@ -188,8 +188,7 @@ class _Stage:
             found = total("weights", [found.named("own share"), self._gathered()])
         if self.space.offloaded("parameters")[0]:
             found = minimum("weights", [found.named("all of them"), self._gathered()])
-        most = recipe.weight + (COPY_BYTES if recipe.weight > COPY_BYTES else 0.0)
-        return self._capped("weights", found, most)
+        return self._capped("weights", found, recipe.with_copies(self.job.value_bytes))
 
     def _capped(self, name: str, found: Breakdown, most: float) -> Breakdown:
         """No more than the whole state of the chip."""
@@ -341,11 +340,12 @@ class _Stage:
         return [loss, total("head at work", [backward, copy])]
 
     def _copy(self) -> Breakdown:
-        return assumed("bytes of a copy", COPY_BYTES, "bytes", "as it leaves a kernel", LOGGED)
+        return assumed("bytes of a copy", self.job.value_bytes, "bytes", "as it leaves a kernel", LOGGED)
 
     def _buffers(self) -> Breakdown:
         books = self.books
-        workspace = assumed("library workspaces", books.workspace_bytes, "bytes", "cuBLAS, buckets", LOGGED)
+        held = books.buffers(self.job.value_bytes)
+        workspace = assumed("library workspaces", held, "bytes", "cuBLAS, buckets", LOGGED)
         if not books.placeholders or self.job.adapters_only:
             return total("buffers", [workspace])
         values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))

@@ -1,6 +1,6 @@
 """What leaves a chip's memory for the host's or for NVMe: bytes moved, the bandwidth that takes, and what shows.
 
-    optimizer    gradients go down, the host updates, 16-bit weights come back; once a step
+    optimizer    gradients go down, the host updates, weights as they are multiplied come back; once a step
     parameters   each micro-batch fetches its weights for forward and again for backward
     activations  what forward keeps goes down beside it and comes back beside backward
 
@@ -20,8 +20,8 @@ from datahall.cluster.host import Host
 from datahall.errors import ScenarioError, option
 from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.columns import Column, Space
-from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
-from datahall.training.step.passes import PARAMETER_BYTES, STREAM_SHARE
+from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight
 from datahall.units import fmt
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
-WEIGHT_BYTES = PARAMETER_BYTES  # of a weight as it is multiplied
 FORWARD = 1.0 / 3.0  # share of a micro-batch
 MEMORY_SHARE = STREAM_SHARE  # of the host's memory bandwidth that a streaming update reaches, as on the chip
 
@@ -44,6 +43,13 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     weight_bytes: Column  # of its weights as they lie outside
     kept_bytes: Column  # activations of one micro-batch
     num_in_flight: Column  # micro-batches whose activations lie outside at once
+    value_bytes: float  # of a weight that comes back
+    recipe: StateRecipe  # of what the host updates
+
+    @property
+    def touched_bytes(self) -> float:
+        """What an update reads and writes of a parameter: optimizer states both ways, gradient and weight [B]."""
+        return 2.0 * self.recipe.optimizer + self.recipe.gradient + self.value_bytes
 
 
 def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_micro: Column) -> Traffic:
@@ -59,9 +65,11 @@ def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_mic
         kept = sum((count * by_kind[kind] for kind, count in job.model.layer_groups()), kept) / space.pp
     return Traffic(
         owned_values=owned,
-        weight_bytes=WEIGHT_BYTES * weights,
+        weight_bytes=job.value_bytes * weights,
         kept_bytes=kept,
         num_in_flight=in_flight("1f1b", num_micro, space.pp, space.vpp, 0),
+        value_bytes=job.value_bytes,
+        recipe=books.recipe,
     )
 
 
@@ -118,27 +126,25 @@ def _update(
 ) -> Column:
     """Gradients down beside the last backward, then the host's update; drives and the way back run beside that."""
     place = space.offloaded("optimizer")
-    recipe = bookkeeping_of(framework).recipe
-    down_s = traffic.owned_values * framework.gradient_bytes / rate
-    up_s = traffic.owned_values * WEIGHT_BYTES / rate
-    update_s = _update_time(host, recipe, traffic.owned_values)
-    drives_s = np.where(place == 2, 2.0 * recipe.optimizer * traffic.owned_values / rate, 0.0)
+    down_s = traffic.owned_values * framework.sent_bytes(traffic.value_bytes) / rate
+    up_s = traffic.owned_values * traffic.value_bytes / rate
+    update_s = _update_time(host, traffic)
+    drives_s = np.where(place == 2, 2.0 * traffic.recipe.optimizer * traffic.owned_values / rate, 0.0)
     longest = np.maximum(np.maximum(up_s, update_s), drives_s)
     return np.where(place > 0, np.maximum(0.0, down_s - backward_s) + longest, 0.0)
 
 
-def _update_time(host: Host, recipe: StateRecipe, owned_values: Column) -> Column:
+def _update_time(host: Host, traffic: Traffic) -> Column:
     """Time in which the host reads and writes the state it updates [s]; 0 where its rate is unknown."""
     if not isfinite(host.memory_bytes_per_s):
-        return np.zeros(np.shape(owned_values))
-    touched = 2.0 * recipe.optimizer + recipe.gradient + WEIGHT_BYTES
-    return owned_values * touched / (MEMORY_SHARE * host.memory_bytes_per_s)
+        return np.zeros(np.shape(traffic.owned_values))
+    return traffic.owned_values * traffic.touched_bytes / (MEMORY_SHARE * host.memory_bytes_per_s)
 
 
-def held_bytes(traffic: Traffic, books: Bookkeeping) -> dict[str, Column]:
+def held_bytes(traffic: Traffic) -> dict[str, Column]:
     """What each part would take outside the chip [B]."""
     return {
-        "optimizer": books.recipe.optimizer * traffic.owned_values,
+        "optimizer": traffic.recipe.optimizer * traffic.owned_values,
         "parameters": traffic.weight_bytes,
         "activations": traffic.kept_bytes * traffic.num_in_flight,
     }
@@ -185,13 +191,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offload_lines(
-    host: Host,
-    framework: Framework,
-    books: Bookkeeping,
-    space: Space,
-    traffic: Traffic,
-    slot_s: Column,
-    num_micro: Column,
+    host: Host, framework: Framework, space: Space, traffic: Traffic, slot_s: Column, num_micro: Column
 ) -> tuple[Line, ...]:
     """Every part that the first layout of a space moves out."""
     exposed = exposed_times(host, framework, space, traffic, slot_s, num_micro)
@@ -199,21 +199,21 @@ def offload_lines(
         float(one[0]) for one in (traffic.owned_values, traffic.weight_bytes, traffic.kept_bytes)
     )
     slot, micro = float(slot_s[0]), float(num_micro[0])
-    recipe = books.recipe
-    drives = 2.0 * recipe.optimizer * owned
-    held = {what: float(column[0]) for what, column in held_bytes(traffic, books).items()}
+    drives = 2.0 * traffic.recipe.optimizer * owned
+    sent, back = framework.sent_bytes(traffic.value_bytes), traffic.value_bytes
+    held = {what: float(column[0]) for what, column in held_bytes(traffic).items()}
     moved = {
-        "optimizer": (framework.gradient_bytes + WEIGHT_BYTES) * owned,
+        "optimizer": (sent + back) * owned,
         "parameters": 2.0 * micro * weights,
         "activations": 2.0 * micro * kept,
     }
-    update_s = float(_update_time(host, recipe, traffic.owned_values)[0])
+    update_s = float(_update_time(host, traffic)[0])
     windows = {
         "optimizer": (1.0 - FORWARD) * slot,
         "parameters": FORWARD * slot,
         "activations": FORWARD * slot,
     }
-    in_window = {"optimizer": framework.gradient_bytes * owned, "parameters": weights, "activations": kept}
+    in_window = {"optimizer": sent * owned, "parameters": weights, "activations": kept}
     found = []
     for what in OFFLOADS:
         place = int(space.offloaded(what)[0])
@@ -221,7 +221,7 @@ def offload_lines(
             tier = TIERS[place - 1]
             needed = in_window[what] / windows[what]
             if what == "optimizer" and update_s:
-                needed = max(needed, (drives if tier == "nvme" else WEIGHT_BYTES * owned) / update_s)
+                needed = max(needed, (drives if tier == "nvme" else back * owned) / update_s)
             found.append(
                 Line(
                     what=what,

@@ -17,8 +17,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
 from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted
-from datahall.training.memory.bookkeeping import bookkeeping_of
-from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, WEIGHT_BYTES, Traffic, traffic_of
+from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, Traffic, traffic_of
 from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
@@ -34,7 +33,7 @@ def offload_figure(
         return None
     space = Space.of(degrees.layout)
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
+    traffic = traffic_of(job, space, chip_share(job, space), job.books(framework), num_micro)
     host = _Outside(job, cluster, framework, degrees, traffic, slot_s)
     parts = []
     if host.place("optimizer"):
@@ -99,18 +98,21 @@ class _Outside:
 
     def optimizer(self) -> Breakdown:
         """Gradients down beside the last backward, then the host's update; drives and the way back run beside it."""
-        recipe, host = bookkeeping_of(self.framework).recipe, self.cluster.host
-        down = self._weights("optimizer", "gradients down", self.framework.gradient_bytes, "on the wire")
+        traffic, host = self.traffic, self.cluster.host
+        sent = self.framework.sent_bytes(traffic.value_bytes)
+        down = self._weights("optimizer", "gradients down", sent, "on the wire")
         late = maximum("gradients after backward", [NOTHING, difference("left over", down, self.backward)])
-        longest = [self._weights("optimizer", "weights back", WEIGHT_BYTES, "16 bits")]
+        longest = [self._weights("optimizer", "weights back", traffic.value_bytes, self.job.value_width)]
         if host.memory_bytes_per_s == host.memory_bytes_per_s:
-            touched = 2.0 * recipe.optimizer + recipe.gradient + WEIGHT_BYTES
             size = product(
                 "state read and written",
                 [
                     self._owned(),
                     assumed(
-                        "bytes of each", touched, "bytes", "optimizer states both ways, gradient and weight"
+                        "bytes of each",
+                        traffic.touched_bytes,
+                        "bytes",
+                        "optimizer states both ways, gradient and weight",
                     ),
                 ],
                 "bytes",
@@ -126,7 +128,7 @@ class _Outside:
                 quotient("update on the host", size, product("reached", [memory, share], "bytes_per_s"), "s")
             )
         if self.place("optimizer") == 2:
-            both = 2.0 * recipe.optimizer
+            both = 2.0 * traffic.recipe.optimizer
             longest.append(
                 self._weights("optimizer", "states from drives and back", both, "read and written")
             )
@@ -138,7 +140,7 @@ class _Outside:
         weights, kept = zero.named("weights"), zero.named("activations")
         if self.place("parameters"):
             weight_bytes = float(self.traffic.weight_bytes[0])
-            size = self._counted("weights of the chip", weight_bytes, "bytes", "16 bits each")
+            size = self._counted("weights of the chip", weight_bytes, "bytes", f"{self.job.value_width} each")
             weights = quotient("weights", size, self._rate("parameters"), "s")
         if self.place("activations"):
             kept_bytes = float(self.traffic.kept_bytes[0])

@@ -22,7 +22,6 @@ from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import (
-    COPY_BYTES,
     ShardBytes,
     placeholder_values,
     shard_bytes,
@@ -227,17 +226,19 @@ def _stage(
     stays = np.where(rows.offloaded("activations") > 0, np.minimum(held * kept, near), held * kept)
     layer = _highest([shards.redone[kind] + shards.in_hand[kind] for kind, _ in run.layers], len(rows))
     trained = not job.adapters_only
-    head_copy = COPY_BYTES * head_values if books.placeholders and trained else 0.0
+    head_copy = job.value_bytes * head_values if books.placeholders and trained else 0.0
     working = np.where(last, np.maximum(np.maximum(shards.at_loss, shards.at_head + head_copy), layer), layer)
     kinds = tuple(kind for kind, _ in run.layers)
     copies = (
-        COPY_BYTES * placeholder_values(job.model, kinds) / rows.tp if books.placeholders and trained else 0.0
+        job.value_bytes * placeholder_values(job.model, kinds) / rows.tp
+        if books.placeholders and trained
+        else 0.0
     )
     parts = {
         **_state(job, rows, run, books, head_values, schedule),
         "activation_bytes": stays,
         "working_bytes": working,
-        "buffer_bytes": np.zeros(len(rows)) + copies + books.workspace_bytes,
+        "buffer_bytes": np.zeros(len(rows)) + copies + books.buffers(job.value_bytes),
     }
     if not books.frees_gradients:
         return parts
@@ -279,14 +280,14 @@ def _state(
     state = state_bytes(chip, books.recipe, zero=rows.zero, dp=replicas, expert_dp=rows.expert_sharers)
     whole = np.asarray(chip.dense + chip.expert)
     unit = unit_parameters(job.model, rows, run, books)
-    gathered = np.minimum(COPY_BYTES * whole, 2.0 * COPY_BYTES * unit)
+    gathered = np.minimum(job.value_bytes * whole, 2.0 * job.value_bytes * unit)
     bucket = books.recipe.gradient * np.minimum(np.minimum(whole, unit), books.bucket_values)
     frozen = 0.0 if job.adapters_only else 1.0
     spread, shared = rows.zero >= 2, rows.zero >= 3
     weights = np.asarray(state.weight_bytes) + np.where(shared & (replicas > 1), gathered, 0.0)
     gradients = np.asarray(state.gradient_bytes) + np.where(spread & (replicas > 1), bucket, 0.0)
     # no more than all weights, and beside wide ones the copies they are multiplied as
-    most = books.recipe.weight + (COPY_BYTES if books.recipe.weight > COPY_BYTES else 0.0)
+    most = books.recipe.with_copies(job.value_bytes)
     fetched = np.where(rows.offloaded("parameters") > 0, np.minimum(weights, gathered), weights)
     error = kept_column(rows.compression) * whole  # what compression fed back has to be kept
     stays = np.where(rows.offloaded("optimizer") > 0, 0.0, frozen)

@@ -176,7 +176,7 @@ def host_holds(job: Job, cluster: Cluster, space: Space, books: Bookkeeping) -> 
     if not space.offload.any():
         return np.ones(len(space), np.bool_)
     traffic = traffic_of(job, space, chip_share(job, space), books, space.num_micro(job.global_batch))
-    held = held_bytes(traffic, books)
+    held = held_bytes(traffic)
     fits = np.ones(len(space), np.bool_)
     for at, tier in enumerate(TIERS, start=1):
         there = cluster.host.tier_bytes(tier)
@@ -197,7 +197,7 @@ def layout_offload(
     num_micro = space.num_micro(job.global_batch)
     traffic = traffic_of(job, space, chip_share(job, space), books, num_micro)
     slot_s = step_times(job, cluster, space, framework).slot_s
-    return offload_lines(cluster.host, framework, books, space, traffic, slot_s, num_micro)
+    return offload_lines(cluster.host, framework, space, traffic, slot_s, num_micro)
 
 
 def least_bytes(memory: Memory) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from datahall.training.step.framework import Framework, attention_factor
-from datahall.training.step.passes import ACTIVATION_BYTES, STREAM_SHARE
+from datahall.training.step.passes import STREAM_SHARE
 from datahall.workload.operator import Attention, Number
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def score_traffic(
 
     Reference: Korthikanti et al. (2022), section 4.1, for the tensors; Dao et al. (2022) for why it is slow.
     """
-    moved = ACTIVATION_BYTES * batch * job.model.num_heads / tp * job.seq**2 / cp
+    moved = job.value_bytes * batch * job.model.num_heads / tp * job.seq**2 / cp
     forwards = 1.0 if recompute == "none" else 2.0
     passes = forwards * SCORE_PASSES["forward"] + SCORE_PASSES["backward"]
     return np.asarray(passes * moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s))

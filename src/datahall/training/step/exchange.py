@@ -19,12 +19,10 @@ from datahall.training.layout.columns import Column, Space
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import blocks_left, moe_share
 from datahall.training.step.passes import (
-    ACTIVATION_BYTES,
     ADAPTER_SHARE,
     BLOCKS,
     EXPERT_GROUPS,
     HEADS,
-    PARAMETER_BYTES,
     RING,
     STREAM_SHARE,
     Passes,
@@ -50,7 +48,7 @@ def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
 def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
     """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
     blocks, forward and backward, and again forward where that is recomputed."""
-    moved = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.hidden / space.cp
+    moved = job.value_bytes * job.seq * space.micro_batch * job.model.hidden / space.cp
     reduced_s = group_times(cluster.system, "all-reduce", moved, space.tp, np.ones(len(space)))
     return _with_expert_groups(job, cluster, space, _times(BLOCKS, space) * reduced_s)
 
@@ -64,7 +62,7 @@ def _times(passes: Passes, space: Space) -> Column:
 def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
     """Exposed context-parallel exchange of one layer and micro-batch [s]: every key and value is passed by once forward
     and twice backward, or heads are exchanged for tokens."""
-    kept = 2.0 * ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
+    kept = 2.0 * job.value_bytes * job.seq * space.micro_batch * job.model.num_kv_heads * job.model.head_dim
     passed_s = group_times(cluster.system, "all-gather", kept / space.tp, space.cp, space.tp)
     ring_s = _times(RING, space) * passed_s * CONTEXT_EXPOSED
     return np.where(_is_ring(space), ring_s, head_exchange(job, cluster, space))
@@ -87,7 +85,7 @@ def _with_expert_groups(job: Job, cluster: Cluster, space: Space, tensor_s: Colu
     if moe is None or not space.etp.any():
         return tensor_s
     tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
-    moved = ACTIVATION_BYTES * tokens * moe.top_k * job.model.hidden * np.maximum(space.etp, 1.0)
+    moved = job.value_bytes * tokens * moe.top_k * job.model.hidden * np.maximum(space.etp, 1.0)
     once_s = group_times(cluster.system, "all-reduce", moved, space.etp, np.ones(len(space)))
     own_s = _times(EXPERT_GROUPS, space) * once_s
     apart_s = blocks_left(job) * tensor_s + moe_share(job) * own_s
@@ -104,7 +102,7 @@ def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
     """
     if not space.context.any():
         return np.zeros(len(space))
-    each = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
+    each = job.value_bytes * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
     kv_heads = np.maximum(float(job.model.num_kv_heads), space.tp * space.cp)
     into_s = group_times(
         cluster.system, "all-to-all", each * (job.model.num_heads + 2.0 * kv_heads), space.cp, space.tp
@@ -116,7 +114,7 @@ def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
 def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
     """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
     # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
-    moved = ACTIVATION_BYTES * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
+    moved = job.value_bytes * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
     stride = space.tp * space.cp * space.dp
     once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
     return np.asarray(space.vpp * once)
@@ -171,8 +169,8 @@ def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Fram
     """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
     gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
     share = chip_share(job, space)
-    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
-    gather_s = _over_sharers(cluster, space, "all-gather", share, PARAMETER_BYTES)
+    wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
+    gather_s = _over_sharers(cluster, space, "all-gather", share, job.value_bytes)
     reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
     return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
 
@@ -189,9 +187,9 @@ def data_exchange(
     All that is longer than what a step has to run beside it (`beside_s`) shows.
     """
     share = chip_share(job, space)
-    wire = wire_column(space.compression, job.model, framework.gradient_bytes)
+    wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
     reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    back = np.where(space.zero == 0, wire, PARAMETER_BYTES)
+    back = np.where(space.zero == 0, wire, job.value_bytes)
     gather_s = _over_sharers(cluster, space, "all-gather", share, back)
     inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
@@ -211,8 +209,8 @@ def data_choices(job: Job, cluster: Cluster, space: Space, framework: Framework)
     ranks, stride, dense = int(space.sharers[0]), int(space.tp[0]), float(chip_share(job, space).dense[0])
     if cluster.system.torus or ranks == 1:
         return ()
-    wire = float(wire_column(space.compression, job.model, framework.gradient_bytes)[0])
-    back = wire if space.zero[0] == 0 else PARAMETER_BYTES
+    wire = float(wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))[0])
+    back = wire if space.zero[0] == 0 else job.value_bytes
     near = cluster.system.apart(stride)
     return (
         choose_collective(near, "reduce-scatter", wire * dense, ranks),
@@ -224,5 +222,5 @@ def compression_time(job: Job, cluster: Cluster, space: Space, framework: Framew
     """Kernels that make gradients small and whole again [s]; each micro-batch where they are reduced in each."""
     num_micro = space.num_micro(job.global_batch)
     times = np.where(space.zero >= 3, num_micro, 1.0)
-    moved = kernel_column(space.compression, job.model, framework.gradient_bytes) * share.total
+    moved = kernel_column(space.compression, job.model, framework.sent_bytes(job.value_bytes)) * share.total
     return times * moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)

@@ -39,12 +39,10 @@ from datahall.training.step.exchange import CONTEXT_EXPOSED
 from datahall.training.step.experts import EXCHANGES, blocks_left, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
 from datahall.training.step.passes import (
-    ACTIVATION_BYTES,
     ADAPTER_SHARE,
     BLOCKS,
     EXPERT_GROUPS,
     HEADS,
-    PARAMETER_BYTES,
     RING,
     STREAM_SHARE,
     Passes,
@@ -52,7 +50,6 @@ from datahall.training.step.passes import (
 from datahall.training.step.step import Job
 from datahall.workload.parameters import count_parameters
 
-TWO_BYTES = "activations travel in 16 bits"
 AGAIN = ", and forward again"
 
 
@@ -98,16 +95,19 @@ class ExchangeFigures:
         ]
 
     def _tokens(self, *more: Breakdown, over: Sequence[Breakdown] = ()) -> Breakdown:
-        """16-bit vectors of the tokens of a micro-batch on one chip."""
+        """Vectors of the tokens of a micro-batch on one chip."""
         parts = [
             *self._sequences(),
             dimension(self.job.model, "hidden", "hidden width"),
-            assumed("bytes of a value", ACTIVATION_BYTES, "bytes", TWO_BYTES),
+            self._value(),
             *more,
         ]
         whole = product("activations of a micro-batch", parts, "bytes")
         chips = self.degrees.group("chips that share them", self.degrees.number("cp"), *over)
         return whole if chips.value == 1 else quotient("activations of a chip", whole, chips, "bytes")
+
+    def _value(self, of: str = "value", how: str = "activations travel") -> Breakdown:
+        return assumed(f"bytes of a {of}", self.job.value_bytes, "bytes", f"{how} in {self.job.value_width}")
 
     def _fit(self, name: str, value: float) -> Breakdown:
         return fitted(name, value, "ratio", f"runs of {self.framework.title}", self.framework.source)
@@ -160,11 +160,9 @@ class ExchangeFigures:
         return modelled("share of layers with experts", moe_share(self.job), "fraction", how, layers)
 
     def _heads(self, name: str, what: str, heads: Breakdown, over: Breakdown) -> Breakdown:
-        """16-bit values of some heads of every token."""
+        """Values of some heads of every token."""
         each = [*self._sequences(), heads, dimension(self.job.model, "head_dim", "width of a head")]
-        whole = product(
-            what, [*each, assumed("bytes of a value", ACTIVATION_BYTES, "bytes", TWO_BYTES)], "bytes"
-        )
+        whole = product(what, [*each, self._value()], "bytes")
         return whole.named(name) if over.value == 1 else quotient(name, whole, over, "bytes")
 
     def _sequence(self) -> Breakdown | None:
@@ -338,7 +336,7 @@ class ExchangeFigures:
         return found
 
     def _wire(self) -> Breakdown:
-        wire = float(wire_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
+        wire = float(wire_column(self.space.compression, self.job.model, self.gradient().value)[0])
         if self.layout.compression == "none":
             return self.gradient()
         how = f"gradients {self.layout.compression} on the wire"
@@ -346,8 +344,10 @@ class ExchangeFigures:
 
     def gradient(self) -> Breakdown:
         """Bytes of a gradient as the framework holds and sends it."""
-        why = f"format of {self.framework.title}"
-        return assumed("bytes of a gradient", self.framework.gradient_bytes, "bytes", why)
+        each = self.framework.sent_bytes(self.job.value_bytes)
+        own = each == self.framework.gradient_bytes
+        why = f"format of {self.framework.title}" if own else f"computed in {self.job.value_width}"
+        return assumed("bytes of a gradient", each, "bytes", why)
 
     def _inside_copies(self) -> list[Breakdown]:
         if self.layout.zero >= 3:
@@ -356,7 +356,7 @@ class ExchangeFigures:
         for name, held, sharers, _, stride in self._shares():
             if sharers.value > 1:
                 sent = product("gradients", [held, self._wire()], "bytes")
-                each = assumed("bytes of a parameter", PARAMETER_BYTES, "bytes", "gathered in 16 bits")
+                each = self._value("parameter", "gathered")
                 back = product("parameters", [held, each], "bytes") if self.layout.zero else sent
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
@@ -386,7 +386,7 @@ class ExchangeFigures:
         return [once.named(f"all-reduce between copies, {name}")]
 
     def _packing(self) -> list[Breakdown]:
-        each = float(kernel_column(self.space.compression, self.job.model, self.framework.gradient_bytes)[0])
+        each = float(kernel_column(self.space.compression, self.job.model, self.gradient().value)[0])
         if not each:
             return []
         why = f"{self.layout.compression} there and back"

@@ -23,7 +23,7 @@ import numpy as np
 from datahall.cluster.groups import group_times
 from datahall.silicon.kernel import KernelTime
 from datahall.training.step.micro_batch import ExpertSharding, sharding_of
-from datahall.training.step.passes import ACTIVATION_BYTES, STREAM_SHARE
+from datahall.training.step.passes import STREAM_SHARE
 from datahall.workload.expert_load import evenly_routed
 from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator
 
@@ -155,7 +155,7 @@ def expert_exchange(
     if moe is None:
         return np.zeros(len(space))
     tokens = job.seq * space.micro_batch / space.cp / np.where(space.sequence_parallel, space.tp, 1.0)
-    token_bytes = ACTIVATION_BYTES * job.model.hidden
+    token_bytes = job.value_bytes * job.model.hidden
     if framework.deduplicated:
         once = _deduplicated(cluster, space, tokens * token_bytes, moe)
     else:
@@ -194,5 +194,5 @@ def bias_traffic(job: Job, cluster: Cluster, tp: Column, cp: Column, batch: Colu
     if moe is None or not moe.expert_bias:
         return np.zeros(np.shape(batch))
     copies = batch * job.seq / cp * moe.top_k / tp
-    moved = ACTIVATION_BYTES * copies * (WIDTH_PASSES * moe.expert_ffn + OUTPUT_PASSES * job.model.hidden)
+    moved = job.value_bytes * copies * (WIDTH_PASSES * moe.expert_ffn + OUTPUT_PASSES * job.model.hidden)
     return np.asarray(moe_share(job) * moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s))

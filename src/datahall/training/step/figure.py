@@ -43,7 +43,7 @@ from datahall.training.step.experts import OUTPUT_PASSES, WIDTH_PASSES, is_route
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
 from datahall.training.step.micro_batch import layout_operators
-from datahall.training.step.passes import ACCUMULATION_SHARE, ACTIVATION_BYTES, STREAM_SHARE
+from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE
 from datahall.training.step.step import Job, accumulation_time, operator_times
 from datahall.workload.operator import Attention, Operator, Stream
 from datahall.workload.parameters import count_parameters
@@ -214,7 +214,7 @@ class _Context:
             assumed(way, SCORE_PASSES[way], "count", why)
             for way in ("forward", *(("forward",) if recompute != "none" else ()), "backward")
         ]
-        return product("bytes moved", [scores, total("times each is moved", passes), _two_bytes()], "bytes")
+        return product("bytes moved", [scores, total("times each is moved", passes), self._value()], "bytes")
 
     def _biases(self) -> Breakdown:
         """Activations of experts that biases and activation functions of their own go over."""
@@ -228,7 +228,7 @@ class _Context:
             )
         )
         values = total("values moved for a copy", [inner, outer])
-        return product("bytes moved", [copies, values, _two_bytes(), self.exchange.routed()], "bytes")
+        return product("bytes moved", [copies, values, self._value(), self.exchange.routed()], "bytes")
 
     def _accumulated(self) -> Breakdown:
         """Weight gradients of a layer on one chip, added to those of earlier micro-batches: read and written."""
@@ -251,14 +251,13 @@ class _Context:
             "gradients read and written", [total("weights of a layer", parts), each, both], "bytes"
         )
 
+    def _value(self) -> Breakdown:
+        return assumed("bytes of a value", self.job.value_bytes, "bytes", self.job.value_width)
+
     def _streamed(self, name: str, size: Breakdown, *more: Breakdown) -> Breakdown:
         rate = part_of_bandwidth(self.cluster.chip, STREAM_SHARE, STREAMED)
         factor = self._own(self.framework.compute_factor, "kernels in the framework over kernels alone")
         return product(name, [quotient("at that rate", size, rate, "s"), factor, *more], "s")
-
-
-def _two_bytes() -> Breakdown:
-    return assumed("bytes of a value", ACTIVATION_BYTES, "bytes", "16 bits")
 
 
 def _efficiency(chip: Chip, value: float) -> Breakdown:

@@ -32,7 +32,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     fused_experts: bool = False  # biases and activations of experts are done inside their products
     pipeline_exposed: float
     data_exposed: float  # share of gradient exchange outside what backward can hide
-    gradient_bytes: float  # of a gradient on the wire
+    gradient_bytes: float  # of a gradient on the wire where values have 16 bits
     optimizer_bytes: float  # moved per parameter of the chip's own share
     fixed_s: float  # loss, norms, data, host work once a step
     jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower
@@ -42,6 +42,10 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     expert_band: tuple[float, float] = (0.8, 1.3)  # of mixtures of experts, on which nothing was fitted
     adapter_band: tuple[float, float] = (0.8, 1.3)  # of adapters alone
     kin_band: tuple[float, float] = (0.8, 1.3)  # on chips whose kernels were not measured
+
+    def sent_bytes(self, value_bytes: float) -> float:
+        """Of a gradient on the wire [B]: its own format, or that of the values where it is wider."""
+        return max(self.gradient_bytes, value_bytes)
 
 
 def band_of(framework: Framework, *, moe: bool, adapters: bool, measured: bool) -> tuple[float, float]:

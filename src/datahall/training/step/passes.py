@@ -1,4 +1,4 @@
-"""How often, in how many bytes, at what share of the bandwidth: what the times of a step and its figures both read.
+"""How often, at what share of the bandwidth: what the times of a step and its figures both read.
 
 A layer exchanges in forward and in backward, and in forward again where that is recomputed whole.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ACTIVATION_BYTES = 2.0  # of a value that chips exchange: 16 bits
-PARAMETER_BYTES = 2.0  # of a parameter that is gathered
 STREAM_SHARE = 0.8  # of the datasheet's bandwidth that element-wise work reaches
 ACCUMULATION_SHARE = 0.9  # and adding weight gradients up
 # Share of the parameters that low-rank adapters add: rank 16 beside attention's products of a 70B model is 45 million,

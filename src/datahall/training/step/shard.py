@@ -32,7 +32,6 @@ from datahall.workload.sharding import Sharding
 if TYPE_CHECKING:
     from datahall.training.step.step import Job
 
-COPY_BYTES = 2.0  # a weight as it is multiplied, a gradient as it leaves a kernel
 # inputs of linear layers, which a narrow format keeps narrow
 LINEAR_INPUTS = ("norm_1_output", "norm_2_output", "attention_output", "product", "activated", "expert_input")
 ACTIVATION_INPUTS = ("gate", "up")
@@ -67,7 +66,7 @@ def shard_bytes(job: Job, space: Space, books: Bookkeeping) -> ShardBytes:
             whole = saved_tensors(job, kind, books, "none")
             kept[kind][here] = _sum(tensors, batch, job.seq, shard)
             redone[kind][here] = _redone(tensors, whole, batch, job.seq, shard)
-            in_hand[kind][here] = _in_hand(job.model, kind, batch, job.seq, shard, eager=books.saving.eager)
+            in_hand[kind][here] = _in_hand(job, kind, batch, shard, eager=books.saving.eager)
         at_loss[here], at_head[here] = _head(job, batch, shard, books)
     return ShardBytes(
         kept={kind: column[index] for kind, column in kept.items()},
@@ -83,10 +82,15 @@ def saved_tensors(
 ) -> tuple[SavedTensor, ...]:
     """What one layer keeps, in the formats of the job; modules that are recomputed drop what only they produce."""
     scores_stay = bool(modules) and "core_attn" not in modules
-    tensors = layer_tensors(job.model, kind, books.saving, "none" if scores_stay else recompute)
+    tensors = layer_tensors(job.model, kind, _saving(job, books.saving), "none" if scores_stay else recompute)
     dropped = dropped_tensors(modules)
     narrow = LINEAR_INPUTS + (ACTIVATION_INPUTS if books.narrow_activations else ())
     return tuple(_formatted(one, job.precision, narrow) for one in tensors if one.name not in dropped)
+
+
+def _saving(job: Job, saving: Saving) -> Saving:
+    """The same in the format of the job."""
+    return msgspec.structs.replace(saving, value_bytes=job.value_bytes)
 
 
 def _formatted(tensor: SavedTensor, precision: Precision, narrow: tuple[str, ...]) -> SavedTensor:
@@ -118,11 +122,10 @@ def _redone(
     return _sum(tuple(one for one in whole if one.name not in names), batch, seq, shard)
 
 
-def _in_hand(
-    model: Model, kind: Layer, batch: Column, seq: int, shard: Sharding, *, eager: bool = False
-) -> Column:
+def _in_hand(job: Job, kind: Layer, batch: Column, shard: Sharding, *, eager: bool = False) -> Column:
     """The widest moment of a layer's backward: gradients of both factors of the MLP's product and of its output;
     under sequence parallelism also the input gathered for the weight gradient, and the gradient before it is spread."""
+    model = job.model
     width = float(model.ffn) if kind.mlp == "dense" else 0.0
     if kind.mlp == "moe" and model.moe is not None:
         width = float(model.moe.top_k * model.moe.expert_ffn + model.moe.shared_ffn)
@@ -130,19 +133,19 @@ def _in_hand(
     factors *= 2.0 if eager else 1.0  # unfused, the activation and the product have gradients of their own
     gathered = np.where((np.asarray(shard.tp) > 1) & shard.sequence_parallel, 2.0 * model.hidden, 0.0)
     values = factors * width / shard.tp + model.hidden / shard.stream_split + gathered
-    return np.asarray(COPY_BYTES * batch * seq / shard.cp * values)
+    return np.asarray(job.value_bytes * batch * job.seq / shard.cp * values)
 
 
 def _head(job: Job, batch: Column, shard: Sharding, books: Bookkeeping) -> tuple[Column, Column]:
     """Final norm, logits and loss: at the end of forward, and as the head's backward begins."""
     saving = books.saving if books.loss != "eager" else Saving(framework="huggingface-eager")
-    outside = outside_tensors(job.model, saving, books.loss_bytes)
+    outside = outside_tensors(job.model, _saving(job, saving), max(books.loss_bytes, job.value_bytes))
     logits = tuple(one for one in outside if "norm" in one.name or one.name == "logits")
     loss = np.asarray(sum_bytes(logits if books.loss == "fused" else outside, batch, float(job.seq), shard))
     stream = np.asarray(sum_bytes(logits, batch, float(job.seq), shard))
     spread = (np.asarray(shard.tp) > 1) & shard.sequence_parallel
     values = job.model.hidden / shard.stream_split + np.where(spread, 2.0 * job.model.hidden, 0.0)
-    return loss, stream + COPY_BYTES * batch * job.seq / shard.cp * values
+    return loss, stream + job.value_bytes * batch * job.seq / shard.cp * values
 
 
 def placeholder_values(model: Model, kinds: tuple[Layer, ...]) -> float:

@@ -21,7 +21,7 @@ from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
 from datahall.training.step.micro_batch import layout_operators
-from datahall.training.step.passes import BLOCKS, PARAMETER_BYTES, WAYS
+from datahall.training.step.passes import BLOCKS, WAYS
 from datahall.training.step.stage import head_layers, part_layers, stage_depths
 from datahall.training.step.step import Job, StepTimes, accumulation_time, kernel_times, operator_times
 from datahall.workload.parameters import count_parameters
@@ -166,7 +166,8 @@ def _hidden_exchange(
     fullest = by_place.reshape(plan.num_stages, plan.num_chunks).sum(axis=1).max()
     twice = 2.0 if plan.name == "dualpipe" else 1.0  # each part lies on two stages
     share_s = twice * hidden_s * by_place / fullest
-    gathered = PARAMETER_BYTES / (PARAMETER_BYTES + framework.gradient_bytes) if layout.zero >= 1 else 0.0
+    back, sent = job.value_bytes, framework.sent_bytes(job.value_bytes)
+    gathered = back / (back + sent) if layout.zero >= 1 else 0.0
     return gathered * share_s, (1.0 - gathered) * share_s
 
 

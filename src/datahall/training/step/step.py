@@ -25,7 +25,7 @@ from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
-from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic
 from datahall.training.step.exchange import (
@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     global_batch: int
     precision: Precision = Precision()
+    state: str = ""  # recipe of its state; empty: as the precision and the framework have it
     adapters_only: bool = False  # low-rank adapters: weights are frozen and have no gradients
     imbalance: float | None = (
         None  # copies on the busiest of an expert group's ranks over the mean; None: chance alone
@@ -72,6 +73,20 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     num_ahead: int = (
         0  # layers of the model that predict tokens further ahead, each with the head and the loss again
     )
+
+    @property
+    def value_bytes(self) -> float:
+        """Of what is not quantised: an activation, a weight as it is gathered, a gradient as it leaves a kernel."""
+        return self.precision.wide_bytes_per_value
+
+    @property
+    def value_width(self) -> str:
+        """The same in words."""
+        return f"{8 * self.value_bytes:g} bits"
+
+    def books(self, framework: Framework) -> Bookkeeping:
+        """How a framework keeps this job in memory."""
+        return bookkeeping_of(framework, self.state, self.precision)
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +222,7 @@ def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Frame
     counts = count_parameters(job.model)
     dense = (counts.total - counts.expert - counts.embedding - counts.head) / space.tp
     held = (dense + counts.expert / space.expert_ways) / job.model.num_layers
-    moved = 2.0 * framework.gradient_bytes * held
+    moved = 2.0 * framework.sent_bytes(job.value_bytes) * held
     apart = (space.zero >= 3) | job.adapters_only
     return np.where(apart, 0.0, moved / (ACCUMULATION_SHARE * cluster.chip.memory_bytes_per_s))
 
@@ -217,7 +232,7 @@ def offload_time(job: Job, cluster: Cluster, space: Space, framework: Framework,
     if not space.offload.any():
         return np.zeros(len(space))
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), bookkeeping_of(framework), num_micro)
+    traffic = traffic_of(job, space, chip_share(job, space), job.books(framework), num_micro)
     return exposed_times(cluster.host, framework, space, traffic, slot_s, num_micro).total_s
 
 

@@ -11,7 +11,7 @@ from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import DatahallError
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
+from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_band, step_times
@@ -124,7 +124,7 @@ def beyond_memory(run: Run) -> str:
 
 def _books(run: Run) -> Bookkeeping:
     books = run.row.text("books") or run.source.books
-    return BOOKS[books] if books else bookkeeping_of(framework(run.framework))
+    return BOOKS[books] if books else run.job.books(framework(run.framework))
 
 
 def predicted_memory(run: Run) -> float:

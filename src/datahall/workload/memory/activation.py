@@ -82,6 +82,11 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
     def eager(self) -> bool:
         return self.framework == "huggingface-eager"
 
+    @property
+    def upcasts(self) -> bool:
+        """Whether what is computed in fp32 is a tensor of its own beside the ordinary one."""
+        return self.eager and self.value_bytes < 4.0
+
     def tensor(
         self,
         name: str,
@@ -245,7 +250,7 @@ def _self_attention(model: Model, saving: Saving) -> list[SavedTensor]:
     if model.qk_norm != "none":
         tensors.append(saving.tensor("query_before_norm", queries, "tensor"))
         tensors.append(saving.tensor("key_before_norm", keys, "tensor", most_chips=float(model.num_kv_heads)))
-        if saving.eager:
+        if saving.upcasts:
             tensors.append(saving.tensor("query_key_fp32", queries + keys, "tensor", value_bytes=4.0))
     if model.attention_gate:
         tensors += [saving.tensor(name, queries, "tensor") for name in ("attention_gate", "gated_output")]
@@ -261,7 +266,7 @@ def _core(num_heads: float, saving: Saving) -> list[SavedTensor]:
         return saving.tensor(name, num_heads, "tensor", value_bytes=value_bytes, per_key=True, core=True)
 
     tensors = [scores("softmax")]
-    if saving.eager:
+    if saving.upcasts:
         tensors.append(scores("softmax_fp32", 4.0))
     if saving.dropout:
         tensors += [scores("score_dropout_mask", 1.0), scores("score_dropout_output")]

@@ -52,6 +52,10 @@ class StateRecipe(msgspec.Struct, frozen=True):
     def total(self) -> float:
         return self.weight + self.gradient + self.optimizer
 
+    def with_copies(self, value_bytes: float) -> float:
+        """Bytes of a weight and, where it is wider than it is multiplied, of the copy it is multiplied as."""
+        return self.weight + (value_bytes if self.weight > value_bytes else 0.0)
+
     @classmethod
     def named(cls, name: str) -> StateRecipe:
         """Return a recipe; an unknown name is an error that lists the nearest ones.
