@@ -127,3 +127,12 @@ def test_a_batch_that_nobody_stated_is_in_no_ones_way() -> None:
     with pytest.raises(ScenarioError) as caught:
         setup("mixtral-8x7b", chips=48, ep=3, global_batch=16)
     assert "with a global_batch that divides" in spelled(caught.value.hint)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 3])
+def test_replicas_that_share_nothing_are_a_choice_too(stage: int) -> None:
+    """Stage 0 of ZeRO is what a run is computed with, though it is nothing; one replica has nobody to share with."""
+    assert setup(chips=8, zero=stage, global_batch=8).used["zero"] == stage
+    assert "zero" not in setup(chips=8, tp=8, global_batch=8).used
+    without = setup(chips=8, zero=stage, global_batch=8).used
+    assert not {"shard", "offload", "split", "compression", "schedule"} & set(without)
