@@ -359,6 +359,28 @@ def test_bounds_hold_at_every_width(
         assert found.time_s <= wider.time_s
 
 
+@pytest.mark.parametrize(
+    ("shapes", "loaded", "compiled"),
+    [(39, False, False), (39, True, True), (40, False, True), (40, True, True)],
+)
+def test_few_products_wait_for_no_compiler_and_many_do(
+    monkeypatch: pytest.MonkeyPatch, shapes: int, loaded: bool, compiled: bool
+) -> None:
+    ran: list[bool] = []
+
+    class Recorded:
+        def __call__(self, *_: object) -> None:
+            ran.append(True)
+
+        def interpreted(self, *_: object) -> None:
+            ran.append(False)
+
+    monkeypatch.setattr(gemm, "search_tiles", Recorded())
+    monkeypatch.setattr(gemm, "is_compiler_loaded", lambda: loaded)
+    timed("h200-sxm", np.arange(1.0, shapes + 1), 64.0, 64.0)
+    assert ran == [compiled]
+
+
 def test_a_single_question_loads_no_compiler() -> None:
     code = (
         "import sys\nfrom datahall.catalog import load\nfrom datahall.silicon import time_operators\n"

@@ -1,0 +1,48 @@
+"""Each note of a simulated service stands where there is something to note, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
+from datahall.catalog import Catalog
+
+Said = dict[str, Any]
+
+PLAIN: Said = {"model": "llama-3.1-8b", "rate": 4, "requests": 300, "isl": 300, "osl": 40}
+EU_AND_US: Said = {
+    "region": [{"name": "eu", "to": {"us": "40 ms"}}, {"name": "us"}], "in_region": "us", "from_region": "us",
+}  # fmt: skip
+# what is asked beside it, and the beginnings or middles of the notes that this brings
+NOTED: dict[str, tuple[Said, set[str]]] = {
+    "plain": ({}, set()),
+    "users": ({"rate": None, "users": 20}, {"users begin one after the other"}),
+    "many adapters": (
+        {"adapters": 64, "resident_adapters": 8}, {"adapters of rank", "wait for theirs to be fetched"},
+    ),
+    "few adapters": ({"adapters": 8}, {"adapters of rank"}),
+    "one system prompt": ({"system": 200}, {"were found in caches"}),
+    "cut short": ({"until": "20 s"}, {"had not ended when the run did"}),
+    "too large": ({"isl": 600, "osl": 400, "spread": 0.8, "kv_blocks": 100}, {"larger than any cache"}),
+    "too long": ({"isl": 6000, "spread": 0.8, "max_context": 8192}, {"were cut to fit the context"}),
+    "regions": (EU_AND_US, {"distances are one way"}),
+    "cached": ({"cache": {"process": 100}}, {"stands in front of the router", "counts as 0 s per token"}),
+    "scaled": ({"autoscale": "1..3"}, set()),
+    "scaled in part": (
+        {"autoscale": "1..3", "disaggregated": "prefill=1,decode=1"}, {"only the first pool is scaled"},
+    ),
+    "a day": ({"swing": "50%"}, {"less than a day"}),
+    "as long as is needed": ({"requests": None}, {"which is long beside the time that one takes"}),
+}  # fmt: skip
+EVERY = {words for _, said in NOTED.values() for words in said}
+
+
+@pytest.mark.parametrize("case", NOTED)
+def test_a_note_stands_where_there_is_something_to_note(case: str, shelf: Catalog) -> None:
+    more, expected = NOTED[case]
+    asked = {name: value for name, value in {**PLAIN, **more}.items() if value is not None}
+    notes = answer_of(ask("simulate serve", asked, catalog=shelf)).notes
+    assert {words for words in EVERY if any(words in note for note in notes)} == expected, notes
