@@ -41,6 +41,9 @@ def test_the_number_of_chips_is_said_or_the_product_of_the_sides() -> None:
     made = design_of(FabricDesign(topology="torus", sides=(4, 4, 2), chip="tpu-v5p"), CATALOG)
     assert made.counts.num_hosts == 32
     assert design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
+    assert (
+        design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=3).counts.num_hosts == 8
+    )  # one server
     said = design_for(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
     assert (said.counts.num_hosts, said.parts.chip.name) == (32, "b200-sxm")
     assert refused(FabricDesign(topology="fat-tree"), "how many chips") == "chips"
