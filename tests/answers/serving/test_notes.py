@@ -46,3 +46,40 @@ def test_a_note_stands_where_there_is_something_to_note(case: str, shelf: Catalo
     asked = {name: value for name, value in {**PLAIN, **more}.items() if value is not None}
     notes = answer_of(ask("simulate serve", asked, catalog=shelf)).notes
     assert {words for words in EVERY if any(words in note for note in notes)} == expected, notes
+
+
+PLANNED: Said = {"model": "llama-3.1-8b", "rate": 4, "isl": 300, "osl": 40, "chips": ["h100-sxm"]}
+READS, UNMEASURED = "reads one answer after the other", "no measured kernels of"
+BESIDE_PLANS: dict[str, tuple[Said, set[str]]] = {
+    "a rate": ({}, set()),
+    "users": ({"rate": None, "users": 20}, {READS}),
+    "a chip that nobody measured": ({"chips": ["gaudi3"]}, {UNMEASURED}),
+    "one of two": ({"chips": ["h100-sxm", "gaudi3"]}, {UNMEASURED}),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE_PLANS)
+def test_what_is_said_beside_a_plan_has_a_reason(case: str, shelf: Catalog) -> None:
+    more, expected = BESIDE_PLANS[case]
+    asked = {name: value for name, value in {**PLANNED, **more}.items() if value is not None}
+    notes = answer_of(ask("plan serve", asked, catalog=shelf)).notes
+    assert {words for words in (READS, UNMEASURED) if any(words in note for note in notes)} == expected
+    assert not any("h100-sxm" in note for note in notes if UNMEASURED in note)
+
+
+def test_a_fabric_that_joins_all_replicas_is_not_taken_for_one_of_them(shelf: Catalog) -> None:
+    plain, wired = (
+        answer_of(ask("plan serve", {**PLANNED, **more}, catalog=shelf)).next_commands
+        for more in ({}, {"on": "fat-tree"})
+    )
+    assert ["show techniques" in one for one in plain] == [False, True, False]
+    assert not any("show techniques" in one for one in wired)
+
+
+def test_a_fit_says_what_adapters_it_holds(shelf: Catalog) -> None:
+    plain, adapted = (
+        answer_of(ask("show fit", {"model": "llama-3.1-8b", **more}, catalog=shelf)).notes
+        for more in ({}, {"adapters": 16, "resident_adapters": 8})
+    )
+    assert not any("adapters of rank" in note for note in plain)
+    assert any(note.startswith("8 of 16 adapters of rank") for note in adapted)
