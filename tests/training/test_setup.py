@@ -156,7 +156,12 @@ def test_replicas_that_share_nothing_are_a_choice_too(stage: int) -> None:
 
 def test_what_has_failed_of_a_torus_makes_a_step_longer_and_elsewhere_is_not_asked() -> None:
     """Of a switched network the step itself tells; of a torus that is whole there is nothing to tell."""
-    torus = {"model": "qwen3-30b-a3b", "on": "torus", "chip": "tpu-v5p", "ep": 64}  # all to all, over every link
+    torus = {
+        "model": "qwen3-30b-a3b",
+        "on": "torus",
+        "chip": "tpu-v5p",
+        "ep": 64,
+    }  # all to all, over every link
     assert slowed_fraction(**torus) is None
     assert slowed_fraction(on="fat-tree", chip="h100-sxm", failure={"nics": "0"}) is None
     few, many = (slowed_fraction(**torus, failure={"links": links}) for links in ("0-3", "0-15"))
