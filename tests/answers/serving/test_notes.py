@@ -83,3 +83,23 @@ def test_a_fit_says_what_adapters_it_holds(shelf: Catalog) -> None:
     )
     assert not any("adapters of rank" in note for note in plain)
     assert any(note.startswith("8 of 16 adapters of rank") for note in adapted)
+
+
+CLOSED, WAITS = "closed form beside it", "how many wait how long"
+SCALING = ("autoscaling", "replicas over time", "load over time")
+TABLED: dict[str, tuple[Said, set[str]]] = {
+    "plain": ({}, {CLOSED}),
+    "regions": (EU_AND_US, {"regions"}),
+    "cached": ({"cache": {"process": 100}}, {"cache of answers"}),
+    "scaled": ({"autoscale": "1..3"}, set(SCALING)),
+    "failed": ({"replicas": 2, "failure": "replicas=0,start=1s,duration=2s"}, {"failures"}),
+}
+
+
+@pytest.mark.parametrize("case", TABLED)
+def test_a_table_or_chart_stands_where_it_has_something_to_show(case: str, shelf: Catalog) -> None:
+    """The closed form stands beside a run that it can tell of: all replicas alike and there, and nothing before them."""
+    more, expected = TABLED[case]
+    answer = answer_of(ask("simulate serve", {**PLAIN, **more}, catalog=shelf))
+    shown = {one.title for one in (*answer.tables, *answer.charts)}
+    assert shown == {"latency", "replicas", WAITS} | expected
