@@ -98,7 +98,7 @@ TABLED: dict[str, tuple[Said, set[str]]] = {
 
 @pytest.mark.parametrize("case", TABLED)
 def test_a_table_or_chart_stands_where_it_has_something_to_show(case: str, shelf: Catalog) -> None:
-    """The closed form stands beside a run that it can tell of: all replicas alike and there, and nothing before them."""
+    """The closed form stands beside a run that it can tell of: replicas that are all there, and nothing before them."""
     more, expected = TABLED[case]
     answer = answer_of(ask("simulate serve", {**PLAIN, **more}, catalog=shelf))
     shown = {one.title for one in (*answer.tables, *answer.charts)}
