@@ -37,6 +37,23 @@ def test_every_chip_can_be_shown_in_every_format(shelf: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("h100-sxm", {"the hardware has no FP6, FP4", "2:4 sparsity", "links are one way"}),
+        ("h20", {"the hardware has no FP6, FP4", "links are one way"}),
+        ("rubin", {"announced, not shipping", "links are one way"}),
+        ("tpu-v2", {"the hardware has no FP16, FP8"}),
+        ("tpu-8t", {"announced, not shipping"}),
+    ],
+)
+def test_notes_say_what_there_is_to_note_and_no_more(shelf: Catalog, name: str, said: set[str]) -> None:
+    notes = show_chip(name, catalog=shelf).notes
+    every = ("the hardware has no", "2:4 sparsity", "links are one way", "announced, not shipping")
+    assert all(any(words in note for note in notes) for words in said)
+    assert sum(any(words in note for note in notes) for words in every) == len(said)
+
+
+@pytest.mark.parametrize(
     ("name", "claim", "verdict", "words"),
     [
         ("h100-sxm", "peak.fp8=3958 TFLOP/s", "no", "2:4 sparsity"),

@@ -172,6 +172,14 @@ def test_a_collective_is_timed_with_what_stands_beside_it() -> None:
     assert all(way.algbw_bytes_per_s is None for way in time_collective(made, "barrier", 0.0).ways)
 
 
+@pytest.mark.parametrize(("chip", "cited"), [("tpu-v5p", True), ("mi300x", True), ("h100-sxm", False)])
+def test_a_link_of_a_torus_is_cited_where_the_chip_is_sold_with_it(chip: str, cited: bool) -> None:
+    """A TPU's own links have a source; what ports are shared out into was worked out."""
+    link = cluster_from(FabricDesign(topology="torus", sides=(4, 4), chip=chip), CATALOG).wires.scale_up
+    assert link.value > 0
+    assert (link.origin, bool(link.sources)) == (("fact", True) if cited else ("derived", False))
+
+
 def test_on_a_torus_the_same_array_is_timed_with_every_collective() -> None:
     made = cluster_from(FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
     for kind, time_s in time_collective(made, "all-gather", 1e9).same_array.items():

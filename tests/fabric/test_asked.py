@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
 import pytest
 from tests.fabric.designs import asked, design
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import (
@@ -16,8 +21,9 @@ from datahall.fabric.design.asked import (
     without_network,
 )
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
-from datahall.fabric.design.chips import is_built
-from datahall.fabric.design.early import idle_inputs_of
+from datahall.fabric.design.chips import is_built, num_chips
+from datahall.fabric.design.early import check_collective, idle_inputs_of
+from datahall.scenario.read import read_names
 from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)
@@ -34,6 +40,9 @@ def test_the_number_of_chips_is_said_or_the_product_of_the_sides() -> None:
     made = design_of(FabricDesign(topology="torus", sides=(4, 4, 2), chip="tpu-v5p"), CATALOG)
     assert made.counts.num_hosts == 32
     assert design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
+    assert (
+        design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=3).counts.num_hosts == 8
+    )  # one server
     said = design_for(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
     assert (said.counts.num_hosts, said.parts.chip.name) == (32, "b200-sxm")
     assert refused(FabricDesign(topology="fat-tree"), "how many chips") == "chips"
@@ -50,6 +59,43 @@ def test_a_fabric_that_was_built_is_as_it_was_built() -> None:
     assert refused(FabricDesign(topology=BUILT, chips=whole + 1), "has 24,576 chips") == "chips"
     assert refused(FabricDesign(topology=BUILT, chip="tpu-v4"), "was built of") == "chip"
     assert refused(FabricDesign(topology=BUILT, radix=64), "has its own") == "radix"
+
+
+@pytest.mark.parametrize("name", ["fat-tree", "torus", "scale-up"])
+def test_a_topology_keeps_its_name_whatever_was_built_under_it(name: str) -> None:
+    """A catalogue of one's own may call a fabric so: the word still means the topology."""
+    shelf: Any = SimpleNamespace(
+        known_fabrics=lambda: (SimpleNamespace(name=name), SimpleNamespace(name="ours"))
+    )
+    assert is_built("ours", shelf)
+    assert not is_built(name, shelf)
+    assert not is_built("theirs", shelf)
+
+
+def test_chips_are_as_many_as_somebody_says_or_as_are_usual() -> None:
+    tree = FabricDesign(topology="fat-tree")
+    assert num_chips(tree, CATALOG, 64) == 64
+    assert num_chips(msgspec.structs.replace(tree, chips=32), CATALOG, 64) == 32
+    assert num_chips(FabricDesign(topology="torus", sides=(4, 4, 2)), CATALOG) == 32
+    assert num_chips(FabricDesign(topology=BUILT), CATALOG) == CATALOG.known_fabric(BUILT).num_chips
+    for asking, words in ((tree, "shall fat-tree join"), (FabricDesign(), "how many chips are there")):
+        with pytest.raises(ScenarioError, match=words) as caught:
+            num_chips(asking, CATALOG)
+        assert caught.value.field == "chips"
+
+
+@pytest.mark.parametrize("more", [{"chips": 8}, {"experts": 64, "tokens": 4096, "topk": 2, "hidden": 512}])
+def test_a_collective_is_among_chips_that_are_said_or_as_many_as_there_are_experts(
+    more: dict[str, Any],
+) -> None:
+    def check(**said: Any) -> None:
+        check_collective(
+            read_names(form_of("show collective"), {"collective": "all-to-all", **said}, CATALOG)
+        )
+
+    check(on="fat-tree", **more)
+    with pytest.raises(ScenarioError, match="how many chips"):
+        check(on="fat-tree", size="1 MB")
 
 
 def test_an_input_without_use_is_refused_alone_and_said_beside_others() -> None:

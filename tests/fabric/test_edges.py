@@ -22,12 +22,14 @@ from datahall.fabric.design.parts import port_note
 from datahall.fabric.flows.failures import blast_radius, failed, shares_of_ports
 from datahall.fabric.routing.paths import hops
 from datahall.fabric.topology.clos import clos
+from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.dragonfly import dragonfly
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.fabric.topology.hyperx import hyperx
 from datahall.fabric.topology.scale_up import check_whole_domains, scale_up_domain, with_scale_up
+from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
 
 CATALOG = Catalog(user=False)
@@ -47,6 +49,12 @@ def test_one_chip_alone_is_nowhere_far() -> None:
     with pytest.raises(ScenarioError, match="fat tree of 0 chips") as caught:
         fat_tree(0, WIRE)
     assert caught.value.field == "chips"
+
+
+def test_one_chip_without_a_link_has_no_bisection() -> None:
+    """On a torus of one there is no neighbour: it sends nothing, of which no half is full."""
+    alone = counts(torus((1, 1), WIRE))
+    assert (alone.num_hosts, alone.bisection_bytes_per_s, alone.full_bisection_fraction) == (1, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(("chips", "size", "near"), [(12, 8, "8 or 16"), (4, 8, "8"), (0, 8, "8")])

@@ -237,8 +237,11 @@ def test_a_failure_that_names_several_parts_takes_them_all() -> None:
 
 def test_many_flows_are_simulated_in_coarse_grains_and_few_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = read(FABRIC + JOB)
+    exact = simulate_flows(scenario)
+    assert exact.grain_fraction == 0.0
+    monkeypatch.setattr(outcome, "MANY_FLOWS", exact.traffic.flows.num_flows)
     assert simulate_flows(scenario).grain_fraction == 0.0
-    monkeypatch.setattr(outcome, "MANY_FLOWS", 10)
+    monkeypatch.setattr(outcome, "MANY_FLOWS", exact.traffic.flows.num_flows - 1)
     coarse = simulate_flows(scenario)
     assert coarse.grain_fraction == 0.01
     assert coarse.run.makespan_s == pytest.approx(simulate_flows(scenario, "full").run.makespan_s, rel=0.05)

@@ -127,6 +127,17 @@ def test_a_queue_that_grows_with_time_is_not_kept(growth: float, num: int) -> No
         assert rate == pytest.approx(max(4.0 - growth, 2.0), rel=0.02)
 
 
+@pytest.mark.parametrize(("waits_fraction", "stable"), [(0.0, True), (0.029, True), (0.031, False)])
+def test_a_fleet_where_three_of_a_hundred_stay_in_the_queue_is_overloaded(
+    waits_fraction: float, stable: bool
+) -> None:
+    """However often they come."""
+    for per_s in (0.01, 4.0, 900.0):
+        arrivals = np.arange(1, 1001) / per_s
+        state = observed(arrivals, waits_fraction * per_s * arrivals)
+        assert stability(state, finished=1000, duration_s=float(arrivals[-1]))[0] is stable
+
+
 def test_few_requests_and_users_tell_nothing_of_a_queue() -> None:
     arrivals = np.arange(1, NUM_TELLING) / 4.0
     assert stability(observed(arrivals, arrivals * 3), 10, 5.0) == (True, 2.0)

@@ -60,6 +60,14 @@ def test_a_run_lasts_many_stays_whatever_the_rate(rate_per_s: float, stay: float
     assert enough_requests(users, stay) >= 6 * (round(rate_per_s) + 1)
 
 
+@pytest.mark.parametrize(("users", "each"), [(1_000, 12), (20_000, 10), (100_000, 6)])
+def test_a_run_of_which_nobody_says_how_long_is_six_to_twelve_stays(users: int, each: int) -> None:
+    """Twelve, or fewer where these were more than 200,000 requests, though six at least."""
+    assert enough_requests(Traffic(users=Users(num=users), num_requests=1), 30.0) == each * users
+    arrivals = Traffic(arrivals=Arrivals(rate_per_s=users / 30.0), num_requests=1)
+    assert enough_requests(arrivals, 30.0) == pytest.approx(each * users, abs=1)
+
+
 def test_users_come_as_long_as_their_stays_last() -> None:
     asked = Traffic(users=Users(num=4), num_requests=40)
     assert expected_s(asked, 3.0) == pytest.approx(30.0)
@@ -104,6 +112,8 @@ requests = 6000
     assert run.measured_s < run.duration_s - outcome.service.window.start_s
     assert run.requests_per_s * run.mean_s(E2E) == pytest.approx(200, rel=0.08)  # Little's law
     assert run.replicas.cache_mean_fraction[0] > 0.5 * run.replicas.cache_peak_fraction[0]
+    # paid until the last is computed, whose token is then on its way to the user
+    assert run.replicas.active_s.tolist() == pytest.approx([run.duration_s], abs=0.1)
 
 
 SERVE: dict[str, object] = {"isl": 1000, "osl": 200}

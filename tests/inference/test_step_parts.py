@@ -48,6 +48,14 @@ def test_points_begin_with_every_count_and_end_at_the_last(most: int) -> None:
         assert np.max(np.diff(points) / points[:-1], initial=0.0) <= 1.0
 
 
+@given(st.integers(1, 2**17))
+def test_neighbouring_points_are_near_each_other(most: int) -> None:
+    """Sequences an eighth of an octave at most, and tokens a fifth: between them a time is read off a straight line."""
+    sequences, tokens = sequence_points(most), token_points(most)
+    assert np.all(sequences[1:] <= 2 ** (1 / 8) * sequences[:-1] + 1)
+    assert np.all(tokens[1:] <= np.maximum(1.2 * tokens[:-1], tokens[:-1] + 1))
+
+
 def test_tokens_are_timed_on_both_sides_of_a_tile() -> None:
     points = set(token_points(20_000).tolist())
     for edge in (160, 192, 992, 1024, 1088, 4032, 4096, 8192, 16_384):

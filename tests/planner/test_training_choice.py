@@ -13,7 +13,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
-from datahall.planner.training import choice, deadline
+from datahall.planner.training import choice, deadline, fewer
 from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.planner.training.choice import STEP_TIME, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
@@ -116,6 +116,24 @@ def test_of_layouts_too_near_to_tell_one_that_is_in_time_is_taken() -> None:
     assert [both.simplest(within_s) for within_s in (float("inf"), 1.03, 1.02, 1.0, 0.9)] == [1, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("slower_free", "faster_free", "freer_is_taken"),
+    [(0.1, 0.05, True), (0.2, 0.19, True), (0.9, 0.19, True), (0.9, 0.2, False), (0.9, 0.5, False)],
+)
+def test_free_memory_is_worth_time_up_to_a_fifth_of_it(
+    slower_free: float, faster_free: float, freer_is_taken: bool
+) -> None:
+    """Of two layouts that cannot be told apart; what is more than a fifth makes none safer."""
+    found: Any = SimpleNamespace(
+        order=[0, 1],
+        space=SimpleNamespace(tp=[1, 1]),
+        cluster=SimpleNamespace(num_domain=8),
+        memory=SimpleNamespace(headroom_bytes=[80e9 * faster_free, 80e9 * slower_free], limit_bytes=80e9),
+    )
+    runs: Any = {0: SimpleNamespace(step_s=1.0), 1: SimpleNamespace(step_s=1.01)}
+    assert choice.Simulated(found, runs).simplest(float("inf")) == int(freer_is_taken)
+
+
 @pytest.mark.parametrize("within_s", [float("inf"), 0.1, 1.1])
 def test_all_chips_are_taken_where_they_are_faster_in_time_or_not(
     monkeypatch: pytest.MonkeyPatch, within_s: float
@@ -132,6 +150,51 @@ def test_all_chips_are_taken_where_they_are_faster_in_time_or_not(
     )
     plan = choice.best_of(JOB, MACHINE, 16, 1e9, KIT, books, FEW, within_s=within_s)
     assert (plan.num_chips, plan.step_s) == (16, 1.0)
+
+
+def searched_on(
+    monkeypatch: pytest.MonkeyPatch, plain_s: dict[int, float], whole_s: dict[int, float], **limits: Any
+) -> list[int]:
+    """Numbers of chips on which a run is found to be faster, with the steps of plain and of all layouts given."""
+    monkeypatch.setattr(fewer, "fewer", lambda *_: list(plain_s))
+    monkeypatch.setattr(fewer, "built", lambda _machine, count: count)
+
+    def searched(_job: Job, cluster: int, _kit: object, *, options: Options, **_books: object) -> Any:
+        step_s = (whole_s if options == WIDE else plain_s)[cluster]
+        fits = step_s < float("inf")
+        return SimpleNamespace(cluster=cluster, step_s=[0.0, step_s], order=[1], num_fitting=int(fits))
+
+    monkeypatch.setattr(fewer, "search", searched)
+    offered: list[Any] = [*fewer.faster_on(JOB, MACHINE, 16, KIT, bookkeeping_of(KIT), WIDE, **limits)]
+    return [found.cluster for found in offered]
+
+
+def test_fewer_chips_are_offered_the_fastest_first_by_the_layouts_that_would_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By plain layouts 15 chips seem the fastest and 12 the slowest; with every layout it is the other way."""
+    plain_s = {15: 1.00, 14: 1.01, 13: 1.02, 12: 1.03}
+    whole_s = {15: 0.98, 14: 0.97, 13: 0.96, 12: 0.95}
+    assert searched_on(monkeypatch, plain_s, whole_s, than_s=2.0) == [12, 13, 14, 15]
+    assert searched_on(monkeypatch, plain_s, whole_s, than_s=0.97) == [12, 13]
+    assert searched_on(monkeypatch, plain_s, whole_s, than_s=2.0, above=13) == [14, 15]
+
+
+def test_fewer_chips_whose_plain_layouts_are_far_behind_are_not_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another layout saves a tenth at most, so 1.2 s come not below 1 s; what does not fit comes nowhere."""
+    plain_s = {15: 1.2, 14: 1.1, 13: float("inf")}
+    assert searched_on(monkeypatch, plain_s, dict.fromkeys(plain_s, 0.5), than_s=1.0) == [14]
+
+
+def test_of_fewer_chips_the_most_promising_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_s = {count: 1.0 - 0.01 * count for count in range(4, 16)}
+    found = searched_on(monkeypatch, plain_s, plain_s, than_s=1.0)
+    assert found == sorted(found, reverse=True)
+    assert found[0] == 15
+    assert 1 < len(found) < len(plain_s)
+    assert len(found) == 15 - found[-1] + 1  # none is left out between them
 
 
 def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:

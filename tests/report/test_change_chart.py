@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from datahall.answer import ChangeChart
+from datahall.answer import Answer, ChangeChart
+from datahall.report import render
 from datahall.report.charts.chart import LETTER, WIDTH, svg
 
 
@@ -35,3 +36,14 @@ def test_one_sided_changes_fill_the_picture(shares: tuple[float, ...]) -> None:
     zero, found = bars(shares)
     assert 0 < zero < WIDTH
     assert max(width for _, width, _ in found) > 300 or shares == (0.0,)
+
+
+def test_what_takes_more_has_the_colour_of_a_no_and_what_takes_less_a_green() -> None:
+    """In the light and in the dark."""
+    _, (more, less, none) = bars((0.2, -0.1, 0.0))
+    style = render(Answer(kind="example", headline="It does."), "html")
+    assert re.search(r"p\.no \{ color: ([^;]+);", style)[1] == more[2] == none[2]  # type: ignore[index]
+    shades = re.findall(re.escape(less[2][4:-1]) + r": #(\w\w)(\w\w)(\w\w);", style)
+    assert len(shades) == 2
+    for red, green, blue in shades:
+        assert int(green, 16) > max(int(red, 16), int(blue, 16))

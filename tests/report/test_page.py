@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datahall.answer import Answer, Axis, Column, LineChart, Series, StackChart, Table
+from datahall.answer import Answer, Axis, Column, LineChart, ScatterChart, Series, StackChart, Table
 from datahall.report import render, write
 from datahall.report.charts.chart import LETTER, RIGHT, WIDTH, Labels, Scale, decades, steps, svg
 
@@ -232,6 +232,19 @@ def test_one_thing_alone_needs_no_legend() -> None:
     alone = StackChart(title="held", unit="s", rows=("a", "b"), parts={"held": (1.0, 2.0)})
     assert "legend" not in svg(alone)
     assert "held</text>" not in svg(alone)
+
+
+@pytest.mark.parametrize("kind", [LineChart, ScatterChart])
+def test_one_line_or_cloud_has_no_legend_beside_it_either(kind: type[LineChart] | type[ScatterChart]) -> None:
+    axis = Axis("time", "s", log=True)
+    one, other = (Series(name, (1.0, 2.0), (1.0, 2.0)) for name in "ab")
+    pages = [
+        render(
+            Answer(kind="x", headline="x", charts=(kind(title="x", x=axis, y=axis, series=series),)), "html"
+        )
+        for series in ((one,), (one, other))
+    ]
+    assert ['<p class="legend"' in page for page in pages] == [False, True]
 
 
 def test_a_whole_line_is_drawn_over_dashed_ones() -> None:

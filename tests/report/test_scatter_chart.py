@@ -23,6 +23,14 @@ def drawn(*pairs: tuple[float, float], points: tuple[Point, ...] = ()) -> str:
     )
 
 
+def grid(picture: str) -> list[tuple[float, float, float, float, str]]:
+    """The lines of the grid from end to end, each with the number that stands at it."""
+    found = re.findall(
+        r'class="grid" x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"/><text [^>]*>([^<]*)<', picture
+    )
+    return [(float(x1), float(y1), float(x2), float(y2), said) for x1, y1, x2, y2, said in found]
+
+
 def dots(picture: str) -> list[tuple[float, float]]:
     (first, _) = re.findall(r'<path class="cloud" d="([^"]*)"', picture)
     return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", first)]
@@ -57,3 +65,30 @@ def test_every_row_is_drawn_and_those_that_are_named_say_more() -> None:
 
 def test_one_number_has_axes_too() -> None:
     assert "nan" not in drawn((1.0, 1.0))
+
+
+def test_dots_lie_at_the_numbers_of_both_axes() -> None:
+    """1 ms across and 100 ms up; the axes have the same numbers, from corner to corner."""
+    picture = drawn((1e-3, 1e-1), (1.0, 1e-2))
+    upright = {said: x1 for x1, _, x2, _, said in grid(picture) if x1 == x2}
+    level = {said: y1 for _, y1, _, y2, said in grid(picture) if y1 == y2}
+    assert list(upright) == list(level) == ["1 ms", "10 ms", "100 ms", "1 s"]
+    assert dots(picture) == [(upright["1 ms"], level["100 ms"]), (upright["1 s"], level["10 ms"])]
+    for x1, y1, x2, y2, _ in grid(picture):
+        ends = {x1, x2} if y1 == y2 else {y1, y2}
+        assert ends == ({upright["1 ms"], upright["1 s"]} if y1 == y2 else {level["1 ms"], level["1 s"]})
+
+
+def test_names_of_many_clouds_stand_above_the_axes() -> None:
+    names = [f"source {number} of the measurements" for number in range(12)]
+    one = Axis("time", "s", log=True)
+    clouds = tuple(Series(name, (1.0,), (2.0,)) for name in names)
+    picture = svg(ScatterChart(title="rows", x=one, y=one, series=clouds))
+    bases = {
+        words: float(y)
+        for y, words in re.findall(r'<text [^>]*y="([\d.]+)"[^>]*>([^<]*)<', picture)
+        if words in names
+    }
+    assert set(bases) == set(names)
+    assert len(set(bases.values())) > 1  # lines of them
+    assert max(bases.values()) < min(min(y1, y2) for _, y1, _, y2, _ in grid(picture))

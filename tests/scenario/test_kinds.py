@@ -171,7 +171,9 @@ WRONG: list[tuple[Kind, object, str]] = [
     (Numbers(""), "1,1", "twice"),
     (Numbers(""), "a-b", "cannot be read"),
     (Numbers(""), 1.5, "cannot be read"),
+    (Numbers(""), "10000001", "is not a rising range"),  # beyond ten million
     (Numbers(""), "0-99999999999", "is not a rising range"),
+    (Numbers(""), "0-8:0", "is not a rising range"),
     (File(""), "gone.csv", "gone.csv is not a file"),
     (File(""), "/tmp", "is a folder"),
     (Regions(""), {"eu": 0.5, "us": 0.4}, "add up to 0.9"),
@@ -240,6 +242,10 @@ def test_python_may_give_numbers_in_si_and_everyone_text_with_a_unit() -> None:
 )
 def test_numbers_have_ranges_and_strides(raw: object, numbers: tuple[int, ...]) -> None:
     assert Numbers("").read(raw, FILE) == numbers  # type: ignore[arg-type]
+
+
+def test_the_largest_number_is_ten_million_and_it_may_be_given() -> None:
+    assert Numbers("").read("9999999-10000000", FILE) == (9_999_999, 10_000_000)
 
 
 def test_ranks_given_as_one_number_are_the_first_so_many() -> None:

@@ -293,6 +293,24 @@ def test_a_library_that_knew_everything_would_choose_the_fastest_tile(
     assert splits == {True, False}
 
 
+@pytest.mark.parametrize("menu", [((8.0, 4.0), (4.0, 8.0)), ((4.0, 8.0), (8.0, 4.0))])
+def test_of_tiles_that_cost_the_same_the_first_of_the_menu_is_taken(
+    toy: Menu, menu: tuple[tuple[float, float], ...]
+) -> None:
+    """Either way round they are as large and feed as much, and 8 × 8 results are two of them."""
+    found = toy(8, 8, 64, *menu)
+    assert (found.tile_n[0], found.tile_m[0]) == menu[0]
+
+
+def test_a_split_that_saves_nothing_is_not_made(toy: Menu) -> None:
+    """Halves save 512 steps of 4 s, and the library believes that joining them takes as long."""
+    for believed_s, split in ((2048.0, 1.0), (2047.0, 2.0)):
+        found = toy(
+            2, 16, 1024, num_sms=8.0, bandwidth=math.inf, choose_split_s=believed_s, power_efficiency=0.5
+        )
+        assert found.split[0] == split
+
+
 def test_a_tile_of_twice_the_rows_is_not_on_offer(toy: Menu) -> None:
     """Though one tall tile would save a wave; the lowest of the menu is always there."""
     menu = ((64.0, 8.0), (64.0, 32.0))
@@ -339,6 +357,28 @@ def test_bounds_hold_at_every_width(
     wider = timed(chip, m, n, k, weight_bytes=2 * weights, activation_bytes=2 * values)
     if same_tile(found, wider):
         assert found.time_s <= wider.time_s
+
+
+@pytest.mark.parametrize(
+    ("shapes", "loaded", "compiled"),
+    [(39, False, False), (39, True, True), (40, False, True), (40, True, True)],
+)
+def test_few_products_wait_for_no_compiler_and_many_do(
+    monkeypatch: pytest.MonkeyPatch, shapes: int, loaded: bool, compiled: bool
+) -> None:
+    ran: list[bool] = []
+
+    class Recorded:
+        def __call__(self, *_: object) -> None:
+            ran.append(True)
+
+        def interpreted(self, *_: object) -> None:
+            ran.append(False)
+
+    monkeypatch.setattr(gemm, "search_tiles", Recorded())
+    monkeypatch.setattr(gemm, "is_compiler_loaded", lambda: loaded)
+    timed("h200-sxm", np.arange(1.0, shapes + 1), 64.0, 64.0)
+    assert ran == [compiled]
 
 
 def test_a_single_question_loads_no_compiler() -> None:

@@ -31,6 +31,14 @@ def test_earlier_libraries_have_sides_of_powers_of_two_either_way() -> None:
     assert {(m, n) for n, m in coarse if n >= 64 and m >= 64} <= coarse
 
 
+def test_a_later_library_has_what_earlier_ones_have_and_every_square_that_fits() -> None:
+    fine = {tuple(one) for one in fine_tiles().tolist()}
+    assert {tuple(one) for one in coarse_tiles().tolist()} < fine
+    shared = {n for n, _ in fine} & {m for _, m in fine}
+    assert {(side, side) for side in shared if side * side <= MAX_ACCUMULATORS} <= fine
+    assert max(n * m for n, m in fine) == MAX_ACCUMULATORS  # one that is as large as can be
+
+
 def test_small_batches_have_small_tiles() -> None:
     """Eight rows, a step more, and so on: a batch of few tokens does not fill a tile of many."""
     heights = np.unique(fine_tiles()[:, 1])

@@ -38,7 +38,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "ports out": {"on": "fat-tree", "failure": "nics=0,left=50%"},
 }
 # that sends a copy to each expert, and one that sends a token once to each place
-KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "megatron-core", "nemo"))
+KITS = tuple(framework(name) for name in ("megatron-2022", "megatron-deepspeed", "nemo", "megatron-bridge"))
 
 
 def machine(name: str, num_chips: int) -> Cluster:
@@ -108,6 +108,27 @@ def test_exchange_opens_to_the_collectives_that_were_timed(
     if layout.pp > 1:
         message_s = float(messages_alone(job, cluster, space)[0])
         assert figures.message().value == pytest.approx(message_s, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ep", "domain", "legs"),
+    [(8, 8, {"inside a domain"}), (16, 8, {"inside a domain", "between domains"}), (8, 1, {"between domains"}),
+     (64, 8, {"inside a domain", "between domains"})],
+)  # fmt: skip
+def test_a_token_goes_once_to_each_domain_and_once_to_each_chip(ep: int, domain: int, legs: set[str]) -> None:
+    """Experts on servers of eight: inside one, or also between two and more; without servers only between them."""
+    job = Job(model=MODELS["deepseek-v3"], seq=4096, global_batch=64)
+    layout, kit = Layout(ep=ep, dp=64), framework("megatron-bridge")
+    assert kit.deduplicated
+    asked = {"model": "llama-3.1-8b", "tokens": "1T", "chips": 64, "domain": domain}
+    cluster = machine_of(read_names(form_of("plan train"), asked, SHELF))(64)  # type: ignore[arg-type]
+    found = ExchangeFigures(job, cluster, layout, kit, Degrees(layout)).layer()
+    assert found is not None
+    expert = found.at("expert exchange")
+    assert {part.name for part in expert.at("one exchange").parts} == legs
+    assert expert.value == pytest.approx(
+        float(expert_exchange(job, cluster, Space.of(layout), kit)[0]), rel=1e-9
+    )
 
 
 def test_a_mixture_exchanges_four_times_what_one_exchange_takes() -> None:

@@ -205,6 +205,10 @@ def test_a_timeline_shows_every_piece_once_on_its_stage() -> None:
     assert len(kept) == 3 * (3 * 4) + 6
     assert sorted(set(kept["kind"].tolist())) == [F, B, W, 4, 5]
     assert (kept["duration_s"] > 0).all()
+    tracks = track_names(plan)
+    assert {
+        tracks[track]: num for track, num in zip(*np.unique(kept["a"], return_counts=True), strict=True)
+    } == {name: 2 if "gradients" in name else 3 * 4 for name in tracks.values()}
     file = perfetto(trace, KIND_NAMES, track_names(plan))
     assert b"backward, weights" in file
     assert b"stage 2" in file

@@ -16,10 +16,26 @@ from datahall.training.early import check_run
 from datahall.training.layout.asked import layout_of, named_layout, usual_batch
 from datahall.training.layout.file import read_layout
 from datahall.training.layout.layout import Layout
-from datahall.training.setup import Setup, built, job_of, machine_of, of_any_size, setup_of
+from datahall.training.setup import (
+    Setup,
+    built,
+    job_of,
+    machine_of,
+    of_any_size,
+    setup_of,
+    torus_failure_fraction,
+)
 
 SHELF = Catalog(user=False)
 LLAMA = SHELF.model("llama-3.1-8b")
+
+
+def slowed_fraction(**given: object) -> float | None:
+    """How much longer a step is said to take for what has failed."""
+    asked = {"model": "qwen3-0.6b", "chips": 64, "global_batch": 64, **given}
+    scenario = read_names(form_of("simulate train"), asked, SHELF)  # type: ignore[arg-type]
+    found = setup_of(scenario)
+    return torus_failure_fraction(scenario, found.job, found.cluster, found.layout, found.framework)
 
 
 def setup(model: str = "llama-3.1-8b", **given: object) -> Setup:
@@ -127,3 +143,28 @@ def test_a_batch_that_nobody_stated_is_in_no_ones_way() -> None:
     with pytest.raises(ScenarioError) as caught:
         setup("mixtral-8x7b", chips=48, ep=3, global_batch=16)
     assert "with a global_batch that divides" in spelled(caught.value.hint)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 3])
+def test_replicas_that_share_nothing_are_a_choice_too(stage: int) -> None:
+    """Stage 0 of ZeRO is what a run is computed with, though it is nothing; one replica has nobody to share with."""
+    assert setup(chips=8, zero=stage, global_batch=8).used["zero"] == stage
+    assert "zero" not in setup(chips=8, tp=8, global_batch=8).used
+    without = setup(chips=8, zero=stage, global_batch=8).used
+    assert not {"shard", "offload", "split", "compression", "schedule"} & set(without)
+
+
+def test_what_has_failed_of_a_torus_makes_a_step_longer_and_elsewhere_is_not_asked() -> None:
+    """Of a switched network the step itself tells; of a torus that is whole there is nothing to tell."""
+    torus = {
+        "model": "qwen3-30b-a3b",
+        "on": "torus",
+        "chip": "tpu-v5p",
+        "ep": 64,
+    }  # all to all, over every link
+    assert slowed_fraction(**torus) is None
+    assert slowed_fraction(on="fat-tree", chip="h100-sxm", failure={"nics": "0"}) is None
+    few, many = (slowed_fraction(**torus, failure={"links": links}) for links in ("0-3", "0-15"))
+    assert few is not None
+    assert many is not None
+    assert 0.0 < few < many

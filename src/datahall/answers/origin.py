@@ -17,8 +17,8 @@ def said_by(scenario: Scenario) -> frozenset[str]:
     said = [
         field
         for field in known
-        if any(field.key in table for table in scenario.said.get(field.section, ()))
-        or (field.section in ("layout", "training") and field.attribute in stated)
+        if field.attribute in stated
+        or any(field.key in table for table in scenario.said.get(field.section, ()))
     ]
     return frozenset(name for field in said for name in (field.name, field.attribute))
 

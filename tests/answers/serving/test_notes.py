@@ -1,0 +1,105 @@
+"""Each note of a simulated service stands where there is something to note, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from datahall.answers.ask import ask
+from datahall.answers.reply import answer_of
+from datahall.catalog import Catalog
+
+Said = dict[str, Any]
+
+PLAIN: Said = {"model": "llama-3.1-8b", "rate": 4, "requests": 300, "isl": 300, "osl": 40}
+EU_AND_US: Said = {
+    "region": [{"name": "eu", "to": {"us": "40 ms"}}, {"name": "us"}], "in_region": "us", "from_region": "us",
+}  # fmt: skip
+# what is asked beside it, and the beginnings or middles of the notes that this brings
+NOTED: dict[str, tuple[Said, set[str]]] = {
+    "plain": ({}, set()),
+    "users": ({"rate": None, "users": 20}, {"users begin one after the other"}),
+    "many adapters": (
+        {"adapters": 64, "resident_adapters": 8}, {"adapters of rank", "wait for theirs to be fetched"},
+    ),
+    "few adapters": ({"adapters": 8}, {"adapters of rank"}),
+    "one system prompt": ({"system": 200}, {"were found in caches"}),
+    "cut short": ({"until": "20 s"}, {"had not ended when the run did"}),
+    "too large": ({"isl": 600, "osl": 400, "spread": 0.8, "kv_blocks": 100}, {"larger than any cache"}),
+    "too long": ({"isl": 6000, "spread": 0.8, "max_context": 8192}, {"were cut to fit the context"}),
+    "regions": (EU_AND_US, {"distances are one way"}),
+    "cached": ({"cache": {"process": 100}}, {"stands in front of the router", "counts as 0 s per token"}),
+    "scaled": ({"autoscale": "1..3"}, set()),
+    "scaled in part": (
+        {"autoscale": "1..3", "disaggregated": "prefill=1,decode=1"}, {"only the first pool is scaled"},
+    ),
+    "a day": ({"swing": "50%"}, {"less than a day"}),
+    "as long as is needed": ({"requests": None}, {"which is long beside the time that one takes"}),
+}  # fmt: skip
+EVERY = {words for _, said in NOTED.values() for words in said}
+
+
+@pytest.mark.parametrize("case", NOTED)
+def test_a_note_stands_where_there_is_something_to_note(case: str, shelf: Catalog) -> None:
+    more, expected = NOTED[case]
+    asked = {name: value for name, value in {**PLAIN, **more}.items() if value is not None}
+    notes = answer_of(ask("simulate serve", asked, catalog=shelf)).notes
+    assert {words for words in EVERY if any(words in note for note in notes)} == expected, notes
+
+
+PLANNED: Said = {"model": "llama-3.1-8b", "rate": 4, "isl": 300, "osl": 40, "chips": ["h100-sxm"]}
+READS, UNMEASURED = "reads one answer after the other", "no measured kernels of"
+BESIDE_PLANS: dict[str, tuple[Said, set[str]]] = {
+    "a rate": ({}, set()),
+    "users": ({"rate": None, "users": 20}, {READS}),
+    "a chip that nobody measured": ({"chips": ["gaudi3"]}, {UNMEASURED}),
+    "one of two": ({"chips": ["h100-sxm", "gaudi3"]}, {UNMEASURED}),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE_PLANS)
+def test_what_is_said_beside_a_plan_has_a_reason(case: str, shelf: Catalog) -> None:
+    more, expected = BESIDE_PLANS[case]
+    asked = {name: value for name, value in {**PLANNED, **more}.items() if value is not None}
+    notes = answer_of(ask("plan serve", asked, catalog=shelf)).notes
+    assert {words for words in (READS, UNMEASURED) if any(words in note for note in notes)} == expected
+    assert not any("h100-sxm" in note for note in notes if UNMEASURED in note)
+
+
+def test_a_fabric_that_joins_all_replicas_is_not_taken_for_one_of_them(shelf: Catalog) -> None:
+    plain, wired = (
+        answer_of(ask("plan serve", {**PLANNED, **more}, catalog=shelf)).next_commands
+        for more in ({}, {"on": "fat-tree"})
+    )
+    assert ["show techniques" in one for one in plain] == [False, True, False]
+    assert not any("show techniques" in one for one in wired)
+
+
+def test_a_fit_says_what_adapters_it_holds(shelf: Catalog) -> None:
+    plain, adapted = (
+        answer_of(ask("show fit", {"model": "llama-3.1-8b", **more}, catalog=shelf)).notes
+        for more in ({}, {"adapters": 16, "resident_adapters": 8})
+    )
+    assert not any("adapters of rank" in note for note in plain)
+    assert any(note.startswith("8 of 16 adapters of rank") for note in adapted)
+
+
+CLOSED, WAITS = "closed form beside it", "how many wait how long"
+SCALING = ("autoscaling", "replicas over time", "load over time")
+TABLED: dict[str, tuple[Said, set[str]]] = {
+    "plain": ({}, {CLOSED}),
+    "regions": (EU_AND_US, {"regions"}),
+    "cached": ({"cache": {"process": 100}}, {"cache of answers"}),
+    "scaled": ({"autoscale": "1..3"}, set(SCALING)),
+    "failed": ({"replicas": 2, "failure": "replicas=0,start=1s,duration=2s"}, {"failures"}),
+}
+
+
+@pytest.mark.parametrize("case", TABLED)
+def test_a_table_or_chart_stands_where_it_has_something_to_show(case: str, shelf: Catalog) -> None:
+    """The closed form stands beside a run that it can tell of: replicas that are all there, and nothing before them."""
+    more, expected = TABLED[case]
+    answer = answer_of(ask("simulate serve", {**PLAIN, **more}, catalog=shelf))
+    shown = {one.title for one in (*answer.tables, *answer.charts)}
+    assert shown == {"latency", "replicas", WAITS} | expected
