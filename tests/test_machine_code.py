@@ -173,3 +173,12 @@ def test_plans_need_no_compiler_once_their_code_is_kept() -> None:
         for _ in range(2)
     ]
     assert said[1] == ["False"]
+
+
+def test_kernels_without_a_file_are_told_apart() -> None:
+    made: list[Any] = []
+    for by in (2, 3):
+        names: dict[str, Any] = {}
+        exec(f"def times(value):\n    return value * {by}\n", names)
+        made.append(Bare(names["times"])(5))
+    assert made == [10, 15]

@@ -136,11 +136,13 @@ class Bare(Kernel[P, R]):
     @property
     def stamp(self) -> int:
         """Changes with the files that this kernel and its parts stand in, and with the numbers that they name."""
-        functions = [self.interpreted, *inlined_in(self.interpreted)]
-        own = zlib.crc32(repr([_numbers(part) for part in functions]).encode())
+        own = self.interpreted
+        assert isinstance(own, FunctionType)
+        functions = [own, *inlined_in(own)]
+        stamp = zlib.crc32(repr([(part.__code__.co_code, _numbers(part)) for part in functions]).encode())
         for source in sorted({part.__code__.co_filename for part in functions}):
-            own = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", own)
-        return own
+            stamp = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", stamp)
+        return stamp
 
     def _code(self, args: tuple[object, ...], kinds: list[object], words: list[Word]) -> Code:
         key = zlib.crc32(f"{host()} {kinds}".encode())
@@ -188,10 +190,11 @@ def _called_by(function: object) -> Iterator[FunctionType]:
     yield from (value for value in known if isinstance(value, FunctionType) and hasattr(value, INLINE))
 
 
-def _numbers(function: Callable[..., object]) -> list[tuple[str, object]]:
-    """The numbers and words outside a function that it names, which are compiled into it."""
-    named = {name: function.__globals__.get(name) for name in _names(function.__code__)}
-    return sorted((name, value) for name, value in named.items() if isinstance(value, int | float | str))
+def _numbers(function: FunctionType) -> list[tuple[str, object]]:
+    """The numbers and words that a function states or names, which are compiled into it."""
+    named = [(name, function.__globals__.get(name)) for name in sorted(set(_names(function.__code__)))]
+    named += [("", constant) for constant in function.__code__.co_consts]
+    return [(name, value) for name, value in named if isinstance(value, int | float | str)]
 
 
 def _names(code: CodeType) -> Iterator[str]:
