@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from table import Line
 
 from datahall.catalog import load
+from datahall.compiled import Bare
 from datahall.silicon import gemm
 from datahall.silicon.calibration import calibrate, num_sms
 from datahall.silicon.gemm import GemmTimes, gemm_times
@@ -55,10 +56,11 @@ def _gemm(columns: Columns, *, interpret: bool) -> Callable[[], GemmTimes]:
     chip = load().chip("h200-sxm")
     constants = calibrate(chip).constants.gemm_for("bf16")
     below = len(columns[0]) + 1 if interpret else 0
+    fresh = Bare(gemm.search_tiles.interpreted)  # nothing loaded, so small work is interpreted
 
     def run() -> GemmTimes:
         usual, gemm.INTERPRET_BELOW = gemm.INTERPRET_BELOW, below
-        loaded, gemm.is_compiler_loaded = gemm.is_compiler_loaded, lambda: not interpret
+        loaded, gemm.search_tiles = gemm.search_tiles, fresh if interpret else gemm.search_tiles
         try:
             return gemm_times(
                 *columns,
@@ -68,7 +70,7 @@ def _gemm(columns: Columns, *, interpret: bool) -> Callable[[], GemmTimes]:
                 constants=constants,
             )
         finally:
-            gemm.INTERPRET_BELOW, gemm.is_compiler_loaded = usual, loaded
+            gemm.INTERPRET_BELOW, gemm.search_tiles = usual, loaded
 
     return run
 

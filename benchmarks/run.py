@@ -10,6 +10,7 @@ import platform
 
 import numba
 import numpy as np
+from commands import command_lines
 from kernels import kernel_lines, pass_lines
 from serving import serving_lines
 from startup import catalogue_lines, startup_lines
@@ -32,6 +33,7 @@ def main() -> None:
             [
                 *startup_lines(),
                 *catalogue_lines(),
+                *command_lines(),
                 *kernel_lines(),
                 *pass_lines(),
                 *event_lines(),

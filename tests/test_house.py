@@ -21,7 +21,7 @@ from datahall.units import unit_of
 # From top to bottom as the data flows: a room imports only what stands before it.  `answers` puts
 # what every room computes into words; `report` draws the answers and knows none of them.
 ORDER = (
-    "counted", "errors", "units", "basis", "breakdown", "compiled", "answer",
+    "counted", "errors", "units", "basis", "breakdown", "machine_code", "compiled", "answer",
     "events", "catalog", "workload", "scenario", "silicon", "fabric", "cluster", "training", "inference", "reliability",
     "scheduling", "datapath", "power", "economics", "planner", "validation", "calibrate", "run", "serve", "audit",
     "answers", "report", "studio", "cli",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Generic, ParamSpec, TypeVar
+
+from datahall.machine_code import Code, Word, compile_code, flatten, host, keep, kept, runnable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,11 +26,6 @@ log = logging.getLogger("datahall")
 
 INLINE = "__datahall_inline__"
 REGISTERED = "__datahall_registered__"
-
-
-def is_compiler_loaded() -> bool:
-    """Whether numba is there already, so that small work need not wait for it."""
-    return "numba" in sys.modules
 
 
 def inline(function: F) -> F:
@@ -83,18 +79,11 @@ class Kernel(Generic[P, R]):
             folder = folder / f"{self.stamp:08x}"
         bound = {used.interpreted.__name__: used.machine_code for used in self.uses}
         import numba
-        from numba.extending import register_jitable
 
-        for part in parts:
-            if not hasattr(part, REGISTERED):
-                # Not inlined, each call counts references to its arrays: a third of the event queue's speed.
-                # Nobody calls it from Python, and to wrap it for that takes a sixth of the time of compiling.
-                register_jitable(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(part)
-                setattr(part, REGISTERED, True)
+        register(parts)
         numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-        name = self.interpreted.__qualname__
-        if not any(folder.rglob(f"*.{name}-*.nbi")):
-            log.info("compiling %s for this machine, once: about %.0f s", name, self.compile_s)
+        if not any(folder.rglob(f"*.{self.interpreted.__qualname__}-*.nbi")):
+            self._announce()
         typed_in = not Path(
             self.interpreted.__code__.co_filename
         ).is_file()  # at a prompt: nothing to cache by
@@ -103,6 +92,10 @@ class Kernel(Generic[P, R]):
         )
         return machine_code
 
+    def _announce(self) -> None:
+        name = self.interpreted.__qualname__
+        log.info("compiling %s for this machine, once: about %.0f s", name, self.compile_s)
+
     def _with_globals(self, bound: dict[str, Callable[..., object]]) -> Callable[P, R]:
         """The function with the names in `bound` meaning compiled functions."""
         plain = self.interpreted
@@ -110,6 +103,69 @@ class Kernel(Generic[P, R]):
         made = FunctionType(plain.__code__, plain.__globals__ | bound, plain.__name__, plain.__defaults__)
         made.__qualname__, made.__module__ = plain.__qualname__, plain.__module__
         return made
+
+
+class Bare(Kernel[P, R]):
+    """A kernel that makes no arrays and calls no other: its machine code runs without numba being loaded.
+
+    Its arguments are floats, ints, arrays in C order and tuples of these; it returns a number or nothing.  It is
+    compiled without reference counts, which took three fifths of the time of a simulation.
+    """
+
+    def __init__(self, function: Callable[P, R], *, compile_s: float = 3.0) -> None:
+        super().__init__(function, compile_s=compile_s)
+        self._by_kind: dict[tuple[object, ...], Callable[[list[Word]], R]] = {}
+        self._num_so_far = 0
+
+    def suited_to(self, num: int, small: int) -> Callable[P, R]:
+        """The function for so many pieces of work: interpreted while all so far are few, then machine code."""
+        self._num_so_far += num
+        return self.interpreted if self._num_so_far < small and not self._by_kind else self
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs:
+            raise TypeError(f"{', '.join(kwargs)}: by position")
+        words: list[Word] = []
+        kinds: list[object] = []
+        flatten(args, words, kinds)
+        run = self._by_kind.get(tuple(kinds))
+        if run is None:
+            run = self._by_kind[tuple(kinds)] = runnable(self._code(args, kinds, words), words)
+        return run(words)
+
+    @property
+    def stamp(self) -> int:
+        """Changes with the files that this kernel and its parts stand in, and with the numbers that they name."""
+        own = self.interpreted
+        assert isinstance(own, FunctionType)
+        functions = [own, *inlined_in(own)]
+        stamp = zlib.crc32(repr([(part.__code__.co_code, _numbers(part)) for part in functions]).encode())
+        for source in sorted({part.__code__.co_filename for part in functions}):
+            stamp = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", stamp)
+        return stamp
+
+    def _code(self, args: tuple[object, ...], kinds: list[object], words: list[Word]) -> Code:
+        key = zlib.crc32(f"{host()} {kinds}".encode())
+        path = cache_folder() / f"{self.interpreted.__qualname__}-{self.stamp:08x}{key:08x}.code"
+        code = kept(path)
+        if code is None:
+            self._announce()
+            register(inlined_in(self.interpreted))
+            code = compile_code(self.interpreted, args, len(words))
+            keep(code, path)
+        return code
+
+
+def register(parts: list[FunctionType]) -> None:
+    """Let numba compile functions into the kernels that call them."""
+    from numba.extending import register_jitable
+
+    for part in parts:
+        if not hasattr(part, REGISTERED):
+            # Not inlined, each call counts references to its arrays: a third of the event queue's speed.
+            # Nobody calls it from Python, and to wrap it for that takes a sixth of the time of compiling.
+            register_jitable(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(part)
+            setattr(part, REGISTERED, True)
 
 
 def inlined_in(function: Callable[..., object]) -> list[FunctionType]:
@@ -132,6 +188,13 @@ def _called_by(function: object) -> Iterator[FunctionType]:
     for module in [value for value in known if isinstance(value, ModuleType)]:
         known.extend(getattr(module, name) for name in sorted(names) if hasattr(module, name))
     yield from (value for value in known if isinstance(value, FunctionType) and hasattr(value, INLINE))
+
+
+def _numbers(function: FunctionType) -> list[tuple[str, object]]:
+    """The numbers and words that a function states or names, which are compiled into it."""
+    named = [(name, function.__globals__.get(name)) for name in sorted(set(_names(function.__code__)))]
+    named += [("", constant) for constant in function.__code__.co_consts]
+    return [(name, value) for name, value in named if isinstance(value, int | float | str)]
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -19,7 +19,14 @@ from datahall.inference.closed_form.steady_state import (
     _Steps,
     most_sequences,
 )
-from datahall.inference.step.column import decode_times, met_times, prefill_times, step_times, token_times
+from datahall.inference.step.column import (
+    at_context,
+    decode_times,
+    met_times,
+    prefill_times,
+    step_times,
+    token_times,
+)
 from datahall.inference.step.table import (
     decode_time,
     head_time,
@@ -198,3 +205,16 @@ def test_a_spread_of_answers_widens_the_tail() -> None:
     seen = draw.standard_normal(400_000) * np.sqrt(4.0 / steps)
     found = _excess(np.array([0.0]), np.array([4.0]), load, 0.95)[0]
     assert found == pytest.approx(np.quantile(seen, 0.95), rel=0.08)
+
+
+AXIS = 2.0 ** (np.arange(40) / 4) - 1.0
+
+
+@given(
+    st.integers(0, 1000),
+    st.one_of(st.floats(-10.0, 2.0**11), st.sampled_from([float(point) for point in AXIS])),
+)
+def test_rows_at_one_context_are_read_as_one_row_is(seed: int, context: float) -> None:
+    times = np.random.default_rng(seed).random((5, AXIS.size))
+    one_by_one = [np.interp(context, AXIS, row) for row in times]
+    np.testing.assert_array_max_ulp(at_context(times, context), np.array(one_by_one), maxulp=1)

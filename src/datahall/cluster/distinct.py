@@ -20,7 +20,10 @@ def unique_rows(columns: Iterable[NDArray[np.generic]]) -> tuple[Column, NDArray
     >>> distinct.tolist(), index.tolist()
     ([[1.0, 4.0], [2.0, 8.0]], [1, 0, 1])
     """
-    levels, codes = zip(*(_coded(np.asarray(column, dtype=np.float64)) for column in columns), strict=True)
+    rows = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+    if len(rows) == 1:
+        return rows, np.zeros(1, np.intp)
+    levels, codes = zip(*(_coded(np.ascontiguousarray(column)) for column in rows.T), strict=True)
     key = np.zeros(codes[0].size, dtype=np.int64)
     for values, code in zip(levels, codes, strict=True):
         key = key * max(1, values.size) + code
@@ -33,13 +36,18 @@ def unique_rows(columns: Iterable[NDArray[np.generic]]) -> tuple[Column, NDArray
     return distinct, index
 
 
-LARGEST_TABLE = 2**22
+TABLE_PER_ROW = 64  # places of a table that are filled sooner than a row is sorted
 
 
 def _coded(column: Column) -> tuple[Column, NDArray[np.intp]]:
     """Distinct values in order, and for each row the place of its own."""
     whole = column.astype(np.int64)
-    if column.size and whole.min() >= 0 and whole.max() < LARGEST_TABLE and bool((whole == column).all()):
+    if (
+        column.size
+        and whole.min() >= 0
+        and whole.max() < TABLE_PER_ROW * column.size
+        and bool((whole == column).all())
+    ):
         seen = np.zeros(int(whole.max()) + 1, dtype=np.bool_)
         seen[whole] = True
         place = np.cumsum(seen, dtype=np.intp) - 1

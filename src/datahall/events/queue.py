@@ -62,8 +62,7 @@ def now_s(queue: Queue) -> float:
 def clear(queue: Queue) -> None:
     """Drop every pending event; the clock and the tokens go on from where they are."""
     queue.clock[0]["num_pending"] = 0
-    for slot in range(queue.slots.size):
-        queue.slots[slot]["token"] = NO_EVENT
+    queue.slots["token"][:] = NO_EVENT
 
 
 @inline

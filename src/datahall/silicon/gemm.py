@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.compiled import Kernel, is_compiler_loaded
+from datahall.compiled import Bare
 from datahall.workload.operator import Number
 
 FINE_N = (64, 80, 96, 112, 128, 144, 160, 168, 176, 192, 256, 320, 384, 448, 512)
@@ -46,7 +46,7 @@ COARSE = (
     (128, 256),
 )
 MAX_ACCUMULATORS = 40960  # what the register file of a multiprocessor holds beside its operands
-INTERPRET_BELOW = 40  # shapes under which loading a compiler costs more than it saves
+INTERPRET_BELOW = 200  # shapes of all questions so far that cost less than to load machine code
 
 Column = NDArray[np.float64]
 
@@ -108,6 +108,7 @@ def _search_tiles(
     activation_bytes: float,
     machine: NDArray[np.float64],
     tiles: NDArray[np.float64],
+    tile_s: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
     num_sms, peak, bandwidth = machine[0], machine[1], machine[2]
@@ -118,9 +119,7 @@ def _search_tiles(
     choose_stream, choose_split_s, choose_tile_s = machine[13], machine[14], machine[15]
     num_tiles = tiles.shape[0]
     operand = max(weight_bytes, activation_bytes)
-    per_k = np.empty(num_tiles)
-    chosen_per_k = np.empty(num_tiles)
-    drain = np.empty(num_tiles)
+    per_k, chosen_per_k, drain = tile_s[0], tile_s[1], tile_s[2]
     for j in range(num_tiles):
         area = tiles[j, 0] * tiles[j, 1]
         feed_s = (tiles[j, 0] + tiles[j, 1]) * operand / feed
@@ -170,7 +169,7 @@ def _search_tiles(
         out[7, i] = waves
 
 
-search_tiles = Kernel(_search_tiles)
+search_tiles = Bare(_search_tiles)
 
 
 def gemm_times(
@@ -213,14 +212,16 @@ def gemm_times(
     tiles = fine_tiles() if constants.tiles == "fine" else coarse_tiles()
     shapes, which = _distinct(rows.ravel(), width.ravel(), depth.ravel())
     out = np.empty((8, shapes[0].size))
-    interpreted = rows.size < INTERPRET_BELOW and not is_compiler_loaded()
-    run = search_tiles.interpreted if interpreted else search_tiles
-    run(*shapes, weight_bytes, activation_bytes, machine, tiles, out)
+    run = search_tiles.suited_to(shapes[0].size, INTERPRET_BELOW)
+    tile_s = np.empty((3, len(tiles)))
+    run(*shapes, float(weight_bytes), float(activation_bytes), machine, tiles, tile_s, out)
     return GemmTimes(*(column[which].reshape(rows.shape) for column in out))
 
 
 def _distinct(*columns: Column) -> tuple[tuple[Column, Column, Column], NDArray[np.intp]]:
     """Each product once, and for each row which it is: layouts of one model share most of theirs."""
+    if columns[0].size == 1:
+        return (columns[0], columns[1], columns[2]), np.zeros(1, np.intp)
     order = np.lexsort(columns)
     m, n, k = (column[order] for column in columns)
     first = np.ones(order.size, np.bool_)

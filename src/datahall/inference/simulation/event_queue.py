@@ -6,24 +6,9 @@ time of a run.  The loop itself sees to it that there is room and that no time i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from datahall.compiled import Kernel, P, R, inline
+from datahall.compiled import inline
 from datahall.events.heap import ROOT, SEQUENCE_BITS, SEQUENCE_MASK, put, rise, sink
 from datahall.events.queue import NO_EVENT, Queue
-
-
-class Uncounted(Kernel[P, R]):
-    """A kernel that makes no arrays and raises no errors with numbers in them: compiled without reference counts."""
-
-    def _compile(self) -> Callable[P, R]:
-        import numba
-
-        counted: Any = super()._compile()
-        options: dict[str, Any] = {"cache": True, "fastmath": False, "_nrt": False}
-        machine_code: Callable[P, R] = numba.njit(**options)(counted.py_func)
-        return machine_code
 
 
 @inline

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.compiled import Kernel, inline
+from datahall.compiled import Bare, Kernel, inline
 from datahall.events.heap import ROOT
-from datahall.events.queue import new_queue, num_pending, reserve
+from datahall.events.queue import num_pending, reserve
 from datahall.inference.fleet.balancing import BACK, FRONT, choose, list_members
 from datahall.inference.memory.prefix_cache import share_blocks
-from datahall.inference.simulation.event_queue import Uncounted, pop_event, push_event
+from datahall.inference.simulation.event_queue import pop_event, push_event
 from datahall.inference.simulation.lifecycle import (
     arrive,
     change_status,
@@ -274,6 +274,5 @@ def send(s: State, slot: int, replica: int, back: bool, now: float) -> bool:
     return distance_s == 0.0
 
 
-advance = Uncounted(_advance, compile_s=30.0)
-make_queue = Kernel(new_queue, compile_s=2.0)
+advance = Bare(_advance, compile_s=30.0)
 widen_queue = Kernel(reserve, compile_s=2.0)

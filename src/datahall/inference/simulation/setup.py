@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.events.queue import new_queue
 from datahall.events.trace import new_trace
 from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.disaggregation import handoff_of
@@ -18,7 +19,6 @@ from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.memory.offload import host_bytes_per_s, lower_tiers, token_bytes
 from datahall.inference.memory.runs import new_runs
 from datahall.inference.simulation import histogram
-from datahall.inference.simulation.loop import make_queue
 from datahall.inference.simulation.state import (
     ACTIVE,
     ENDED,
@@ -75,7 +75,7 @@ def new_state(
         phases=np.zeros((replicas.size, int(pools["steps_per_block"].max())), np.int64),
         members=np.zeros((FIRST_REGION + num_regions, 1 + replicas.size), np.int64),
         distance_s=np.array(fleet.distance_s, np.float64),
-        queue=make_queue(2 * num_slots + 4 * replicas.size + 2 * len(fleet.outages) + 64),
+        queue=new_queue(2 * num_slots + 4 * replicas.size + 2 * len(fleet.outages) + 64),
         posts=np.zeros(num_slots + 64, POST),
         histograms=np.zeros((5, histogram.NUM_BINS)),
         ended=np.zeros(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),

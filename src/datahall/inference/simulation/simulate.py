@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
+from datahall.events.queue import num_pending
 from datahall.events.schedule import push
 from datahall.events.streams import stream
 from datahall.inference.fleet.autoscale import Scaler
@@ -46,6 +47,7 @@ from datahall.workload.traffic.requests import Requests
 
 ALWAYS = 1 << 40  # steps of a leap: no limit
 TRACE_STEPS = 200_000  # kept for a timeline
+FEW_EVENTS = 20_000  # that are moved to a larger queue sooner than a compiler is loaded
 
 
 def simulate_serving(
@@ -108,7 +110,7 @@ def simulate_serving(
         caching=caching,
         record=record,
         trace_steps=TRACE_STEPS if trace_s > 0 else 0,
-        num_slots=max(NUM_SLOTS, 2 * users + 64),
+        num_slots=max(min(NUM_SLOTS, len(first) + 64), 2 * users + 64),
     )
     state.pools["uneven"] = uneven_contexts(first, state.pools["lanes"])
     whole = state.fleet[0]
@@ -244,7 +246,8 @@ class Play:
         slots["free"][num : num + held] = state.slots["free"][:held]
         slots["free"][:num] = np.arange(old + num - 1, old - 1, -1)
         whole["num_free_slots"] = held + num
-        self.state = state._replace(slots=slots, posts=posts, queue=widen_queue(state.queue, 2 * (old + num)))
+        widen = widen_queue.interpreted if num_pending(state.queue) < FEW_EVENTS else widen_queue
+        self.state = state._replace(slots=slots, posts=posts, queue=widen(state.queue, 2 * (old + num)))
 
     def _take_records(self) -> None:
         whole = self.state.fleet[0]

@@ -48,10 +48,18 @@ def joined_times(table: StepTable, decodes: Column, context: float, chunk: Colum
 
 
 def _by_context(times: NDArray[np.float64], decodes: Column, context: float) -> Column:
-    axis = _axis(times.shape[1])
-    needed = times[: int(np.ceil(decodes.max(initial=1.0))) + 1]
-    by_rows = np.array([np.interp(context, axis, row) for row in needed])
+    by_rows = at_context(times[: int(np.ceil(decodes.max(initial=1.0))) + 1], context)
     return np.asarray(np.interp(decodes, np.arange(by_rows.size), by_rows))
+
+
+def at_context(times: NDArray[np.float64], context: float) -> Column:
+    """Each row read at one context, as `np.interp` reads one."""
+    axis = _axis(times.shape[1])
+    place = int(np.searchsorted(axis, context, side="right")) - 1
+    if place < 0 or place == axis.size - 1 or axis[place] == context:
+        return times[:, max(place, 0)]
+    slope = (times[:, place + 1] - times[:, place]) / (axis[place + 1] - axis[place])
+    return np.asarray(slope * (context - axis[place]) + times[:, place])
 
 
 def prefill_times(table: StepTable, chunk: Column, past: Column) -> Column:

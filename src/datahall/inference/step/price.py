@@ -61,8 +61,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
     sent = exchange(replica, tokens)
     own_s, experts_s = passes.tokens_s(tokens)
     pass_s = layers * (own_s + products_s(passes, tokens)) + sent.total_s + replica.pp * sent.stage_s
-    rows = token_points(max(1, num_sequences // replica.pp) * verified)
-    rows_s = replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
+    rows, rows_s = head_times(passes, num_sequences, verified)
     head_s = dense(rows, rows_s, num_sequences, replica.pp)
     contexts = grid_tokens(longest)
     sequences = sequence_points(num_sequences // replica.pp)
@@ -100,6 +99,47 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         level=weakest(levels),
         band=(min(low, replica.engine.band("TPOT")[0]), max(high, replica.engine.band("TPOT")[1])),
     )
+
+
+def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPrice | None:
+    """The table of a replica, cut from that of the same one with more sequences or a longer context.
+
+    Only the head is priced again: what a message takes depends on the longer ones beside it.  None where the wide
+    table has other tokens in a step, or was timed at other points.
+    """
+    table, num_sequences = wide.table, max(1, replica.engine.max_sequences) * replica.pp
+    verified = num_verified(replica.speculation)
+    most = max(round_token_budget(replica), num_sequences * verified)
+    wanted = sequence_points(num_sequences // replica.pp)
+    there = sequence_points((table.decode_s.shape[0] - 1) // replica.pp)
+    num_contexts, num_chunks = grid_tokens(max_context).size, grid_tokens(min(most, max_context)).size
+    if (
+        replica.speculation is not None
+        or most != table.tokens_s.size - 1
+        or not np.array_equal(wanted, there[: wanted.size])
+        or num_contexts > table.prefill_s.shape[1]
+        or num_chunks > table.prefill_s.shape[0]
+    ):
+        return None
+
+    def cut(values: Grid) -> Grid:
+        return np.ascontiguousarray(values[: num_sequences + 1, :num_contexts])
+
+    rows, rows_s = head_times(Passes.of(replica), num_sequences, verified)
+    narrow = table._replace(
+        head_s=dense(rows, rows_s, num_sequences, replica.pp),
+        decode_s=cut(table.decode_s),
+        prefill_s=np.ascontiguousarray(table.prefill_s[:num_chunks, :num_contexts]),
+        joined_s=table.joined_s if table.joined_s is NOT_JOINED else cut(table.joined_s),
+    )
+    return msgspec.structs.replace(wide, table=narrow)
+
+
+def head_times(passes: Passes, num_sequences: int, verified: int) -> tuple[Column, Column]:
+    """Numbers of rows, and what the head takes for them in a round [s]."""
+    replica = passes.replica
+    rows = token_points(max(1, num_sequences // replica.pp) * verified)
+    return rows, replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
 
 
 def draft_times(replica: Replica, num_sequences: Column) -> Column:

@@ -17,13 +17,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.compiled import Kernel, inline
+from datahall.compiled import Bare, inline
 from datahall.events import Trace, new_trace
 from datahall.training.pipeline.orders import FULL, B, F, W
 from datahall.training.pipeline.schedule import EMPTY, Schedule
 
 Floats = NDArray[np.float64]
-SMALL = 2_000  # slots that the interpreter works off sooner than a compiler is loaded
+SMALL = 2_000  # slots that the interpreter works off sooner than machine code is loaded
 KIND_NAMES = {
     F: "forward",
     B: "backward, input",
@@ -104,7 +104,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_runs: int = 1) -> Simulated:
     """Simulate a schedule; `speed` multiplies the work of each stage (1.1 is a tenth slower).
 
-    `num_runs` is how many such runs are to come: many pay for the compiler where one does not.
+    `num_runs` is how many such runs are to come: many pay for machine code where one does not.
     """
     slow = np.ones(plan.num_stages) if speed is None else np.ascontiguousarray(speed, dtype=np.float64)
     start_s, end_s = np.zeros(plan.kind.shape), np.zeros(plan.kind.shape)
@@ -114,12 +114,14 @@ def simulate(plan: Schedule, work: Work, speed: Floats | None = None, *, num_run
     messages = np.array(
         [work.latency_s, work.transfer_s, work.blocked_s, work.together_ratio, work.beside_ratio]
     )
-    run = play.interpreted if num_runs * plan.kind.size < SMALL else play
+    run = play.suited_to(num_runs * plan.kind.size, SMALL)
     num_left = run(
-        plan.kind, plan.micro, plan.chunk, plan.joined, plan.before, plan.after, plan.num_visits,
+        plan.kind, plan.micro, plan.chunk, plan.joined, plan.before, plan.after,
         np.stack([work.forward_s, work.input_s, work.weight_s, work.input_s + work.weight_s]),
         work.gather_s, work.reduce_s, work.num_buckets, messages, slow,
         start_s, end_s, gathered_s, reduce_start_s, reduced_s, free_s,
+        np.full((2, num_places, plan.micro.max() + 1), np.inf), np.zeros(plan.num_stages),
+        np.zeros((2, plan.num_stages)), plan.num_visits.copy(), np.zeros(plan.num_stages, np.int64),
     )  # fmt: skip
     if num_left:
         raise ValueError(f"{plan.name}: {num_left} pieces of work wait for each other in a circle")
@@ -152,7 +154,6 @@ def _play(
     joined: NDArray[np.bool_],
     before: NDArray[np.int32],
     after: NDArray[np.int32],
-    visits: NDArray[np.int32],
     work_s: Floats,
     gather_s: Floats,
     reduce_s: Floats,
@@ -165,16 +166,21 @@ def _play(
     reduce_start_s: Floats,
     reduced_s: Floats,
     free_s: Floats,
+    arrived: Floats,
+    stream_s: Floats,
+    link_s: Floats,
+    left: NDArray[np.int32],
+    at: NDArray[np.int64],
 ) -> int:
-    """Fill the columns after `speed`; return how many slots could not run."""
+    """Fill the columns after `speed`; return how many slots could not run.
+
+    arrived: inputs of forward and of backward, by place and micro-batch; stream_s: when the collectives beside the
+    kernels of a stage are done; link_s: its links, both ways; left: visits of a place that are to come; at: slots.
+    """
     num_stages, num_slots = kind.shape
     num_chunks = before.size // num_stages
-    latency_s, transfer_s, blocked_s, together, beside = messages
-    arrived = np.full((2, before.size, micro.max() + 1), np.inf)  # inputs of forward and of backward
-    stream_s = np.zeros(num_stages)  # when the collectives beside the kernels are done
-    link_s = np.zeros((2, num_stages))
-    left = visits.copy()
-    at = np.zeros(num_stages, np.int64)
+    latency_s, transfer_s, blocked_s = messages[0], messages[1], messages[2]
+    together, beside = messages[3], messages[4]
     num_left = 0
     for stage in range(num_stages):
         for place in range(stage * num_chunks, (stage + 1) * num_chunks):
@@ -245,7 +251,7 @@ def _play(
     return num_left
 
 
-play = Kernel(_play, compile_s=4.0)
+play = Bare(_play, compile_s=4.0)
 
 
 def timeline(run: Simulated, work: Work) -> Trace:

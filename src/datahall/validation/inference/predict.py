@@ -39,6 +39,8 @@ def replayed(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[tuple[
             continue
         runs.append((_machine(run), index, run))
     prices = Prices()
+    for _, _, run in runs:
+        prices.foresee(sized(run.replica, run.traffic, run.num_replicas))
     for _, index, run in sorted(runs, key=lambda one: one[:2]):
         try:
             found[index] = run, replay(run, prices)

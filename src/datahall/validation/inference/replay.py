@@ -15,7 +15,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.inference.step.price import StepPrice, price_steps
+from datahall.inference.step.price import StepPrice, narrowed, price_steps
 from datahall.validation.inference.figures import figures_of
 from datahall.validation.inference.run import THROUGHPUT, Run, Traffic
 from datahall.validation.inference.server import held_rate
@@ -58,32 +58,66 @@ class Priced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prices:
-    """Step tables of the replicas seen last."""
+    """Step tables of the replicas seen last, each cut from the widest of its machine."""
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._known: OrderedDict[tuple[object, ...], Priced] = OrderedDict()
+        self._wide: OrderedDict[tuple[object, ...], StepPrice] = OrderedDict()
+        self._sizes: dict[tuple[object, ...], tuple[int, int]] = {}
         self.replayed: dict[tuple[object, ...], Replayed] = {}
+
+    def foresee(self, replica: Replica) -> None:
+        """A replica will be asked for: the table of its machine shall reach so far."""
+        wanted = rounded(replica)
+        key, sequences, context = machine_key(wanted), wanted.engine.max_sequences, wanted.max_context
+        before = self._sizes.get(key, (0, 0))
+        self._sizes[key] = max(before[0], sequences), max(before[1], context)
 
     def of(self, replica: Replica) -> Priced:
         """The table and the blocks of a replica; sizes are rounded up so that rows share tables."""
-        engine = msgspec.structs.replace(
-            replica.engine,
-            max_sequences=_power(max(64, replica.engine.max_sequences)),
-            token_budget=_power(replica.engine.token_budget),
-        )
-        context = _power(max(LEAST_CONTEXT, replica.max_context))
-        wider = msgspec.structs.replace(replica, engine=engine, max_context=context)
+        wider = rounded(replica)
         key = replica_key(wider)
         if key not in self._known:
-            price = price_steps(wider, max_context=context)
             blocks = (
                 replica.kv_blocks or kv_capacity(msgspec.structs.replace(replica, max_context=0)).num_blocks
             )
-            self._known[key] = Priced(price=price, num_blocks=blocks)
+            self._known[key] = Priced(price=self._price(wider), num_blocks=blocks)
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
         return self._known[key]
+
+    def _price(self, replica: Replica) -> StepPrice:
+        self.foresee(replica)
+        key = machine_key(replica)
+        if key in self._wide:
+            cut = narrowed(self._wide[key], replica, max_context=replica.max_context)
+            if cut is not None:
+                return cut
+        widest = of_sizes(replica, self._sizes[key])
+        self._wide[key] = price_steps(widest, max_context=widest.max_context)
+        if len(self._wide) > self._most:
+            self._wide.popitem(last=False)
+        cut = narrowed(self._wide[key], replica, max_context=replica.max_context)
+        return cut or price_steps(replica, max_context=replica.max_context)
+
+
+def rounded(replica: Replica) -> Replica:
+    """The replica with sizes that many share."""
+    engine = msgspec.structs.replace(replica.engine, token_budget=_power(replica.engine.token_budget))
+    sizes = _power(max(64, engine.max_sequences)), _power(max(LEAST_CONTEXT, replica.max_context))
+    return of_sizes(msgspec.structs.replace(replica, engine=engine), sizes)
+
+
+def of_sizes(replica: Replica, sizes: tuple[int, int]) -> Replica:
+    """The replica with a table that reaches so many sequences and such a context."""
+    engine = msgspec.structs.replace(replica.engine, max_sequences=sizes[0])
+    return msgspec.structs.replace(replica, engine=engine, max_context=sizes[1])
+
+
+def machine_key(replica: Replica) -> tuple[object, ...]:
+    """What the widest table of a replica depends on."""
+    return replica_key(of_sizes(msgspec.structs.replace(replica, kv_blocks=0), (0, 0)))
 
 
 def replica_key(replica: Replica) -> tuple[object, ...]:

@@ -1,0 +1,49 @@
+"""Whole commands in a fresh process: warm, and a first run that has no machine code yet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from clock import process_cpu_s
+from table import Line
+
+GOLDEN = "plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x"
+# what is asked, how often, and the CPU-seconds that it may take
+WARM = {
+    GOLDEN: (5, 0.9),
+    "plan train llama-3.1-405b --tokens 15.6T --chips 16384": (5, 0.9),
+    "validate training": (2, 4.0),
+    "validate inference": (2, 8.0),
+}
+FIRST_RUN_S = 8.0
+
+
+def command_lines() -> list[Line]:
+    """Least CPU time of several runs, and the wall time of the golden plan on an empty cache."""
+    return [
+        *(
+            Line(f"datahall {' '.join(line.split()[:3])}, CPU", _cpu_s(line, repeat), "s", budget=budget)
+            for line, (repeat, budget) in WARM.items()
+        ),
+        Line("datahall plan serve on an empty cache, wall", first_run_s(), "s", budget=FIRST_RUN_S),
+    ]
+
+
+def _cpu_s(line: str, repeat: int) -> float:
+    return process_cpu_s("-m", "datahall", *line.split(), repeat=repeat)
+
+
+def first_run_s() -> float:
+    """Wall time of the golden plan where nothing was compiled before [s]."""
+    with tempfile.TemporaryDirectory() as empty:
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "datahall", *GOLDEN.split()],
+            check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "NUMBA_CACHE_DIR": empty},
+        )  # fmt: skip
+        return time.perf_counter() - start

@@ -1,0 +1,184 @@
+"""Bare kernels: their machine code is kept by itself, equals their source, and runs without numba."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import datahall
+from datahall.compiled import Bare
+from datahall.machine_code import kept
+
+SCALE = 3
+ROW = np.dtype([("count", "<i8"), ("time_s", "<f8")], align=True)
+ENV = dict(os.environ)  # before the folder of kept code is set apart
+SOURCE = str(Path(datahall.__file__).parents[1])
+
+
+class Table(NamedTuple):
+    rows: np.ndarray
+    grid: np.ndarray
+
+
+def weigh(table: Table, by: float, most: int) -> float:
+    """Every kind of argument, read and written."""
+    total = 0.0
+    for index in range(min(most, table.rows.size)):
+        row = table.rows[index]
+        row["count"] += SCALE
+        total += row["time_s"] * by
+        for column in range(table.grid.shape[1]):
+            table.grid[index, column] += total / (row["count"] + column)
+    return total
+
+
+def fill(out: np.ndarray, value: float) -> None:
+    for index in range(out.size):
+        out[index] = value
+
+
+def first(out: np.ndarray) -> int:
+    return int(out[0])
+
+
+def divide(amount: int, by: int) -> float:
+    return amount / by
+
+
+def doubled(values: np.ndarray) -> float:
+    return float(np.zeros(values.size).sum()) + values[0]
+
+
+def talk(amount: int) -> None:
+    print(amount)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("code")
+        patch.setenv("NUMBA_CACHE_DIR", str(folder))
+        yield folder / "datahall"
+
+
+def table(num_rows: int, num_columns: int, seed: int) -> Table:
+    draw = np.random.default_rng(seed)
+    rows = np.zeros(num_rows, ROW)
+    rows["count"], rows["time_s"] = draw.integers(1, 100, num_rows), draw.random(num_rows)
+    return Table(rows, draw.random((num_rows, num_columns)))
+
+
+kernel = Bare(weigh)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 5), st.integers(1, 4), st.integers(-2, 6), st.floats(-1e6, 1e6), st.integers(0, 9))
+def test_machine_code_does_what_its_source_does(
+    rows: int, columns: int, most: int, by: float, seed: int
+) -> None:
+    ours, theirs = table(rows, columns, seed), table(rows, columns, seed)
+    assert kernel(ours, by, most) == kernel.interpreted(theirs, by, most)
+    assert ours.rows.tobytes() == theirs.rows.tobytes()
+    assert ours.grid.tobytes() == theirs.grid.tobytes()
+
+
+def test_a_kernel_returns_nothing_or_a_number() -> None:
+    out = np.zeros(3)
+    assert Bare(fill)(out, 7.5) is None
+    assert out.tolist() == [7.5] * 3
+    assert Bare(first)(np.array([4, 5])) == 4
+    assert Bare(first)(np.array([4.0, 5.0])) == 4  # another kind of array: other code
+
+
+def test_an_error_comes_out_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Bare(divide)(1, 0)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((4, 4)).T, np.arange(8.0)[::2], "text", True])
+def test_arguments_that_have_no_words_are_refused(wrong: object) -> None:
+    with pytest.raises(TypeError):
+        Bare(first)(wrong)  # type: ignore[arg-type]
+
+
+def test_a_kernel_that_makes_arrays_is_refused() -> None:
+    with pytest.raises(Exception, match="zeros"):
+        Bare(doubled)(np.ones(2))
+
+
+def test_a_kernel_that_calls_python_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"talk makes arrays or calls Python: .*Py"):
+        Bare(talk)(1)
+
+
+def test_a_broken_file_is_made_anew(cache: Path) -> None:
+    Bare(divide)(6, 3)
+    (path,) = cache.glob("divide-*")
+    whole = path.read_bytes()
+    for broken in (b"", whole[:100], whole[:-1] + bytes([whole[-1] ^ 1])):
+        path.write_bytes(broken)
+        assert kept(path) is None
+        assert Bare(divide)(6, 3) == 2.0
+        assert kept(path) is not None
+
+
+def test_code_goes_stale_with_a_number_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Bare(weigh).stamp
+    monkeypatch.setitem(weigh.__globals__, "SCALE", SCALE + 1)
+    assert Bare(weigh).stamp != before
+
+
+def test_a_later_process_runs_kept_code_without_numba(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import sys\nimport numpy as np\nfrom datahall.compiled import Bare\n"
+        "def last(values):\n    return values[values.size - 1]\n"
+        "print(Bare(last)(np.array([1.5, 2.5])), 'numba' in sys.modules)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": SOURCE, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, "script.py"], cwd=tmp_path, env=env, check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said == [["2.5", "True"], ["2.5", "False"]]
+
+
+PLANS = """
+import sys
+import datahall as dh
+dh.plan_train("llama-3.1-8b", tokens="1T", chips=256)
+dh.plan_serve("llama-3.1-8b", rate=4, chips="h100-sxm")
+print("numba" in sys.modules)
+"""
+
+
+def test_plans_need_no_compiler_once_their_code_is_kept() -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", PLANS],
+            env={**ENV, "PYTHONPATH": SOURCE},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said[1] == ["False"]
+
+
+def test_kernels_without_a_file_are_told_apart() -> None:
+    made: list[Any] = []
+    for by in (2, 3):
+        names: dict[str, Any] = {}
+        exec(f"def times(value):\n    return value * {by}\n", names)
+        made.append(Bare(names["times"])(5))
+    assert made == [10, 15]
