@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,11 @@ def weigh(table: Table, by: float, most: int) -> float:
 def fill(out: np.ndarray, value: float) -> None:
     for index in range(out.size):
         out[index] = value
+
+
+def fill_rows(out: np.ndarray, value: float) -> None:
+    for index in range(out.shape[0]):
+        out[index, 0] = value
 
 
 def first(out: np.ndarray) -> int:
@@ -123,7 +129,8 @@ def test_a_broken_file_is_made_anew(cache: Path) -> None:
     Bare(divide)(6, 3)
     (path,) = cache.glob("divide-*")
     whole = path.read_bytes()
-    for broken in (b"", whole[:100], whole[:-1] + bytes([whole[-1] ^ 1])):
+    other = zlib.crc32(b"another form").to_bytes(4, "big") + b"another form"
+    for broken in (b"", whole[:100], whole[:-1] + bytes([whole[-1] ^ 1]), other):
         path.write_bytes(broken)
         assert kept(path) is None
         assert Bare(divide)(6, 3) == 2.0
@@ -173,6 +180,32 @@ def test_plans_need_no_compiler_once_their_code_is_kept() -> None:
         for _ in range(2)
     ]
     assert said[1] == ["False"]
+
+
+def test_where_the_compiler_lays_code_out_otherwise_it_runs_it_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(*_: object) -> None:
+        raise AttributeError("no attribute _get_compiled_object")
+
+    monkeypatch.setattr("datahall.compiled.compile_code", gone)
+    out = np.zeros(3)
+    kernel = Bare(fill)
+    for value in (2.5, 4.0):
+        kernel(out, value)
+        assert out.tolist() == [value] * 3
+
+
+def test_a_full_disk_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    before = set(cache.iterdir())
+    monkeypatch.setattr(Path, "write_bytes", full)
+    out = np.zeros((3, 1))  # of a kind that no other test compiles
+    Bare(fill_rows)(out, 1.5)
+    assert out.tolist() == [[1.5]] * 3
+    assert set(cache.iterdir()) == before
 
 
 def test_kernels_without_a_file_are_told_apart() -> None:

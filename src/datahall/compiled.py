@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Generic, ParamSpec, TypeVar
 
-from datahall.machine_code import Code, Word, compile_code, flatten, host, keep, kept, runnable
+from datahall.machine_code import Code, NotBare, Word, compile_code, flatten, host, keep, kept, runnable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,6 +115,7 @@ class Bare(Kernel[P, R]):
     def __init__(self, function: Callable[P, R], *, compile_s: float = 3.0) -> None:
         super().__init__(function, compile_s=compile_s)
         self._by_kind: dict[tuple[object, ...], Callable[[list[Word]], R]] = {}
+        self._by_numba = False
         self._num_so_far = 0
 
     def suited_to(self, num: int, small: int) -> Callable[P, R]:
@@ -125,12 +126,22 @@ class Bare(Kernel[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             raise TypeError(f"{', '.join(kwargs)}: by position")
+        if self._by_numba:
+            return super().__call__(*args, **kwargs)
         words: list[Word] = []
         kinds: list[object] = []
         flatten(args, words, kinds)
         run = self._by_kind.get(tuple(kinds))
         if run is None:
-            run = self._by_kind[tuple(kinds)] = runnable(self._code(args, kinds, words), words)
+            try:
+                run = self._by_kind[tuple(kinds)] = runnable(self._code(args, kinds, words), words)
+            except NotBare:
+                raise
+            except (AttributeError, ImportError, KeyError, RuntimeError, TypeError) as error:
+                # How numba lays code out is its own affair: where it does so otherwise, it runs the code itself.
+                log.info("%s runs under numba: %s", self.interpreted.__qualname__, error)
+                self._by_numba = True
+                return super().__call__(*args, **kwargs)
         return run(words)
 
     @property

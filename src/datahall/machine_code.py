@@ -8,6 +8,7 @@ its result and its error through pointers.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import pickle
 import zlib
@@ -16,13 +17,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+
+log = logging.getLogger(__name__)
 
 Word = int | float | None
 FLAGS = 0x001 | 0x100 | 0x400  # of an array: C order, aligned, may be written
 C_ORDER = 0x001
 OK = (0, -2)  # a status; the second: returned None
 RESULTS: dict[str, type[Any]] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
+
+
+class NotBare(TypeError):
+    """A function that needs numba while it runs."""
 
 
 class Code(NamedTuple):
@@ -107,7 +115,7 @@ def compile_code(function: Callable[..., object], arguments: tuple[Any, ...], nu
     foreign = [name for name in needed if name.startswith(("numba", "NRT", "Py"))]
     laid_out = made.target_context.get_arg_packer(made.fndesc.argtypes)._be_args
     if foreign or len(laid_out) != num_words:
-        raise TypeError(f"{function.__qualname__} makes arrays or calls Python: {', '.join(foreign)}")
+        raise NotBare(f"{function.__qualname__} makes arrays or calls Python: {', '.join(foreign)}")
     code = made.library._get_compiled_object()
     return Code(bytes(code), made.fndesc.llvm_func_name, str(made.signature.return_type))
 
@@ -124,11 +132,15 @@ def host() -> str:
 
 
 def keep(code: Code, path: Path) -> None:
-    """Write machine code to a file, all of it or nothing."""
-    data = pickle.dumps(tuple(code))
+    """Write machine code to a file, all of it or nothing; where there is no room it is compiled again next time."""
+    data = msgspec.msgpack.encode(code)
     part = path.with_suffix(f".{os.getpid()}")
-    part.write_bytes(zlib.crc32(data).to_bytes(4, "big") + data)
-    part.replace(path)
+    try:
+        part.write_bytes(zlib.crc32(data).to_bytes(4, "big") + data)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        log.info("machine code is not kept: %s", error)
 
 
 def kept(path: Path) -> Code | None:
@@ -139,4 +151,7 @@ def kept(path: Path) -> Code | None:
         return None
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
-    return Code(*pickle.loads(data[4:]))
+    try:
+        return msgspec.msgpack.decode(data[4:], type=Code)
+    except msgspec.DecodeError:
+        return None
