@@ -222,6 +222,15 @@ def test_levels_agree_on_a_broken_ring(shelf: Catalog) -> None:
     assert symmetric == pytest.approx(full, rel=0.1)
 
 
+def test_a_full_ring_of_1024_ranks_in_servers_of_eight_is_not_refused(shelf: Catalog) -> None:
+    """Eight channels of 1,024 messages in each of 2 · 1,023 rounds, and no faster than its ports."""
+    asked = {"on": "fat-tree", "chips": 1024, "level": "full"}
+    found = simulated(shelf, **asked, job={"collective": "all-reduce", "algorithm": "ring", "size": "1GB"})
+    assert number(found, "num_flows") == 8 * 1024 * 2 * 1023
+    assert number(found, "num_stuck") == 0
+    assert number(found, "makespan_s") >= 2 * (1 - DOMAIN / 1024) * GB / (DOMAIN * NIC)
+
+
 @pytest.mark.parametrize(
     "verb",
     [

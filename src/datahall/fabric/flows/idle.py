@@ -93,11 +93,13 @@ def _of_stalls(outcome: Outcome) -> dict[str, str]:
 def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
     """Whether a flow moves bytes over a link in some time; folded rounds wait between their bytes, not before them."""
     flows, run = outcome.traffic.flows, outcome.run
-    over = flows.paths.owners()[flows.paths.links == link]  # with changes under way nothing is pooled
-    assert flows.delay_s is not None
-    waiting_s = flows.delay_s if outcome.level == "full" else outcome.traffic.pause_s
+    passes = np.zeros(flows.num_flows, np.bool_)
+    passes[flows.paths.owners()[flows.paths.links == link]] = True  # with changes under way nothing is pooled
+    over = passes[run.flow]
+    waiting_s = run.delay_s if outcome.level == "full" else outcome.traffic.pause_s[run.flow]
     begin_s = run.ready_s[over] + waiting_s[over]
-    return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
+    last_s = run.end_s[over] + (run.times[over] - 1) * run.every_s[over]
+    return bool(((begin_s < end_s) & (last_s > start_s)).any())
 
 
 def _failures_act(outcome: Outcome, used: Ints) -> bool:

@@ -9,7 +9,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
-from datahall.fabric.flows.simulate import Flows
+from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
@@ -106,13 +106,18 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     after: Ints
     after_offsets: Longs
     kept_fraction: float
+    num_alike: Floats  # flows that one row stands for
+    num_times: Ints  # rounds in which it is sent
+    again_delay_s: Floats
+    sender: Ints
+    receiver: Ints
 
 
 def traffic(
     net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...] = (), level: Level = "symmetric"
 ) -> Traffic:
     """Write down the flows of all jobs and bursts."""
-    _check_size(net, jobs, bursts, level)
+    _check_size(net, jobs, bursts)
     rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
     parts = [_job(net, job, level, rng) for job, rng in zip(jobs, rngs, strict=False)]
     parts += [_burst(net, burst, rng) for burst, rng in zip(bursts, rngs[len(jobs) :], strict=True)]
@@ -130,6 +135,8 @@ def traffic(
         after=_end_to_end([part.after + np.int32(shift) for part, shift in zip(parts, first, strict=True)]),
         after_offsets=_ends([part.after_offsets for part in parts]),
         label=np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+        weight=np.concatenate([np.empty(0), *(part.num_alike for part in parts)]),
+        rounds=_rounds(parts),
     )  # fmt: skip
     return Traffic(
         flows=flows,
@@ -143,6 +150,26 @@ def traffic(
     )
 
 
+def _rounds(parts: list[_Part]) -> Rounds | None:
+    """What is sent several times; the ranks of each job are others."""
+    if all((part.num_times == 1).all() for part in parts):
+        return None
+    ranks = [int(max(part.sender.max(initial=-1), part.receiver.max(initial=-1))) + 1 for part in parts]
+    shift = np.cumsum([0, *ranks])[:-1]
+
+    def numbered(columns: list[Ints]) -> Ints:
+        return _end_to_end(
+            [np.where(ends >= 0, ends + more, -1) for ends, more in zip(columns, shift, strict=True)]
+        )
+
+    return Rounds(
+        num_rounds=_end_to_end([part.num_times for part in parts]),
+        delay_s=np.concatenate([part.again_delay_s for part in parts]),
+        sender=numbered([part.sender for part in parts]),
+        receiver=numbered([part.receiver for part in parts]),
+    )
+
+
 def _kept_fraction(parts: list[_Part]) -> float:
     """Over all flows, those that carry more count more."""
     wire = [float(part.num_bytes.sum()) for part in parts]
@@ -150,20 +177,16 @@ def _kept_fraction(parts: list[_Part]) -> float:
     return new / sum(wire) if sum(wire) else 1.0
 
 
-def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], level: Level) -> None:
+def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> None:
     total = sum(burst.source.size for burst in bursts)
     for job in jobs:
         for phase in job.phases:
-            total += phase.source.size * job.repeat * (phase.num_rounds if level == "full" else 1)
+            total += phase.source.size * job.repeat
     total *= net.routing.num_parts
     if total > MOST_FLOWS:
-        hint = (
-            "use the symmetric level"
-            if level == "full"
-            else "fewer ranks or repeats, or all-to-all as pairwise"
-        )
         raise ScenarioError(
-            f"{total:,} flows at the {level} level; {MOST_FLOWS:,} are as many as fit", hint=hint
+            f"{total:,} flows; {MOST_FLOWS:,} are as many as fit",
+            hint="fewer ranks or repeats, or all-to-all as pairwise",
         )
 
 
@@ -186,21 +209,24 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
     latency = latency_s(net.fabric, routes)
     effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
+    table, num_alike = np.arange(each.size), np.ones(each.size)
     if level == "full":
+        split, table, num_alike = _folded(split, routes.paths)
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
     else:
         order = alike_order(split, job.repeat, job.pause_s)
     start = np.cumsum([0, *(phase.source.size for phase in split)])
-    row = np.where(order.phase == JOIN, each.size, start[order.phase] + order.member)
+    row = np.append(table, each.size)[
+        np.where(order.phase == JOIN, table.size, start[order.phase] + order.member)
+    ]
     message_s = latency + job.message_s + effect.message_s
+    many = np.where(order.phase == JOIN, 1.0, np.append(num_alike, 1.0)[row])
     return _Part(
         paths=select(_with_join(routes.paths), row),
         share_fraction=_shares(routes, row),
-        num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds,
+        num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds * many,
         start_s=np.full(row.size, job.start_s),
-        delay_s=order.wait_s
-        + order.num_rounds * _at(message_s, row)
-        + order.first * _at(effect.start_up_s, row),
+        delay_s=order.wait_s + order.num_rounds * _at(message_s, row) + _at(effect.start_up_s, row),
         source=_end_of(np.repeat(source, parts), row),
         target=_end_of(np.repeat(target, parts), row),
         phase=order.phase,
@@ -208,7 +234,44 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         after=order.after,
         after_offsets=order.after_offsets,
         kept_fraction=effect.efficiency,
+        num_alike=many,
+        num_times=order.num_times,
+        again_delay_s=_at(message_s, row),
+        sender=order.sender,
+        receiver=order.receiver,
     )
+
+
+def _folded(split: list[Phase], paths: Paths) -> tuple[list[Phase], Longs, Floats]:
+    """Phases with one flow for those that are sent several times between the same ends the same way.
+
+    With them the row of each flow that is left, and for how many each row stands.
+    """
+    num_alike, folded, kept, first = np.ones(paths.num_flows), [], [np.empty(0, np.int64)], 0
+    for phase in split:
+        size = phase.source.size
+        rows = np.arange(first, first + size)
+        first += size
+        if phase.num_rounds > 1:
+            rows, count = _distinct(phase, paths, rows)
+            num_alike[rows] = count
+        some = rows - (first - size)
+        folded.append(msgspec.structs.replace(phase, source=phase.source[some], target=phase.target[some]))
+        kept.append(rows)
+    return folded, np.concatenate(kept), num_alike
+
+
+def _distinct(phase: Phase, paths: Paths, rows: Longs) -> tuple[Longs, Longs]:
+    """The first of the rows of each way between two ends, and how many there are."""
+    hops = paths.hops[rows]
+    way = np.full((rows.size, int(hops.max(initial=0)) + 2), -1, np.int32)
+    way[:, 0], way[:, 1] = phase.source, phase.target
+    links = select(paths, rows).links
+    owner = np.repeat(np.arange(rows.size), hops)
+    way[owner, 2 + np.arange(links.size) - np.repeat(np.cumsum(hops) - hops, hops)] = links
+    _, one, count = np.unique(way, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(one)
+    return rows[one[order]], count[order]
 
 
 def job_routes(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
@@ -237,6 +300,11 @@ def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
         after=np.empty(0, np.int32),
         after_offsets=np.zeros(num_bytes.size + 1, np.int64),
         kept_fraction=effect.efficiency,
+        num_alike=np.ones(num_bytes.size),
+        num_times=np.ones(num_bytes.size, np.int32),
+        again_delay_s=np.zeros(num_bytes.size),
+        sender=np.full(num_bytes.size, -1, np.int32),
+        receiver=np.full(num_bytes.size, -1, np.int32),
     )
 
 
