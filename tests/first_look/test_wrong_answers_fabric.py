@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from tests.first_look.conftest import Run
-from tests.first_look.figures import number, table, waits_for, words_of
+from tests.first_look.figures import number, table, words_of
 
 import datahall as dh
 from datahall.answer import Answer
@@ -176,7 +176,6 @@ def test_a_failure_of_a_spine_is_routed_around(shelf: Catalog) -> None:
     assert number(broken, "makespan_s") >= number(simulated(shelf, **asked, job=job), "makespan_s")
 
 
-@waits_for("flows under way that are routed anew after the time that the fabric needs for it")
 def test_a_failure_in_mid_run_is_routed_around_too(shelf: Catalog) -> None:
     """`show fabric` says how long rerouting takes, and seven of eight spines are left."""
     job = {"collective": "all-reduce", "ranks": "256", "size": "64MB"}

@@ -8,7 +8,8 @@ import numpy as np
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
-from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
+from datahall.fabric.flows.detours import Table, Tables, detours_of, kept, ways_of
+from datahall.fabric.flows.rounds import JOIN, Order, alike_order, folded, full_order
 from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.routing.pooling import pools
@@ -84,6 +85,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     transport: Transport = Transport()
     seed: int = 0
     steady: bool = True  # no link changes while flows are under way
+    tables: tuple[Tables, ...] = ()  # what routing knows later
 
     @property
     def pool(self) -> Ints | None:
@@ -94,6 +96,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """The flows of one job or burst, before they are put together."""
 
+    routes: Spread
+    row: Longs  # of the routes, past the last for a join
     paths: Paths
     share_fraction: Floats | None
     num_bytes: Floats
@@ -118,11 +122,15 @@ def traffic(
 ) -> Traffic:
     """Write down the flows of all jobs and bursts."""
     _check_size(net, jobs, bursts)
-    rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
-    parts = [_job(net, job, level, rng) for job, rng in zip(jobs, rngs, strict=False)]
-    parts += [_burst(net, burst, rng) for burst, rng in zip(bursts, rngs[len(jobs) :], strict=True)]
+    routes = _routes(net, jobs, bursts)
+    parts = [_job(net, job, level, ways) for job, ways in zip(jobs, routes, strict=False)]
+    parts += [_burst(net, burst, ways) for burst, ways in zip(bursts, routes[len(jobs) :], strict=True)]
     sizes = [part.num_bytes.size for part in parts]
     first = np.cumsum([0, *sizes])[:-1]
+    tables = [
+        [Table(ways, part.row, int(start)) for ways, part, start in zip(every, parts, first, strict=True)]
+        for every in _in_time(net, jobs, bursts, routes)
+    ]
     shares = [part.share_fraction for part in parts if part.share_fraction is not None]
     flows = Flows(
         paths=Paths(
@@ -137,6 +145,8 @@ def traffic(
         label=np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
         weight=np.concatenate([np.empty(0), *(part.num_alike for part in parts)]),
         rounds=_rounds(parts),
+        ways=ways_of(tables[0]),
+        detours=detours_of([later.at_s for later in net.tables], tables),
     )  # fmt: skip
     return Traffic(
         flows=flows,
@@ -148,6 +158,32 @@ def traffic(
         head_of_line=net.transport.head_of_line,
         kept_fraction=_kept_fraction(parts),
     )
+
+
+def _routes(
+    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], *, partial: bool = False
+) -> list[Spread]:
+    """The routes of each job and burst, drawn with the seed."""
+    rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
+    pairs = [(_sources(job), _targets(job)) for job in jobs]
+    pairs += [(burst.source, burst.target) for burst in bursts]
+    how = net.routing
+    return [
+        spread(net.fabric, *ends, how.policy, rng, how.num_parts, pool=net.pool, partial=partial)
+        for ends, rng in zip(pairs, rngs, strict=True)
+    ]
+
+
+def _in_time(
+    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], routes: list[Spread]
+) -> list[list[Spread]]:
+    """The same at first and from each moment on at which routing learns something."""
+    found = [routes]
+    for later in net.tables:
+        after = msgspec.structs.replace(net, fabric=later.fabric)
+        now = _routes(after, jobs, bursts, partial=True)
+        found.append([kept(one, other) for one, other in zip(found[-1], now, strict=True)])
+    return found
 
 
 def _rounds(parts: list[_Part]) -> Rounds | None:
@@ -190,7 +226,7 @@ def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> N
         )
 
 
-def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
+def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
     """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
     split = [
@@ -202,16 +238,14 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         )
         for phase in job.phases
     ]
-    source = _end_to_end([job.hosts[phase.source] for phase in job.phases])
-    target = _end_to_end([job.hosts[phase.target] for phase in job.phases])
-    routes = job_routes(net, job.hosts, job.phases, rng)
+    source, target = _sources(job), _targets(job)
     each = np.repeat([phase.num_bytes for phase in split], [phase.source.size for phase in split])
     rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
     latency = latency_s(net.fabric, routes)
     effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
     table, num_alike = np.arange(each.size), np.ones(each.size)
     if level == "full":
-        split, table, num_alike = _folded(split, routes.paths)
+        split, table, num_alike = folded(split, routes.paths)
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
     else:
         order = alike_order(split, job.repeat, job.pause_s)
@@ -222,6 +256,8 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     message_s = latency + job.message_s + effect.message_s
     many = np.where(order.phase == JOIN, 1.0, np.append(num_alike, 1.0)[row])
     return _Part(
+        routes=routes,
+        row=row,
         paths=select(_with_join(routes.paths), row),
         share_fraction=_shares(routes, row),
         num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds * many,
@@ -242,52 +278,22 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
     )
 
 
-def _folded(split: list[Phase], paths: Paths) -> tuple[list[Phase], Longs, Floats]:
-    """Phases with one flow for those that are sent several times between the same ends the same way.
-
-    With them the row of each flow that is left, and for how many each row stands.
-    """
-    num_alike, folded, kept, first = np.ones(paths.num_flows), [], [np.empty(0, np.int64)], 0
-    for phase in split:
-        size = phase.source.size
-        rows = np.arange(first, first + size)
-        first += size
-        if phase.num_rounds > 1:
-            rows, count = _distinct(phase, paths, rows)
-            num_alike[rows] = count
-        some = rows - (first - size)
-        folded.append(msgspec.structs.replace(phase, source=phase.source[some], target=phase.target[some]))
-        kept.append(rows)
-    return folded, np.concatenate(kept), num_alike
+def _sources(job: Job) -> Ints:
+    return _end_to_end([job.hosts[phase.source] for phase in job.phases])
 
 
-def _distinct(phase: Phase, paths: Paths, rows: Longs) -> tuple[Longs, Longs]:
-    """The first of the rows of each way between two ends, and how many there are."""
-    hops = paths.hops[rows]
-    way = np.full((rows.size, int(hops.max(initial=0)) + 2), -1, np.int32)
-    way[:, 0], way[:, 1] = phase.source, phase.target
-    links = select(paths, rows).links
-    owner = np.repeat(np.arange(rows.size), hops)
-    way[owner, 2 + np.arange(links.size) - np.repeat(np.cumsum(hops) - hops, hops)] = links
-    _, one, count = np.unique(way, axis=0, return_index=True, return_counts=True)
-    order = np.argsort(one)
-    return rows[one[order]], count[order]
+def _targets(job: Job) -> Ints:
+    return _end_to_end([job.hosts[phase.target] for phase in job.phases])
 
 
-def job_routes(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
-    """The routes of all flows of some phases, one phase after the other."""
-    source = _end_to_end([hosts[phase.source] for phase in phases])
-    target = _end_to_end([hosts[phase.target] for phase in phases])
-    return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts, pool=net.pool)
-
-
-def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
+def _burst(net: Net, burst: Burst, routes: Spread) -> _Part:
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
-    routes = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts, pool=net.pool)
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
     return _Part(
+        routes=routes,
+        row=np.arange(routes.paths.num_flows),
         paths=routes.paths,
         share_fraction=routes.share_fraction,
         num_bytes=num_bytes / (effect.efficiency * routes.efficiency),
@@ -363,7 +369,6 @@ __all__ = [
     "Order",
     "Routing",
     "Traffic",
-    "job_routes",
     "latency_s",
     "traffic",
 ]

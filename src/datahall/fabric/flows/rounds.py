@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.steps import Phase
-from datahall.fabric.topology.graph import Floats, Ints, Longs
+from datahall.fabric.topology.graph import Floats, Ints, Longs, Paths, select
 
 JOIN = -1  # a row that carries nothing and ends when all it waits for has ended
 MOST_WAITS = 4  # rows that a send waits for by itself; more meet in a join of their rank
@@ -126,6 +126,38 @@ def full_order(phases: Sequence[Phase], num_ranks: int, repeat: int = 1, pause_s
                 starts = np.arange(num_ranks + 1)
     sheet.write(JOIN, 1, rows, np.array([rows.size], np.int32))
     return sheet.order()
+
+
+def folded(split: list[Phase], paths: Paths) -> tuple[list[Phase], Longs, Floats]:
+    """Phases with one flow for those that are sent several times between the same ends the same way.
+
+    With them the row of each flow that is left, and for how many each row stands.
+    """
+    num_alike, fewer, kept, first = np.ones(paths.num_flows), [], [np.empty(0, np.int64)], 0
+    for phase in split:
+        size = phase.source.size
+        rows = np.arange(first, first + size)
+        first += size
+        if phase.num_rounds > 1:
+            rows, count = _distinct(phase, paths, rows)
+            num_alike[rows] = count
+        some = rows - (first - size)
+        fewer.append(msgspec.structs.replace(phase, source=phase.source[some], target=phase.target[some]))
+        kept.append(rows)
+    return fewer, np.concatenate(kept), num_alike
+
+
+def _distinct(phase: Phase, paths: Paths, rows: Longs) -> tuple[Longs, Longs]:
+    """The first of the rows of each way between two ends, and how many there are."""
+    hops = paths.hops[rows]
+    way = np.full((rows.size, int(hops.max(initial=0)) + 2), -1, np.int32)
+    way[:, 0], way[:, 1] = phase.source, phase.target
+    links = select(paths, rows).links
+    owner = np.repeat(np.arange(rows.size), hops)
+    way[owner, 2 + np.arange(links.size) - np.repeat(np.cumsum(hops) - hops, hops)] = links
+    _, one, count = np.unique(way, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(one)
+    return rows[one[order]], count[order]
 
 
 def _of(rows: Ints, starts: Longs, ranks: Ints | Longs) -> tuple[Ints, Ints]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from datahall.fabric.flows.rates import SMALL, columns
 from datahall.fabric.topology.graph import Floats, Ints, Paths
 
 Longs = NDArray[np.int64]
+Column = TypeVar("Column", Floats, Ints)
 NO_FLOWS: Ints = np.empty(0, np.int32)
 MOST_MESSAGES = 6_000_000  # that are written down: about 300 MB
 
@@ -31,6 +34,22 @@ class Rounds(msgspec.Struct, frozen=True, kw_only=True):
         Ints  # a rank of its own for each group of flows that go through their rounds together; -1: one round
     )
     receiver: Ints
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """What each flow, or each detour, may choose from: paths[offsets[i]:offsets[i + 1]], with shares as flows have."""
+
+    paths: Paths
+    offsets: Longs
+    share_fraction: Floats | None = None
+
+
+class Detours(msgspec.Struct, frozen=True, kw_only=True):
+    """From at_s[i] on, flow[i] has the ways i; in order of time.  One that is under way keeps what it has moved."""
+
+    at_s: Floats
+    flow: Ints
+    ways: Ways
 
 
 class Flows(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +71,10 @@ class Flows(msgspec.Struct, frozen=True, kw_only=True):
     after_offsets: Longs | None = None
     label: Ints | None = None  # what the caller knows each flow by, e.g. the number of its job
     rounds: Rounds | None = None
+    ways: Ways | None = (
+        None  # from which each flow takes the least loaded when it starts; where it has none, its path
+    )
+    detours: Detours | None = None
 
     @property
     def num_flows(self) -> int:
@@ -181,26 +204,26 @@ def _single(state: loop_state.State) -> Run:
 
 def _logged(state: loop_state.State) -> Run:
     """What happened as it was written down, in order of the ends; rounds that are under way, and that never came."""
-    flows, log = state.flows, state.log[: state.count[0]["messages"]]
+    flows, log = state.flows, state.log[: state.counts[0]["messages"]]
     going = np.flatnonzero(flows["does"] != loop_state.IDLE).astype(np.int32)
     never = flows["num_rounds"] - flows["ended"]
     never[going] -= 1
     lost = np.flatnonzero(never > 0).astype(np.int32)
     again = np.where(flows["ended"] > 0, flows["again_delay_s"], flows["delay_s"])
-    begun_s = flows["ready_s"][going] + state.count[0]["skipped_s"]
-    flow = _with(log["flow"], going, lost)
+    begun_s = flows["ready_s"][going] + state.counts[0]["skipped_s"]
+    flow = _with(np.asarray(log["flow"], np.int32), going, lost)
     return _run(
         state, flow,
         _with(log["ready_s"], begun_s, np.full(lost.size, np.nan)),
         _with(log["delay_s"], again[going], again[lost]),
         _with(log["end_s"], np.full(going.size + lost.size, np.inf)),
-        _with(log["times"], np.ones(going.size, np.int32), never[lost]),
+        _with(np.asarray(log["times"], np.int32), np.ones(going.size, np.int32), never[lost]),
         _with(log["every_s"], np.zeros(going.size + lost.size)),
         flows["weight"][flow].astype(np.int32),
     )  # fmt: skip
 
 
-def _with(known: Floats, *more: Floats) -> Floats:
+def _with(known: Column, *more: Column) -> Column:
     """A column and what comes after it, mostly nothing: then the column itself, for there may be millions."""
     return np.concatenate([known, *more]) if any(part.size for part in more) else known
 
@@ -209,7 +232,7 @@ def _run(
     state: loop_state.State, flow: Ints, ready_s: Floats, delay_s: Floats, end_s: Floats, times: Ints, every_s: Floats,
     num_alike: Ints,
 ) -> Run:  # fmt: skip
-    links, count = state.links, state.count[0]
+    links, count = state.links, state.counts[0]
     return Run(
         flow=flow, ready_s=ready_s, delay_s=delay_s, end_s=end_s, times=times, every_s=every_s, num_alike=num_alike,
         left_bytes=state.flows["left"].copy(), link_bytes=links["carried"].copy(),
@@ -224,7 +247,7 @@ def small(flows: Flows) -> bool:
 
 
 def _state(flows: Flows, capacity: Floats) -> loop_state.State:
-    num_flows, num_links, num_entries = flows.num_flows, capacity.size, flows.paths.links.size
+    num_flows, num_links = flows.num_flows, capacity.size
     if flows.paths.num_flows != num_flows:
         raise ScenarioError(f"{flows.paths.num_flows:,} paths for {num_flows:,} flows")
     weight, cap, share = columns(
@@ -257,8 +280,7 @@ def _state(flows: Flows, capacity: Floats) -> loop_state.State:
         table[name] = column
     links = np.zeros(num_links, loop_state.LINK)
     links["capacity"], links["head"], links["slot"] = capacity, -1, -1
-    entries = np.zeros(num_entries, loop_state.ENTRY)
-    entries["link"], entries["share"] = flows.paths.links, share if share.size else 1.0
+    entries, ways, detours = _ways(flows, share, table)
     count = np.zeros(1, loop_state.COUNTS)
     count["pacer"] = count["noted"] = -1
     ranks, touching = _ranks(flows.rounds, table)
@@ -267,9 +289,11 @@ def _state(flows: Flows, capacity: Floats) -> loop_state.State:
         flows=table,
         links=links,
         entries=entries,
+        ways=ways,
+        detours=detours,
         ranks=ranks,
         log=np.empty(min(flows.num_messages, MOST_MESSAGES) if flows.rounds else 0, loop_state.MESSAGE),
-        count=count,
+        counts=count,
         next_flow=next_flow,
         touching=touching,
         several=np.flatnonzero(table["num_rounds"] > 1).astype(np.int32),
@@ -278,6 +302,32 @@ def _state(flows: Flows, capacity: Floats) -> loop_state.State:
         seen=np.empty(num_links, np.int32),
         queue=make_queue(num_flows + 1, 0.0),
     )
+
+
+def _ways(flows: Flows, share: Floats, table: loop_state.Table) -> tuple[loop_state.Table, ...]:
+    """The steps of every path, of every way to choose from and of every detour; the latter two as tables."""
+    choices = [one for one in (flows.ways, flows.detours.ways if flows.detours else None) if one is not None]
+    every = [flows.paths, *(one.paths for one in choices)]
+    shares = [share if share.size else None, *(one.share_fraction for one in choices)]
+    entries = np.zeros(sum(paths.links.size for paths in every), loop_state.ENTRY)
+    entries["link"] = np.concatenate([paths.links for paths in every])
+    parts = [np.ones(p.links.size) if part is None else part for p, part in zip(every, shares, strict=True)]
+    entries["share"] = np.concatenate(parts)
+    begins = np.cumsum([0, *(paths.links.size for paths in every)])[1:]
+    ends = [one.paths.offsets + begin for one, begin in zip(choices, begins, strict=False)]
+    ways = np.zeros(sum(one.paths.num_flows for one in choices), loop_state.WAY)
+    ways["first"] = np.concatenate([NO_FLOWS, *(offsets[:-1] for offsets in ends)])
+    ways["last"] = np.concatenate([NO_FLOWS, *(offsets[1:] for offsets in ends)])
+    if flows.ways is not None:
+        table["ways_first"], table["ways_last"] = flows.ways.offsets[:-1], flows.ways.offsets[1:]
+    if flows.detours is None:
+        return entries, ways, np.zeros(0, loop_state.DETOUR)
+    detours = np.zeros(flows.detours.at_s.size, loop_state.DETOUR)
+    before = 0 if flows.ways is None else flows.ways.paths.num_flows
+    detours["at_s"], detours["flow"] = flows.detours.at_s, flows.detours.flow
+    offsets = flows.detours.ways.offsets + before
+    detours["first"], detours["last"] = offsets[:-1], offsets[1:]
+    return entries, ways, detours
 
 
 def _ranks(rounds: Rounds | None, table: loop_state.Table) -> tuple[loop_state.Table, Ints]:

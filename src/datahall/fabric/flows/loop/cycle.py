@@ -17,7 +17,7 @@ FOR_EVER = 2**62
 @inline
 def look_back(s: State, now: float) -> None:
     """After a round of the flow that gives the pace: skip what repeats, or note the state from time to time."""
-    c = s.count[0]
+    c = s.counts[0]
     if c["single"] > 0:  # what is sent once does not come again
         c["noted"] = -1
         return
@@ -44,7 +44,7 @@ def to_come(s: State, flow: int, now: float) -> float:
 @inline
 def note(s: State, now: float) -> None:
     """Keep the state as it is now."""
-    s.count[0]["noted_s"], s.count[0]["noted"] = now, s.count[0]["messages"]
+    s.counts[0]["noted_s"], s.counts[0]["noted"] = now, s.counts[0]["messages"]
     for flow in s.several:
         f = s.flows[flow]
         f["noted_does"], f["noted_to_come"] = f["does"], to_come(s, flow, now)
@@ -58,7 +58,7 @@ def note(s: State, now: float) -> None:
 @inline
 def is_same(s: State, now: float) -> bool:
     """Whether the state that was noted has come again, some rounds later; a first round is unlike the others."""
-    period_s = now - s.count[0]["noted_s"]
+    period_s = now - s.counts[0]["noted_s"]
     for flow in s.several:
         f = s.flows[flow]
         num_more = f["ended"] - f["noted_ended"]
@@ -76,7 +76,7 @@ def is_same(s: State, now: float) -> bool:
 @inline
 def skip(s: State, now: float) -> None:
     """Go on as often as every flow still has a round after it."""
-    c, times = s.count[0], FOR_EVER
+    c, times = s.counts[0], FOR_EVER
     for flow in s.several:
         f = s.flows[flow]
         num_more = f["ended"] - f["noted_ended"]

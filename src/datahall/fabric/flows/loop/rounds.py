@@ -11,9 +11,9 @@ from datahall.fabric.flows.loop.state import IDLE, START, WAITS, State, delay_of
 def schedule(s: State, flow: int, now: float) -> None:
     """A flow that waits for no other any more starts, after its latency."""
     f = s.flows[flow]
-    f["does"], f["ready_s"] = WAITS, max(f["start_s"] - s.count[0]["skipped_s"], now)
+    f["does"], f["ready_s"] = WAITS, max(f["start_s"] - s.counts[0]["skipped_s"], now)
     if f["num_rounds"] == 1:
-        s.count[0]["single"] += 1
+        s.counts[0]["single"] += 1
     f["token"] = push(s.queue, f["ready_s"] + delay_of(s, flow), START, flow)
 
 
@@ -26,7 +26,7 @@ def end(s: State, flow: int, now: float) -> None:
     f["does"], f["end_s"], f["left"], f["rate"] = IDLE, now, 0.0, 0.0
     f["ended"] += 1
     if f["num_rounds"] == 1:
-        s.count[0]["single"] -= 1
+        s.counts[0]["single"] -= 1
     if f["sender"] >= 0:
         turn(s, f["sender"], flow, now)
     if f["receiver"] >= 0:
@@ -43,7 +43,7 @@ def end(s: State, flow: int, now: float) -> None:
 @inline
 def write(s: State, flow: int, now: float) -> None:
     """Write a message down; the first flow of several rounds that ends one gives the pace."""
-    f, c = s.flows[flow], s.count[0]
+    f, c = s.flows[flow], s.counts[0]
     message = s.log[c["messages"]]
     message["flow"], message["delay_s"], message["times"], message["every_s"] = (
         flow,

@@ -9,7 +9,7 @@ from datahall.events.queue import new_queue, now_s, num_pending
 from datahall.events.schedule import peek, pop
 from datahall.fabric.flows.loop.cycle import look_back
 from datahall.fabric.flows.loop.rounds import end, schedule
-from datahall.fabric.flows.loop.sharing import begin, finish, leave, narrow, settle, share_again
+from datahall.fabric.flows.loop.sharing import begin, finish, leave, narrow, settle, share_again, turn_off
 from datahall.fabric.flows.loop.state import END, START, State, delay_of
 from datahall.fabric.topology.graph import Floats, Ints
 
@@ -29,14 +29,16 @@ def _run(
     Events that follow the end of a flow within `grain` of the time it took are taken with it, before rates are
     shared again.  Each still has its own time; only the others learn of it so much later.
     """
-    now, next_change = 0.0, 0
+    now, next_change, next_detour = 0.0, 0, 0
     for flow in range(s.flows.size):
         if s.flows[flow]["waiting"] == 0:
             schedule(s, flow, 0.0)
-    while num_pending(s.queue) > 0 or next_change < change_s.size:
+    while num_pending(s.queue) > 0 or next_change < change_s.size or next_detour < s.detours.size:
         soon = peek(s.queue).time_s if num_pending(s.queue) > 0 else np.inf
         if next_change < change_s.size:
             soon = min(soon, change_s[next_change])
+        if next_detour < s.detours.size:
+            soon = min(soon, s.detours[next_detour]["at_s"])
         if soon > until_s:
             break
         now = max(now, soon)
@@ -48,31 +50,35 @@ def _run(
                 together += grain * max(0.0, took_s)
         while num_pending(s.queue) > 0 and peek(s.queue).time_s <= together:
             event = pop(s.queue)
-            s.count[0]["events"] += 1
+            s.counts[0]["events"] += 1
             if event.kind == START and s.flows[event.a]["num_bytes"] > 0.0:
                 begin(s, event.a, event.time_s)
                 continue
-            if s.log.size and s.count[0]["messages"] == s.log.size:
+            if s.log.size and s.counts[0]["messages"] == s.log.size:
                 return False
             if event.kind == END:
                 finish(s, event.a)
             end(s, event.a, event.time_s)
         now = max(now, now_s(s.queue))
         while next_change < change_s.size and change_s[next_change] <= together:
-            s.count[0]["events"] += 1
+            s.counts[0]["events"] += 1
             narrow(s, change_link[next_change], change_bytes_per_s[next_change])
             next_change += 1
+        while next_detour < s.detours.size and s.detours[next_detour]["at_s"] <= together:
+            detour = s.detours[next_detour]
+            turn_off(s, detour["flow"], detour["first"], detour["last"], now)
+            next_detour += 1
         share_again(s, now, head_of_line, whole)
-        if s.count[0]["due"]:
-            s.count[0]["due"] = False
-            if next_change == change_s.size and until_s == np.inf:
+        if s.counts[0]["due"]:
+            s.counts[0]["due"] = False
+            if next_change == change_s.size and next_detour == s.detours.size and until_s == np.inf:
                 look_back(s, now)
     for flow in s.active[
-        : s.count[0]["active"]
+        : s.counts[0]["active"]
     ]:  # cut off by until_s, or stuck behind a link that carries nothing
         if until_s < np.inf:
             settle(s, flow, until_s)
-        leave(s, flow, s.flows[flow]["num_bytes"] - s.flows[flow]["left"])
+        leave(s, flow, s.flows[flow]["num_bytes"] - s.flows[flow]["left"] - s.flows[flow]["counted"])
     return True
 
 

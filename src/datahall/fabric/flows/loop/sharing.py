@@ -21,11 +21,43 @@ from datahall.fabric.topology.graph import Floats, Ints
 @inline
 def begin(s: State, flow: int, now: float) -> None:
     """The first byte leaves: the flow takes part in sharing its links."""
-    f, c = s.flows[flow], s.count[0]
+    f, c = s.flows[flow], s.counts[0]
     f["does"], f["since"], f["left"], f["place"] = MOVES, now, f["num_bytes"], c["active"]
+    f["counted"] = 0.0
     s.active[c["active"]] = flow
     c["active"] += 1
+    choose(s, flow)
     enter(s, flow)
+
+
+@inline
+def choose(s: State, flow: int) -> None:
+    """Of the ways that a flow may take, that on which it would get most beside what is there; of equals the first."""
+    f = s.flows[flow]
+    best = -1.0
+    for number in range(f["ways_first"], f["ways_last"]):
+        way = s.ways[number]
+        level = np.inf
+        for place in range(way["first"], way["last"]):
+            entry = s.entries[place]
+            link = s.links[entry["link"]]
+            level = min(level, link["capacity"] / (link["load"] + f["weight"] * entry["share"]))
+        if level > best * (1.0 + SLACK):
+            best = level
+            f["first"], f["last"] = way["first"], way["last"]
+
+
+@inline
+def turn_off(s: State, flow: int, first: int, last: int, now: float) -> None:
+    """A flow has other ways from now on; one that is under way takes one with all that it still has to move."""
+    f = s.flows[flow]
+    f["ways_first"], f["ways_last"] = first, last
+    if f["does"] == MOVES:
+        settle(s, flow, now)
+        leave(s, flow, f["num_bytes"] - f["left"] - f["counted"])
+        f["counted"] = f["num_bytes"] - f["left"]
+        choose(s, flow)
+        enter(s, flow)
 
 
 @inline
@@ -35,6 +67,7 @@ def enter(s: State, flow: int) -> None:
     for place in range(s.flows[flow]["first"], s.flows[flow]["last"]):
         entry = s.entries[place]
         link = s.links[entry["link"]]
+        link["load"] += s.flows[flow]["weight"] * entry["share"]
         entry["owner"], entry["after"], entry["ahead"] = flow, link["head"], -1
         if link["head"] >= 0:
             s.entries[link["head"]]["ahead"] = place
@@ -48,6 +81,7 @@ def leave(s: State, flow: int, num_bytes: float) -> None:
         entry = s.entries[place]
         link = s.links[entry["link"]]
         link["carried"] += num_bytes * entry["share"]
+        link["load"] -= s.flows[flow]["weight"] * entry["share"]
         if entry["ahead"] >= 0:
             s.entries[entry["ahead"]]["after"] = entry["after"]
         else:
@@ -60,12 +94,12 @@ def leave(s: State, flow: int, num_bytes: float) -> None:
 @inline
 def finish(s: State, flow: int) -> None:
     """The last byte has arrived."""
-    f, c = s.flows[flow], s.count[0]
+    f, c = s.flows[flow], s.counts[0]
     c["active"] -= 1
     last = s.active[c["active"]]
     s.active[f["place"]] = last
     s.flows[last]["place"] = f["place"]
-    leave(s, flow, f["num_bytes"])
+    leave(s, flow, f["num_bytes"] - f["counted"])
 
 
 @inline
@@ -81,22 +115,22 @@ def narrow(s: State, number: int, bytes_per_s: float) -> None:
 @inline
 def solve(s: State, head_of_line: bool) -> None:
     """Rates of the region from what the flows outside it leave free."""
-    region = s.region[: s.count[0]["region"]]
+    region = s.region[: s.counts[0]["region"]]
     for flow in region:
         for place in range(s.flows[flow]["first"], s.flows[flow]["last"]):
             take_link(s, s.entries[place]["link"])
-    for number in s.seen[: s.count[0]["seen"]]:
+    for number in s.seen[: s.counts[0]["seen"]]:
         link = s.links[number]
         link["free"] = link["capacity"]
-        place = link["head"] if region.size < s.count[0]["active"] else -1
+        place = link["head"] if region.size < s.counts[0]["active"] else -1
         while place >= 0:
             entry = s.entries[place]
             if not s.flows[entry["owner"]]["inside"]:
                 link["free"] -= s.flows[entry["owner"]]["rate"] * entry["share"]
             place = entry["after"]
     if region.size > 0:
-        s.count[0]["solves"] += 1
-        s.count[0]["solved"] += region.size
+        s.counts[0]["solves"] += 1
+        s.counts[0]["solved"] += region.size
         fill(s, region, s.flows["cap"])
         if head_of_line:
             held = held_back(
@@ -118,7 +152,7 @@ def fill(s: State, region: Ints, cap: Floats) -> None:
 @inline
 def widen(s: State) -> None:
     """Widen the region by flows that lost their bottleneck, or have more than one that they hold back."""
-    for number in s.seen[: s.count[0]["seen"]]:
+    for number in s.seen[: s.counts[0]["seen"]]:
         link = s.links[number]
         used, highest, lowest = 0.0, 0.0, np.inf
         place = link["head"]
@@ -155,7 +189,7 @@ def settle(s: State, flow: int, now: float) -> None:
 @inline
 def share_again(s: State, now: float, head_of_line: bool, whole: bool) -> None:
     """New rates after an event, for as few flows as it can be felt by."""
-    c, settled = s.count[0], 0
+    c, settled = s.counts[0], 0
     while True:
         if whole or head_of_line or 2 * c["region"] > c["active"]:
             for flow in s.active[: c["active"]]:

@@ -22,6 +22,8 @@ Table = NDArray[np.void]
 
 FLOW = np.dtype([
     ("first", "<i8"), ("last", "<i8"),  # its way: these entries
+    ("ways_first", "<i8"), ("ways_last", "<i8"),  # the ways it may take, where there is a choice
+    ("counted", "<f8"),  # bytes that it moved before it took another way
     ("num_bytes", "<f8"), ("weight", "<f8"), ("cap", "<f8"), ("start_s", "<f8"), ("delay_s", "<f8"),
     ("next_first", "<i8"), ("next_last", "<i8"),  # who waits for it
     ("waiting", "<i4"),  # how many it waits for
@@ -33,6 +35,7 @@ FLOW = np.dtype([
     ("noted_does", "<i4"), ("noted_ended", "<i4"), ("noted_to_come", "<f8"), ("noted_first", "<i8"),
 ], align=True)  # fmt: skip
 LINK = np.dtype([
+    ("load", "<f8"),  # weight of all that is on it
     ("capacity", "<f8"), ("free", "<f8"), ("peak", "<f8"),  # highest rate seen
     ("carried", "<f8"), ("noted_carried", "<f8"),  # bytes
     ("head", "<i4"),  # first of the active entries on this link
@@ -42,6 +45,9 @@ LINK = np.dtype([
 ENTRY = np.dtype([
     ("link", "<i4"), ("owner", "<i4"), ("after", "<i4"), ("ahead", "<i4"), ("share", "<f8"),
 ], align=True)  # fmt: skip
+WAY = np.dtype([("first", "<i8"), ("last", "<i8")])  # these entries
+# from `at_s` on a flow has these ways
+DETOUR = np.dtype([("at_s", "<f8"), ("flow", "<i8"), ("first", "<i8"), ("last", "<i8")])
 # A rank is at turn t when every flow that it sends or receives has ended t times; then those that it sends start again.
 RANK = np.dtype([
     ("turn", "<i4"), ("missing", "<i4"),  # flows that have not ended this turn
@@ -71,9 +77,11 @@ class State(NamedTuple):
     flows: Table
     links: Table
     entries: Table
+    ways: Table
+    detours: Table  # in order of time
     ranks: Table
     log: Table
-    count: Table  # of one row
+    counts: Table  # of one row
     next_flow: Ints
     touching: Ints  # flows of each rank
     several: Ints  # flows of several rounds
@@ -95,8 +103,8 @@ def take_flow(s: State, flow: int) -> None:
     """Add a flow to the region that is solved, once."""
     if not s.flows[flow]["inside"]:
         s.flows[flow]["inside"] = True
-        s.region[s.count[0]["region"]] = flow
-        s.count[0]["region"] += 1
+        s.region[s.counts[0]["region"]] = flow
+        s.counts[0]["region"] += 1
 
 
 @inline
@@ -104,5 +112,5 @@ def take_link(s: State, link: int) -> None:
     """Add a link to those that are looked at, once."""
     if not s.links[link]["marked"]:
         s.links[link]["marked"] = True
-        s.seen[s.count[0]["seen"]] = link
-        s.count[0]["seen"] += 1
+        s.seen[s.counts[0]["seen"]] = link
+        s.counts[0]["seen"] += 1
