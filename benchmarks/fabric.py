@@ -81,8 +81,8 @@ def collective_lines() -> list[Line]:
         Line("1,024 ranks: ring all-reduce from steps to end, alike flows folded", folded_s, "s", 0.005),
         Line("  two-level", two_level_s, "s", 0.005),
         Line("  halving-doubling, 20,480 flows", halving_s, "s"),
-        Line(f"  ring in full, {full.flows.num_flows:,} flows", full_s, "s"),
-        Line("  flows per second, in full", full.flows.num_flows / full_s, "/s"),
+        Line(f"  ring in full, {full.flows.num_messages:,} flows", full_s, "s"),
+        Line("  flows per second, in full", full.flows.num_messages / full_s, "/s"),
     ]
     peer = simgrid_ring(1024)
     if peer is None:

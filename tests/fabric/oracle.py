@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
+from datahall.fabric.flows.jobs import Traffic
+from datahall.fabric.flows.rounds import Order
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows
-from datahall.fabric.topology.graph import Floats, Paths
+from datahall.fabric.topology.graph import Floats, Ints, Paths, select
 
 
 class Played(NamedTuple):
@@ -92,3 +96,73 @@ def played(
         while told < changes.at_s.size and changes.at_s[told] <= now:
             capacity[changes.link[told]] = changes.bytes_per_s[told]
             told += 1
+
+
+def unrolled(order: Order) -> Order:
+    """The same order with a row for every round: it waits for all of the round before that its sender had a part in."""
+    last: dict[int, int] = {}  # of each row, the row of its last round
+    rows: list[tuple[int, int, list[int]]] = []  # row, round, what it waits for
+    for begin, end in pairwise(_begins(order)):
+        group = range(begin, end)
+        before: dict[int, int] = {}
+        for turn in range(int(order.num_times[begin])):
+            now = {}
+            for row in group:
+                waits = [
+                    last[one] for one in order.after[slice(*order.after_offsets[row : row + 2])].tolist()
+                ]
+                if turn:
+                    rank = order.sender[row]
+                    waits = [before[one] for one in group if rank in (order.sender[one], order.receiver[one])]
+                now[row] = len(rows)
+                rows.append((row, turn, waits))
+            before = now
+        last |= before
+    row = np.array([one for one, _, _ in rows])
+    counts = [len(waits) for _, _, waits in rows]
+    return msgspec.structs.replace(
+        order, phase=order.phase[row], member=order.member[row], num_rounds=order.num_rounds[row],
+        num_times=np.ones(row.size, np.int32), sender=np.full(row.size, -1, np.int32),
+        receiver=np.full(row.size, -1, np.int32),
+        wait_s=np.where([turn == 0 for _, turn, _ in rows], order.wait_s[row], 0.0),
+        after=np.array([one for _, _, waits in rows for one in waits], np.int32),
+        after_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+    )  # fmt: skip
+
+
+def _begins(order: Order) -> list[int]:
+    """Where rows begin that go through their rounds together: as many rounds, and none of them waits for another."""
+    begins = [0]
+    for row in range(1, order.phase.size):
+        waits = order.after[slice(*order.after_offsets[row : row + 2])]
+        if order.num_times[row] != order.num_times[row - 1] or (waits >= begins[-1]).any():
+            begins.append(row)
+    return [*begins, order.phase.size]
+
+
+def message_by_message(made: Traffic) -> tuple[Flows, Ints]:
+    """Flows of one round each in place of flows of several, and which each one stands for."""
+    flows, rounds = made.flows, made.flows.rounds
+    assert rounds is not None
+    assert flows.after is not None
+    assert flows.after_offsets is not None
+    ones = np.ones(flows.num_flows, np.int32)
+    bare = Order(
+        phase=made.phase, member=np.arange(flows.num_flows, dtype=np.int32), num_rounds=ones,
+        num_times=rounds.num_rounds, sender=rounds.sender, receiver=rounds.receiver, wait_s=flows.delay_s,
+        after=flows.after, after_offsets=flows.after_offsets,
+    )  # fmt: skip
+    # a pause is before the first round only, so `wait_s` tells which row is one
+    told = unrolled(msgspec.structs.replace(bare, wait_s=np.ones(flows.num_flows)))
+    row = told.member
+    return msgspec.structs.replace(
+        flows, paths=select(flows.paths, row), num_bytes=flows.num_bytes[row], start_s=flows.start_s[row],
+        delay_s=np.where(told.wait_s > 0, flows.delay_s[row], rounds.delay_s[row]), weight=flows.weight[row],
+        share_fraction=None if flows.share_fraction is None else _shares(flows, row),
+        after=told.after, after_offsets=told.after_offsets, label=flows.label[row], rounds=None,
+    ), row  # fmt: skip
+
+
+def _shares(flows: Flows, row: Ints) -> Floats:
+    of = Paths(np.arange(flows.paths.links.size, dtype=np.int32), flows.paths.offsets)
+    return flows.share_fraction[select(of, row).links]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.failures import failed
+from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
 from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import pooled, pools
@@ -146,3 +147,15 @@ def test_a_way_to_route_that_does_not_exist_is_said() -> None:
         spread(SMALL, *ends, "sprai", np.random.default_rng(0))  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match="0 paths per flow"):
         spread(SMALL, *ends, "ecmp", np.random.default_rng(0), 0)
+
+
+def test_packets_are_sprayed_by_the_width_of_the_paths() -> None:
+    """Two spines, of which one keeps half: four chips that send out of their leaf get the whole cut, evenly."""
+    fabric = failed(clos(16, Wire(10.0), radix=8, tiers=2), Failure(switches=(4,), left_fraction=0.5))
+    chips = np.arange(4, dtype=np.int32)
+    ways = spread(fabric, chips, chips + 4, "spray", np.random.default_rng(0))
+    assert ways.share_fraction is not None
+    leaving = fabric.node_tier[fabric.link_target[ways.paths.links]] == 2
+    np.testing.assert_allclose(np.sort(ways.share_fraction[leaving][:4]), [1 / 6, 1 / 6, 1 / 3, 1 / 3])
+    rates = max_min_rates(ways.paths, fabric.link_bytes_per_s, share_fraction=ways.share_fraction)
+    np.testing.assert_allclose(rates, (2 * 10.0 + 2 * 5.0) / 4)

@@ -172,10 +172,11 @@ def test_fair_rates_of_many_links_are_those_of_the_slow_way(seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     if seed < 3:
         rate, bottleneck = np.zeros(count), np.zeros(count, np.int32)
+        ends = paths.offsets[:-1], paths.offsets[1:]
         slot, every = np.full(num_links, -1, np.int32), np.arange(count, dtype=np.int32)
-        fill(every, paths.links, paths.offsets, share, capacity, weight, cap, slot, rate, bottleneck)
+        fill(every, paths.links, *ends, share, capacity, weight, cap, slot, rate, bottleneck)
         np.testing.assert_array_equal(rate, found)
-        table = (every, paths.links, paths.offsets, num_links, weight, cap, rate, bottleneck)
+        table = (every, paths.links, *ends, num_links, weight, cap, rate, bottleneck)
         np.testing.assert_array_equal(hold_back(*table), hold_back.interpreted(*table))
 
 

@@ -112,9 +112,8 @@ def test_the_compiled_kernel_gives_what_the_interpreted_one_does() -> None:
     rate, bottleneck = np.zeros(300), np.zeros(300, np.int32)
     every, slot = np.arange(300, dtype=np.int32), np.full(fabric.num_links, -1, np.int32)
     share, ones, caps = np.empty(0), np.ones(300), np.full(300, np.inf)
-    fill(
-        every, paths.links, paths.offsets, share, fabric.link_bytes_per_s, ones, caps, slot, rate, bottleneck
-    )
+    ways = every, paths.links, paths.offsets[:-1], paths.offsets[1:]
+    fill(*ways, share, fabric.link_bytes_per_s, ones, caps, slot, rate, bottleneck)
     np.testing.assert_array_equal(found, rate)
     assert (slot == -1).all()
 

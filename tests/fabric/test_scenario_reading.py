@@ -141,7 +141,7 @@ def test_what_is_given_is_taken() -> None:
         ('[network]\ntransport = "lossy"\nloss = 1', "loss: 1 is out of bounds"),
         ("[network]\nloss = 0.1", "does not drop packets"),
         ("[network]\nloss = 0\nselective_repeat = 1", "selective_repeat: 1 cannot be read; true or false"),
-        ("[network]\nrouting = 1", "routing: there is no 1; one of deterministic, ecmp, spray"),
+        ("[network]\nrouting = 1", "routing: there is no 1; one of deterministic, ecmp, adaptive, spray"),
         ("[network]\nwatchdog = true", "watchdog: True cannot be read"),
         ('[network]\nwatchdog = "1 GB"', "watchdog: "),
         ('[network]\nflavour = "x"', 'unknown key "flavour"'),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fabric.oracle import unrolled
 
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, phases
 from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
@@ -116,7 +117,7 @@ def test_a_round_begins_when_its_sender_has_done_the_one_before(
 ) -> None:
     """Played round by round beside it: a rank is free when the last send it had a part in is over."""
     steps = phases(*pair, ranks, 1.0, 2)
-    order = full_order(steps, ranks, repeat)
+    order = unrolled(full_order(steps, ranks, repeat))
     real = [row for row in range(order.phase.size) if order.phase[row] != JOIN]
     free = np.zeros(ranks, int)
     wanted = []

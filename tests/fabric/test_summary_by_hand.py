@@ -197,5 +197,5 @@ def test_only_one_lane_can_lock_up_and_only_in_a_circle() -> None:
 
 
 def test_of_nothing_the_mean_and_the_least_are_nothing() -> None:
-    assert (mean(np.zeros(0)), least(np.zeros(0))) == (0.0, 0.0)
-    assert (mean(np.array([1.0, 3.0])), least(np.array([3.0, 1.0]))) == (2.0, 1.0)
+    assert (mean(np.zeros(0), np.zeros(0, int)), least(np.zeros(0))) == (0.0, 0.0)
+    assert (mean(np.array([1.0, 3.0]), np.array([1, 3])), least(np.array([3.0, 1.0]))) == (2.5, 1.0)

@@ -42,6 +42,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "half a rack": (lambda: design("nvl72", 100, catalog=CATALOG), "domains of 72", "72 or 144"),
     "half a rail": (lambda: rail_optimised(60, WIRE, FAST, radix=64), "domains of 8", "56 or 64"),
     "one rail": (lambda: rail_only(8, WIRE, FAST, radix=8, rails=1), "1 rail", "2 rails"),
+    "one rail with a spine": (lambda: design("rail-optimised", 8, catalog=CATALOG, domain=1), "1 rail", "2 rails"),
     "zero bandwidth": (lambda: Wire(0.0), "carries nothing", "400 Gb/s"),
     "negative bandwidth": (lambda: Wire(-1.0), "carries nothing", "above 0"),
     "negative latency": (lambda: Wire(1.0, -1e-6), "latency", "500 ns"),

@@ -51,7 +51,7 @@ OTHER_NAMES: dict[str, TopologyName] = {
     "fattree": "fat-tree", "rail": "rail-optimised", "rail-optimized": "rail-optimised",
     "dragonfly+": "dragonfly-plus", "3d-torus": "torus", "fullmesh": "full-mesh",
 }  # fmt: skip
-Policy = Literal["deterministic", "ecmp", "spray"]
+Policy = Literal["deterministic", "ecmp", "adaptive", "spray"]
 TransportKind = Literal["infiniband", "roce", "lossy"]
 Collective = Literal[
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"

@@ -77,8 +77,8 @@ VALUES: dict[str, Said] = {
         "background.target": 5, "background.size": "2MB", "background.load": "50 %", "background.start": "1ms",
         "background.until": "2ms", "failure.chips": "3", "failure.nics": "3", "failure.links": "3",
         "failure.switches": "3", "failure.domains": "0", "failure.cubes": "0", "failure.left": "50 %",
-        "failure.start": "1us", "failure.duration": "5us", "stall.chip": 3, "stall.start": "1us",
-        "stall.duration": "10us",
+        "failure.start": "1us", "failure.duration": "5us", "failure.reroute": "2us", "stall.chip": 3,
+        "stall.start": "1us", "stall.duration": "10us",
     },
 }  # fmt: skip
 # what stands in a table besides

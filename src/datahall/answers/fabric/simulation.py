@@ -128,10 +128,10 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if net.routing.policy == "spray":
         kept = fmt(SPRAY_EFFICIENCY, "fraction")
         lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
+    lines += [f"from {fmt(one.at_s, 's')} on flows take the ways that are left then" for one in net.tables]
     if outcome.run.num_stuck:
         lines.append(
-            "flows that are under way keep their path: give the failure a duration; one from the beginning is "
-            "routed around"
+            "no way is left around what is out: give the failure a duration, or leave those chips out"
         )
     locked = num_locked(outcome)
     if locked:
@@ -162,7 +162,7 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
-    act = ("on", "chips", "chip", "level", "name", "bandwidth", "job", "background")
+    act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
     return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))

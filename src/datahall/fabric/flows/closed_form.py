@@ -17,7 +17,8 @@ import numpy as np
 
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.failures import ports
-from datahall.fabric.flows.jobs import Job, Net, Routing, job_routes, latency_s
+from datahall.fabric.flows.jobs import Job, Net, Routing, latency_s
+from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import entry
 from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.cuts import parts, width
@@ -37,7 +38,9 @@ def _phase_s(net: Net, job: Job, phase: Phase) -> float:
     fabric, source, target = net.fabric, job.hosts[phase.source], job.hosts[phase.target]
     spraying = net.routing.policy == "spray"
     alone = net if spraying else msgspec.structs.replace(net, routing=Routing("deterministic"))
-    routes = job_routes(alone, job.hosts, (phase,), np.random.default_rng(0))
+    how = alone.routing
+    rng = np.random.default_rng(0)
+    routes = spread(fabric, source, target, how.policy, rng, how.num_parts, pool=alone.pool)
     waiting = latency_s(fabric, routes) + job.message_s
     share = np.ones(routes.paths.links.size) if routes.share_fraction is None else routes.share_fraction
     speed = pooled(alone.pool, fabric.link_bytes_per_s)[routes.paths.links]

@@ -84,6 +84,7 @@ def job_times(scenario: FlowScenario, level: Fidelity, known: Outcome | None = N
     outcome = known if known is not None and known.level == level else simulate_flows(scenario, level)
     label = outcome.traffic.flows.label
     assert label is not None
+    label = label[outcome.run.flow]
     return [
         float(outcome.run.end_s[label == index].max(initial=job.start_s)) - job.start_s
         for index, job in enumerate(scenario.jobs)

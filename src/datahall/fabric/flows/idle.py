@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import msgspec
 import numpy as np
@@ -11,8 +11,7 @@ from datahall.catalog import Catalog
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.design.without import each_left_out, unfelt
 from datahall.fabric.flows.jobs import traffic
-from datahall.fabric.flows.outcome import Outcome
-from datahall.fabric.flows.simulate import Changes
+from datahall.fabric.flows.outcome import Outcome, is_felt, lost_links, meets
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
@@ -30,6 +29,11 @@ def idle_inputs(
         **_of_wiring(outcome, asked, catalog, used),
         **_of_stalls(outcome),
         **_of_transport(outcome),
+        **(
+            {"level": "links change while rounds are under way, so that all are simulated"}
+            if is_felt(outcome)
+            else {}
+        ),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
         **({} if outcome.scenario.jobs else {"check_with": "background has no end to compare"}),
         **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
@@ -81,7 +85,7 @@ def _of_transport(outcome: Outcome) -> dict[str, str]:
 
 def _of_stalls(outcome: Outcome) -> dict[str, str]:
     stalls, reasons = outcome.scenario.stalls, {}
-    met = [one for one in stalls if _meets(outcome, one.link, one.start_s, one.end_s)]
+    met = [one for one in stalls if meets(outcome, one.link, one.start_s, one.end_s)]
     if not met:
         reasons["stall"] = "nothing is sent there then"
     watchdog_s, late = outcome.scenario.net.transport.watchdog_s, outcome.run.makespan_s
@@ -90,21 +94,11 @@ def _of_stalls(outcome: Outcome) -> dict[str, str]:
     return reasons
 
 
-def _meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
-    """Whether a flow moves bytes over a link in some time; folded rounds wait between their bytes, not before them."""
-    flows, run = outcome.traffic.flows, outcome.run
-    over = flows.paths.owners()[flows.paths.links == link]  # with changes under way nothing is pooled
-    assert flows.delay_s is not None
-    waiting_s = flows.delay_s if outcome.level == "full" else outcome.traffic.pause_s
-    begin_s = run.ready_s[over] + waiting_s[over]
-    return bool(((begin_s < end_s) & (run.end_s[over] > start_s)).any())
-
-
 def _failures_act(outcome: Outcome, used: Ints) -> bool:
     scenario = outcome.scenario
-    if any(_meets(outcome, *lost) for lost in _lost(scenario.changes, scenario.net.fabric, used)):
+    if any(meets(outcome, *lost) for lost in lost_links(scenario.changes, scenario.net.fabric, used)):
         return True
-    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired, steady=False)
+    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired, steady=False, tables=())
     if whole.fabric is scenario.net.fabric:
         return False
     before = traffic(whole, scenario.jobs, scenario.bursts, outcome.level).flows.paths
@@ -114,14 +108,3 @@ def _failures_act(outcome: Outcome, used: Ints) -> bool:
         and np.array_equal(before.offsets, now.offsets)
         and _alike(scenario.net.fabric, scenario.wired, used)
     )
-
-
-def _lost(changes: Changes, fabric: Fabric, used: Ints) -> Iterator[tuple[int, float, float]]:
-    """Links that flows use and failures narrow, each from when until when."""
-    for link in np.intersect1d(changes.link, used).tolist():
-        mine = changes.link == link
-        order = np.argsort(changes.at_s[mine], kind="stable")
-        times, rates = changes.at_s[mine][order], changes.bytes_per_s[mine][order]
-        for start_s, rate, end_s in zip(times, rates, [*times[1:], np.inf], strict=True):
-            if rate < fabric.link_bytes_per_s[link]:
-                yield link, start_s, end_s

@@ -8,8 +8,9 @@ import numpy as np
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
-from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
-from datahall.fabric.flows.simulate import Flows
+from datahall.fabric.flows.detours import Table, Tables, detours_of, kept, ways_of
+from datahall.fabric.flows.rounds import JOIN, Order, alike_order, folded, full_order
+from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
@@ -84,6 +85,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     transport: Transport = Transport()
     seed: int = 0
     steady: bool = True  # no link changes while flows are under way
+    tables: tuple[Tables, ...] = ()  # what routing knows later
 
     @property
     def pool(self) -> Ints | None:
@@ -94,6 +96,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """The flows of one job or burst, before they are put together."""
 
+    routes: Spread
+    row: Longs  # of the routes, past the last for a join
     paths: Paths
     share_fraction: Floats | None
     num_bytes: Floats
@@ -106,18 +110,27 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     after: Ints
     after_offsets: Longs
     kept_fraction: float
+    num_alike: Floats  # flows that one row stands for
+    num_times: Ints  # rounds in which it is sent
+    again_delay_s: Floats
+    sender: Ints
+    receiver: Ints
 
 
 def traffic(
     net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...] = (), level: Level = "symmetric"
 ) -> Traffic:
     """Write down the flows of all jobs and bursts."""
-    _check_size(net, jobs, bursts, level)
-    rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
-    parts = [_job(net, job, level, rng) for job, rng in zip(jobs, rngs, strict=False)]
-    parts += [_burst(net, burst, rng) for burst, rng in zip(bursts, rngs[len(jobs) :], strict=True)]
+    _check_size(net, jobs, bursts)
+    routes = _routes(net, jobs, bursts)
+    parts = [_job(net, job, level, ways) for job, ways in zip(jobs, routes, strict=False)]
+    parts += [_burst(net, burst, ways) for burst, ways in zip(bursts, routes[len(jobs) :], strict=True)]
     sizes = [part.num_bytes.size for part in parts]
     first = np.cumsum([0, *sizes])[:-1]
+    tables = [
+        [Table(ways, part.row, int(start)) for ways, part, start in zip(every, parts, first, strict=True)]
+        for every in _in_time(net, jobs, bursts, routes)
+    ]
     shares = [part.share_fraction for part in parts if part.share_fraction is not None]
     flows = Flows(
         paths=Paths(
@@ -130,6 +143,10 @@ def traffic(
         after=_end_to_end([part.after + np.int32(shift) for part, shift in zip(parts, first, strict=True)]),
         after_offsets=_ends([part.after_offsets for part in parts]),
         label=np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+        weight=np.concatenate([np.empty(0), *(part.num_alike for part in parts)]),
+        rounds=_rounds(parts),
+        ways=ways_of(tables[0]),
+        detours=detours_of([later.at_s for later in net.tables], tables),
     )  # fmt: skip
     return Traffic(
         flows=flows,
@@ -143,6 +160,52 @@ def traffic(
     )
 
 
+def _routes(
+    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], *, partial: bool = False
+) -> list[Spread]:
+    """The routes of each job and burst, drawn with the seed."""
+    rngs = np.random.default_rng(net.seed).spawn(len(jobs) + len(bursts))
+    pairs = [(_sources(job), _targets(job)) for job in jobs]
+    pairs += [(burst.source, burst.target) for burst in bursts]
+    how = net.routing
+    return [
+        spread(net.fabric, *ends, how.policy, rng, how.num_parts, pool=net.pool, partial=partial)
+        for ends, rng in zip(pairs, rngs, strict=True)
+    ]
+
+
+def _in_time(
+    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], routes: list[Spread]
+) -> list[list[Spread]]:
+    """The same at first and from each moment on at which routing learns something."""
+    found = [routes]
+    for later in net.tables:
+        after = msgspec.structs.replace(net, fabric=later.fabric)
+        now = _routes(after, jobs, bursts, partial=True)
+        found.append([kept(one, other) for one, other in zip(found[-1], now, strict=True)])
+    return found
+
+
+def _rounds(parts: list[_Part]) -> Rounds | None:
+    """What is sent several times; the ranks of each job are others."""
+    if all((part.num_times == 1).all() for part in parts):
+        return None
+    ranks = [int(max(part.sender.max(initial=-1), part.receiver.max(initial=-1))) + 1 for part in parts]
+    shift = np.cumsum([0, *ranks])[:-1]
+
+    def numbered(columns: list[Ints]) -> Ints:
+        return _end_to_end(
+            [np.where(ends >= 0, ends + more, -1) for ends, more in zip(columns, shift, strict=True)]
+        )
+
+    return Rounds(
+        num_rounds=_end_to_end([part.num_times for part in parts]),
+        delay_s=np.concatenate([part.again_delay_s for part in parts]),
+        sender=numbered([part.sender for part in parts]),
+        receiver=numbered([part.receiver for part in parts]),
+    )
+
+
 def _kept_fraction(parts: list[_Part]) -> float:
     """Over all flows, those that carry more count more."""
     wire = [float(part.num_bytes.sum()) for part in parts]
@@ -150,24 +213,20 @@ def _kept_fraction(parts: list[_Part]) -> float:
     return new / sum(wire) if sum(wire) else 1.0
 
 
-def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...], level: Level) -> None:
+def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> None:
     total = sum(burst.source.size for burst in bursts)
     for job in jobs:
         for phase in job.phases:
-            total += phase.source.size * job.repeat * (phase.num_rounds if level == "full" else 1)
+            total += phase.source.size * job.repeat
     total *= net.routing.num_parts
     if total > MOST_FLOWS:
-        hint = (
-            "use the symmetric level"
-            if level == "full"
-            else "fewer ranks or repeats, or all-to-all as pairwise"
-        )
         raise ScenarioError(
-            f"{total:,} flows at the {level} level; {MOST_FLOWS:,} are as many as fit", hint=hint
+            f"{total:,} flows; {MOST_FLOWS:,} are as many as fit",
+            hint="fewer ranks or repeats, or all-to-all as pairwise",
         )
 
 
-def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
+def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
     """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
     split = [
@@ -179,28 +238,31 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         )
         for phase in job.phases
     ]
-    source = _end_to_end([job.hosts[phase.source] for phase in job.phases])
-    target = _end_to_end([job.hosts[phase.target] for phase in job.phases])
-    routes = job_routes(net, job.hosts, job.phases, rng)
+    source, target = _sources(job), _targets(job)
     each = np.repeat([phase.num_bytes for phase in split], [phase.source.size for phase in split])
     rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
     latency = latency_s(net.fabric, routes)
     effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
+    table, num_alike = np.arange(each.size), np.ones(each.size)
     if level == "full":
+        split, table, num_alike = folded(split, routes.paths)
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
     else:
         order = alike_order(split, job.repeat, job.pause_s)
     start = np.cumsum([0, *(phase.source.size for phase in split)])
-    row = np.where(order.phase == JOIN, each.size, start[order.phase] + order.member)
+    row = np.append(table, each.size)[
+        np.where(order.phase == JOIN, table.size, start[order.phase] + order.member)
+    ]
     message_s = latency + job.message_s + effect.message_s
+    many = np.where(order.phase == JOIN, 1.0, np.append(num_alike, 1.0)[row])
     return _Part(
+        routes=routes,
+        row=row,
         paths=select(_with_join(routes.paths), row),
         share_fraction=_shares(routes, row),
-        num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds,
+        num_bytes=_at(each / (effect.efficiency * routes.efficiency), row) * order.num_rounds * many,
         start_s=np.full(row.size, job.start_s),
-        delay_s=order.wait_s
-        + order.num_rounds * _at(message_s, row)
-        + order.first * _at(effect.start_up_s, row),
+        delay_s=order.wait_s + order.num_rounds * _at(message_s, row) + _at(effect.start_up_s, row),
         source=_end_of(np.repeat(source, parts), row),
         target=_end_of(np.repeat(target, parts), row),
         phase=order.phase,
@@ -208,23 +270,30 @@ def _job(net: Net, job: Job, level: Level, rng: np.random.Generator) -> _Part:
         after=order.after,
         after_offsets=order.after_offsets,
         kept_fraction=effect.efficiency,
+        num_alike=many,
+        num_times=order.num_times,
+        again_delay_s=_at(message_s, row),
+        sender=order.sender,
+        receiver=order.receiver,
     )
 
 
-def job_routes(net: Net, hosts: Ints, phases: tuple[Phase, ...], rng: np.random.Generator) -> Spread:
-    """The routes of all flows of some phases, one phase after the other."""
-    source = _end_to_end([hosts[phase.source] for phase in phases])
-    target = _end_to_end([hosts[phase.target] for phase in phases])
-    return spread(net.fabric, source, target, net.routing.policy, rng, net.routing.num_parts, pool=net.pool)
+def _sources(job: Job) -> Ints:
+    return _end_to_end([job.hosts[phase.source] for phase in job.phases])
 
 
-def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
+def _targets(job: Job) -> Ints:
+    return _end_to_end([job.hosts[phase.target] for phase in job.phases])
+
+
+def _burst(net: Net, burst: Burst, routes: Spread) -> _Part:
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
-    routes = spread(net.fabric, burst.source, burst.target, net.routing.policy, rng, parts, pool=net.pool)
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
     return _Part(
+        routes=routes,
+        row=np.arange(routes.paths.num_flows),
         paths=routes.paths,
         share_fraction=routes.share_fraction,
         num_bytes=num_bytes / (effect.efficiency * routes.efficiency),
@@ -237,6 +306,11 @@ def _burst(net: Net, burst: Burst, rng: np.random.Generator) -> _Part:
         after=np.empty(0, np.int32),
         after_offsets=np.zeros(num_bytes.size + 1, np.int64),
         kept_fraction=effect.efficiency,
+        num_alike=np.ones(num_bytes.size),
+        num_times=np.ones(num_bytes.size, np.int32),
+        again_delay_s=np.zeros(num_bytes.size),
+        sender=np.full(num_bytes.size, -1, np.int32),
+        receiver=np.full(num_bytes.size, -1, np.int32),
     )
 
 
@@ -295,7 +369,6 @@ __all__ = [
     "Order",
     "Routing",
     "Traffic",
-    "job_routes",
     "latency_s",
     "traffic",
 ]

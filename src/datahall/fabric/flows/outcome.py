@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
 import msgspec
+import numpy as np
 
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
-from datahall.fabric.flows.failures import failed, links_of
+from datahall.fabric.flows.detours import Tables, reroute_s, tables_of
+from datahall.fabric.flows.failures import Bools, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
-from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Run, simulate
+from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.pooling import pooled, shared_out
-from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
@@ -66,7 +69,8 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
         tries.finish()
     assert fabric is not None
     assert transport is not None
-    wired, changes = _failing(tries, scenario.all(Failure), fabric)
+    wired, later = _failing(tries, scenario.all(Failure), fabric)
+    changes = changes_of(later, wired.link_bytes_per_s)
     seed = scenario.root.seed
     jobs = [
         tries.make(partial(job_of, one, index, wired), index=index, section="job")
@@ -90,6 +94,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
             transport=transport,
             seed=seed,
             steady=not changes.at_s.size and not stalls,
+            tables=_tables(scenario, later, wired),
         ),
         jobs=tuple(made[0] for made in jobs if made is not None),
         asks=tuple(made[1] for made in jobs if made is not None),
@@ -99,9 +104,20 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
     )
 
 
-def _failing(tries: Attempts, failures: tuple[Failure, ...], fabric: Fabric) -> tuple[Fabric, Changes]:
-    """The fabric without what is out from the beginning, and what changes later."""
-    wired, later = fabric, []
+def _tables(scenario: Scenario, later: list[tuple[Failure, Bools]], fabric: Fabric) -> tuple[Tables, ...]:
+    """What routing learns of failures while flows are under way."""
+    network = scenario.one(Network)
+    transport = cast(TransportKind, network.transport)
+    known = [(failure, hit, reroute_s(failure, transport, scenario.catalog)) for failure, hit in later]
+    return tables_of(known, fabric, cast(Policy, network.routing))
+
+
+def _failing(
+    tries: Attempts, failures: tuple[Failure, ...], fabric: Fabric
+) -> tuple[Fabric, list[tuple[Failure, Bools]]]:
+    """The fabric without what is out from the beginning, and what fails later with the links that it takes."""
+    wired = fabric
+    later: list[tuple[Failure, Bools]] = []
     for index, failure in enumerate(failures):
         if failure.is_lasting:
             after = tries.make(partial(failed, wired, failure), index=index, section="failure")
@@ -109,7 +125,7 @@ def _failing(tries: Attempts, failures: tuple[Failure, ...], fabric: Fabric) -> 
         else:
             hit = tries.make(partial(links_of, fabric, failure), index=index, section="failure")
             later += [] if hit is None else [(failure, hit)]
-    return wired, changes_of(later, wired.link_bytes_per_s)
+    return wired, later
 
 
 def _transport(network: Network) -> Transport:
@@ -123,7 +139,15 @@ def _transport(network: Network) -> Transport:
 
 
 def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcome:
-    """Run a scenario, folding alike flows at the symmetric level where nothing forbids it."""
+    """Run a scenario, folding alike flows at the symmetric level where nothing forbids it.
+
+    Of what changes while rounds are under way each feels another part: then every message is simulated at either level.
+    """
+    outcome = _simulated(scenario, level)
+    return _simulated(scenario, "full") if level == "symmetric" and is_felt(outcome) else outcome
+
+
+def _simulated(scenario: FlowScenario, level: Level) -> Outcome:
     flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level)
     pool = scenario.net.pool
     capacity = pooled(pool, scenario.net.fabric.link_bytes_per_s)
@@ -136,7 +160,8 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
     ]  # fmt: skip
     changes = paused(scenario.changes, storms, capacity)
     grain = GRAIN if flows.flows.num_flows > MANY_FLOWS else 0.0
-    if level == "symmetric" and not flows.head_of_line:
+    alike = flows.flows.ways is None and flows.flows.detours is None  # else what they take tells them apart
+    if level == "symmetric" and not flows.head_of_line and alike:
         run = simulate_folded(flows.flows, capacity, changes=changes, grain_fraction=grain)
     else:
         run = simulate(
@@ -148,3 +173,45 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
         link_peak_bytes_per_s=shared_out(pool, run.link_peak_bytes_per_s),
     )
     return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)
+
+
+def is_felt(outcome: Outcome) -> bool:
+    """Whether a link changes while rounds of a job are under way that take it, so that some feel it and some do not."""
+    scenario = outcome.scenario
+    if scenario.net.steady or not any(phase.num_rounds > 1 for job in scenario.jobs for phase in job.phases):
+        return False
+    every = np.arange(scenario.net.fabric.num_links, dtype=np.int32)
+    lost = lost_links(scenario.changes, scenario.net.fabric, every)
+    stalls = ((one.link, one.start_s, one.end_s) for one in scenario.stalls)
+    return any(meets(outcome, *one) for one in (*lost, *stalls))
+
+
+def meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
+    """Whether a flow moves bytes over a link in some time; folded rounds wait between their bytes, not before them."""
+    flows, run = outcome.traffic.flows, outcome.run
+    over = _passing(flows, link)[run.flow]
+    waiting_s = run.delay_s if outcome.level == "full" else outcome.traffic.pause_s[run.flow]
+    begin_s = run.ready_s[over] + waiting_s[over]
+    last_s = run.end_s[over] + (run.times[over] - 1) * run.every_s[over]
+    return bool(((begin_s < end_s) & (last_s > start_s)).any())
+
+
+def _passing(flows: Flows, link: int) -> Bools:
+    """Which flows may take a link; with changes under way nothing is pooled."""
+    passes = np.zeros(flows.num_flows, np.bool_)
+    passes[flows.paths.owners()[flows.paths.links == link]] = True
+    if flows.ways is not None:
+        way = flows.ways.paths.owners()[flows.ways.paths.links == link]
+        passes[np.searchsorted(flows.ways.offsets, way, side="right") - 1] = True
+    return passes
+
+
+def lost_links(changes: Changes, fabric: Fabric, used: Ints) -> Iterator[tuple[int, float, float]]:
+    """Links that flows use and failures narrow, each from when until when."""
+    for link in np.intersect1d(changes.link, used).tolist():
+        mine = changes.link == link
+        order = np.argsort(changes.at_s[mine], kind="stable")
+        times, rates = changes.at_s[mine][order], changes.bytes_per_s[mine][order]
+        for start_s, rate, end_s in zip(times, rates, [*times[1:], np.inf], strict=True):
+            if rate < fabric.link_bytes_per_s[link]:
+                yield link, start_s, end_s

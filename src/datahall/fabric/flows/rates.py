@@ -46,13 +46,12 @@ def max_min_rates(
     slot = np.full(link_bytes_per_s.size, -1, np.int32)
     solve = fill if paths.links.size > SMALL else fill.interpreted
     every = np.arange(paths.num_flows, dtype=np.int32)
-    solve(every, paths.links, paths.offsets, share, link_bytes_per_s, weights, caps, slot, rate, bottleneck)
+    ways = every, paths.links, paths.offsets[:-1], paths.offsets[1:]
+    solve(*ways, share, link_bytes_per_s, weights, caps, slot, rate, bottleneck)
     if head_of_line:
         hold = hold_back if paths.links.size > SMALL else hold_back.interpreted
-        held = hold(every, paths.links, paths.offsets, link_bytes_per_s.size, weights, caps, rate, bottleneck)
-        solve(
-            every, paths.links, paths.offsets, share, link_bytes_per_s, weights, held, slot, rate, bottleneck
-        )
+        held = hold(*ways, link_bytes_per_s.size, weights, caps, rate, bottleneck)
+        solve(*ways, share, link_bytes_per_s, weights, held, slot, rate, bottleneck)
     return rate
 
 
@@ -115,7 +114,8 @@ def sift(heap: Ints, key: Floats, size: int, hole: int) -> None:
 def fill_rates(
     flows: Ints,
     links: Ints,
-    offsets: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
     share: Floats,
     free: Floats,
     weight: Floats,
@@ -132,14 +132,14 @@ def fill_rates(
     num_entries = 0
     some_cap = False
     for flow in flows:
-        num_entries += offsets[flow + 1] - offsets[flow]
+        num_entries += ends[flow] - begins[flow]
         some_cap = some_cap or cap[flow] < np.inf
         rate[flow] = -1.0
     touched = np.empty(min(num_entries, slot.size), np.int32)
     first = np.zeros(touched.size + 1, np.int64)
     size = 0
     for flow in flows:
-        for entry in range(offsets[flow], offsets[flow + 1]):
+        for entry in range(begins[flow], ends[flow]):
             link = links[entry]
             if slot[link] < 0:
                 slot[link] = size
@@ -160,7 +160,7 @@ def fill_rates(
     upto = first[:size].copy()
     members = np.empty(num_entries, np.int32)
     for flow in flows:
-        for entry in range(offsets[flow], offsets[flow + 1]):
+        for entry in range(begins[flow], ends[flow]):
             place = slot[links[entry]]
             members[upto[place]] = flow
             upto[place] += 1
@@ -202,7 +202,7 @@ def fill_rates(
             rate[flow] = weight[flow] * level if place >= 0 else cap[flow]
             bottleneck[flow] = touched[place] if place >= 0 else -1
             unfrozen -= 1
-            for entry in range(offsets[flow], offsets[flow + 1]):
+            for entry in range(begins[flow], ends[flow]):
                 other = slot[links[entry]]
                 part = share[entry] if share.size else 1.0
                 left[other] = max(0.0, left[other] - rate[flow] * part)
@@ -217,7 +217,8 @@ def fill_rates(
 def held_back(
     flows: Ints,
     links: Ints,
-    offsets: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
     num_links: int,
     weight: Floats,
     cap: Floats,
@@ -228,14 +229,14 @@ def held_back(
     blocked = np.full(num_links, np.inf)
     for flow in flows:
         if bottleneck[flow] >= 0:
-            for entry in range(offsets[flow], offsets[flow + 1]):
+            for entry in range(begins[flow], ends[flow]):
                 link = links[entry]
                 if link == bottleneck[flow]:
                     break
                 blocked[link] = min(blocked[link], rate[flow] / weight[flow])
     held = cap.copy()
     for flow in flows:
-        for entry in range(offsets[flow], offsets[flow + 1]):
+        for entry in range(begins[flow], ends[flow]):
             held[flow] = min(held[flow], blocked[links[entry]] * weight[flow])
     return held
 

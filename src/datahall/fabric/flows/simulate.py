@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.events.queue import NO_EVENT
-from datahall.fabric.flows import loop as flow_loop
+from datahall.fabric.flows.loop import run as flow_loop
+from datahall.fabric.flows.loop import state as loop_state
 from datahall.fabric.flows.rates import SMALL, columns
 from datahall.fabric.topology.graph import Floats, Ints, Paths
 
 Longs = NDArray[np.int64]
+Column = TypeVar("Column", Floats, Ints)
 NO_FLOWS: Ints = np.empty(0, np.int32)
+MOST_MESSAGES = 6_000_000  # that are written down: about 300 MB
+
+
+class Rounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Flows that are sent several times.
+
+    The first round starts as that of any flow; the next ones when every flow that the sender sends or receives has
+    ended the round before.
+    """
+
+    num_rounds: Ints
+    delay_s: Floats  # before each round but the first
+    sender: (
+        Ints  # a rank of its own for each group of flows that go through their rounds together; -1: one round
+    )
+    receiver: Ints
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """What each flow, or each detour, may choose from: paths[offsets[i]:offsets[i + 1]], with shares as flows have."""
+
+    paths: Paths
+    offsets: Longs
+    share_fraction: Floats | None = None
+
+
+class Detours(msgspec.Struct, frozen=True, kw_only=True):
+    """From at_s[i] on, flow[i] has the ways i; in order of time.  One that is under way keeps what it has moved."""
+
+    at_s: Floats
+    flow: Ints
+    ways: Ways
 
 
 class Flows(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +70,20 @@ class Flows(msgspec.Struct, frozen=True, kw_only=True):
     after: Ints | None = None
     after_offsets: Longs | None = None
     label: Ints | None = None  # what the caller knows each flow by, e.g. the number of its job
+    rounds: Rounds | None = None
+    ways: Ways | None = (
+        None  # from which each flow takes the least loaded when it starts; where it has none, its path
+    )
+    detours: Detours | None = None
 
     @property
     def num_flows(self) -> int:
         return int(self.num_bytes.size)
+
+    @property
+    def num_messages(self) -> int:
+        """All rounds of all flows."""
+        return self.num_flows if self.rounds is None else int(self.rounds.num_rounds.sum(dtype=np.int64))
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -52,11 +98,20 @@ NO_CHANGES = Changes(np.empty(0), NO_FLOWS, np.empty(0))
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened.  A flow that never ended has `end_s` inf; one that never became ready, `ready_s` nan."""
+    """What happened, message by message: each flow has one, or one for each round.
 
+    One that never ended has `end_s` inf; one that never became ready, `ready_s` nan.  A message may stand for several
+    that are alike: `num_alike` at once, and these `times`, `every_s` apart.
+    """
+
+    flow: Ints
     ready_s: Floats
+    delay_s: Floats
     end_s: Floats
-    left_bytes: Floats
+    num_alike: Ints
+    times: Ints
+    every_s: Floats
+    left_bytes: Floats  # of each flow
     link_bytes: Floats
     link_peak_bytes_per_s: Floats
     num_events: int
@@ -70,17 +125,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slowest(self) -> int:
-        """The flow that ended last."""
+        """The message that ended last."""
         return int(self.end_s.argmax())
 
     @property
+    def num_each(self) -> Longs:
+        """How many messages each one stands for."""
+        return self.num_alike.astype(np.int64) * self.times
+
+    @property
     def num_flows(self) -> int:
-        return int(self.end_s.size)
+        """Flows, each round of one for itself."""
+        return int(self.num_each.sum())
 
     @property
     def num_stuck(self) -> int:
-        """Flows that did not end."""
-        return int(np.isinf(self.end_s).sum())
+        """Those that did not end."""
+        return int(self.num_each[np.isinf(self.end_s)].sum())
 
 
 def simulate(
@@ -105,9 +166,9 @@ def simulate(
     [2.0, 4.0]
     """
     state = _state(flows, np.asarray(link_bytes_per_s, float))
-    _check_changes(changes, state.capacity.size)
+    _check_changes(changes, state.links.size)
     run_loop = flow_loop.run.interpreted if small(flows) else flow_loop.run
-    run_loop(
+    done = run_loop(
         state,
         changes.at_s,
         changes.link,
@@ -117,27 +178,76 @@ def simulate(
         bool(head_of_line),
         bool(whole),
     )
-    run = Run(
-        ready_s=state.ready_s, end_s=state.end_s, left_bytes=state.left, link_bytes=state.carried,
-        link_peak_bytes_per_s=state.peak, num_events=int(state.num[flow_loop.EVENTS]),
-        num_solves=int(state.num[flow_loop.SOLVES]), num_solved_flows=int(state.num[flow_loop.SOLVED]),
-    )  # fmt: skip
+    if not done:
+        raise ScenarioError(
+            f"more than {MOST_MESSAGES:,} messages, and no rounds that repeat themselves",
+            hint="use the symmetric level",
+        )
+    run = _single(state) if flows.rounds is None else _logged(state)
     waits = np.isnan(run.ready_s)
     if waits.any() and until_s == np.inf and not (np.isinf(run.end_s) & ~waits).any():
         raise ScenarioError(
-            f"{int(waits.sum()):,} flows wait for each other, flow {int(waits.argmax())} among them",
+            f"{int(waits.sum()):,} flows wait for each other, flow {int(run.flow[waits.argmax()])} among them",
             hint="a flow may only wait for flows that do not wait for it",
         )
     return run
 
 
+def _single(state: loop_state.State) -> Run:
+    """What happened to flows of one round."""
+    size, flows = state.flows.size, state.flows
+    return _run(
+        state, np.arange(size, dtype=np.int32), flows["ready_s"].copy(), flows["delay_s"].copy(), flows["end_s"].copy(),
+        np.ones(size, np.int32), np.zeros(size), np.ones(size, np.int32),
+    )  # fmt: skip
+
+
+def _logged(state: loop_state.State) -> Run:
+    """What happened as it was written down, in order of the ends; rounds that are under way, and that never came."""
+    flows, log = state.flows, state.log[: state.counts[0]["messages"]]
+    going = np.flatnonzero(flows["does"] != loop_state.IDLE).astype(np.int32)
+    never = flows["num_rounds"] - flows["ended"]
+    never[going] -= 1
+    lost = np.flatnonzero(never > 0).astype(np.int32)
+    again = np.where(flows["ended"] > 0, flows["again_delay_s"], flows["delay_s"])
+    begun_s = flows["ready_s"][going] + state.counts[0]["skipped_s"]
+    flow = _with(np.asarray(log["flow"], np.int32), going, lost)
+    return _run(
+        state, flow,
+        _with(log["ready_s"], begun_s, np.full(lost.size, np.nan)),
+        _with(log["delay_s"], again[going], again[lost]),
+        _with(log["end_s"], np.full(going.size + lost.size, np.inf)),
+        _with(np.asarray(log["times"], np.int32), np.ones(going.size, np.int32), never[lost]),
+        _with(log["every_s"], np.zeros(going.size + lost.size)),
+        flows["weight"][flow].astype(np.int32),
+    )  # fmt: skip
+
+
+def _with(known: Column, *more: Column) -> Column:
+    """A column and what comes after it, mostly nothing: then the column itself, for there may be millions."""
+    return np.concatenate([known, *more]) if any(part.size for part in more) else known
+
+
+def _run(
+    state: loop_state.State, flow: Ints, ready_s: Floats, delay_s: Floats, end_s: Floats, times: Ints, every_s: Floats,
+    num_alike: Ints,
+) -> Run:  # fmt: skip
+    links, count = state.links, state.counts[0]
+    return Run(
+        flow=flow, ready_s=ready_s, delay_s=delay_s, end_s=end_s, times=times, every_s=every_s, num_alike=num_alike,
+        left_bytes=state.flows["left"].copy(), link_bytes=links["carried"].copy(),
+        link_peak_bytes_per_s=links["peak"].copy(), num_events=int(count["events"]),
+        num_solves=int(count["solves"]), num_solved_flows=int(count["solved"]),
+    )  # fmt: skip
+
+
 def small(flows: Flows) -> bool:
     """Whether the flows are so few that loading compiled code takes longer than simulating them without it."""
-    return flows.paths.links.size + flows.num_flows <= SMALL // 8
+    return flows.paths.links.size + flows.num_messages <= SMALL // 8
 
 
-def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
-    num_flows, num_links, num_entries = flows.num_flows, capacity.size, flows.paths.links.size
+def _state(flows: Flows, capacity: Floats) -> loop_state.State:
+    num_flows, num_links = flows.num_flows, capacity.size
     if flows.paths.num_flows != num_flows:
         raise ScenarioError(f"{flows.paths.num_flows:,} paths for {num_flows:,} flows")
     weight, cap, share = columns(
@@ -145,44 +255,101 @@ def _state(flows: Flows, capacity: Floats) -> flow_loop.State:
     )
     num_bytes = _column("size", flows.num_bytes, num_flows, "B")
     waiting, next_flow, next_offsets = followers(flows)
+    table = np.zeros(num_flows, loop_state.FLOW)
+    columns_of = {
+        "first": flows.paths.offsets[:-1],
+        "last": flows.paths.offsets[1:],
+        "num_bytes": num_bytes,
+        "left": num_bytes,
+        "weight": weight,
+        "cap": cap,
+        "start_s": _column("start", flows.start_s, num_flows, "s"),
+        "delay_s": _column("delay", flows.delay_s, num_flows, "s"),
+        "waiting": waiting,
+        "next_first": next_offsets[:-1],
+        "next_last": next_offsets[1:],
+        "ready_s": np.nan,
+        "end_s": np.inf,
+        "bottleneck": -1,
+        "token": NO_EVENT,
+        "num_rounds": 1,
+        "sender": -1,
+        "receiver": -1,
+    }
+    for name, column in columns_of.items():
+        table[name] = column
+    links = np.zeros(num_links, loop_state.LINK)
+    links["capacity"], links["head"], links["slot"] = capacity, -1, -1
+    entries, ways, detours = _ways(flows, share, table)
+    count = np.zeros(1, loop_state.COUNTS)
+    count["pacer"] = count["noted"] = -1
+    ranks, touching = _ranks(flows.rounds, table)
     make_queue = flow_loop.make_queue.interpreted if small(flows) else flow_loop.make_queue
-    return flow_loop.State(
-        links=flows.paths.links,
-        offsets=flows.paths.offsets,
-        share=share,
-        num_bytes=num_bytes,
-        weight=weight,
-        cap=cap,
-        start_s=_column("start", flows.start_s, num_flows, "s"),
-        delay_s=_column("delay", flows.delay_s, num_flows, "s"),
-        waiting=waiting,
+    return loop_state.State(
+        flows=table,
+        links=links,
+        entries=entries,
+        ways=ways,
+        detours=detours,
+        ranks=ranks,
+        log=np.empty(min(flows.num_messages, MOST_MESSAGES) if flows.rounds else 0, loop_state.MESSAGE),
+        counts=count,
         next_flow=next_flow,
-        next_offsets=next_offsets,
-        capacity=capacity.copy(),
-        free=np.zeros(num_links),
-        peak=np.zeros(num_links),
-        carried=np.zeros(num_links),
-        head=np.full(num_links, -1, np.int32),
-        slot=np.full(num_links, -1, np.int32),
-        marked=np.zeros(num_links, np.bool_),
-        seen=np.empty(num_links, np.int32),
-        owner=np.empty(num_entries, np.int32),
-        after=np.empty(num_entries, np.int32),
-        ahead=np.empty(num_entries, np.int32),
-        ready_s=np.full(num_flows, np.nan),
-        end_s=np.full(num_flows, np.inf),
-        left=num_bytes.copy(),
-        since=np.zeros(num_flows),
-        rate=np.zeros(num_flows),
-        bottleneck=np.full(num_flows, -1, np.int32),
-        token=np.full(num_flows, NO_EVENT),
+        touching=touching,
+        several=np.flatnonzero(table["num_rounds"] > 1).astype(np.int32),
         active=np.empty(num_flows, np.int32),
-        place=np.empty(num_flows, np.int32),
-        inside=np.zeros(num_flows, np.bool_),
         region=np.empty(num_flows, np.int32),
+        seen=np.empty(num_links, np.int32),
         queue=make_queue(num_flows + 1, 0.0),
-        num=np.zeros(6, np.int64),
     )
+
+
+def _ways(flows: Flows, share: Floats, table: loop_state.Table) -> tuple[loop_state.Table, ...]:
+    """The steps of every path, of every way to choose from and of every detour; the latter two as tables."""
+    choices = [one for one in (flows.ways, flows.detours.ways if flows.detours else None) if one is not None]
+    every = [flows.paths, *(one.paths for one in choices)]
+    shares = [share if share.size else None, *(one.share_fraction for one in choices)]
+    entries = np.zeros(sum(paths.links.size for paths in every), loop_state.ENTRY)
+    entries["link"] = np.concatenate([paths.links for paths in every])
+    parts = [np.ones(p.links.size) if part is None else part for p, part in zip(every, shares, strict=True)]
+    entries["share"] = np.concatenate(parts)
+    begins = np.cumsum([0, *(paths.links.size for paths in every)])[1:]
+    ends = [one.paths.offsets + begin for one, begin in zip(choices, begins, strict=False)]
+    ways = np.zeros(sum(one.paths.num_flows for one in choices), loop_state.WAY)
+    ways["first"] = np.concatenate([NO_FLOWS, *(offsets[:-1] for offsets in ends)])
+    ways["last"] = np.concatenate([NO_FLOWS, *(offsets[1:] for offsets in ends)])
+    if flows.ways is not None:
+        table["ways_first"], table["ways_last"] = flows.ways.offsets[:-1], flows.ways.offsets[1:]
+    if flows.detours is None:
+        return entries, ways, np.zeros(0, loop_state.DETOUR)
+    detours = np.zeros(flows.detours.at_s.size, loop_state.DETOUR)
+    before = 0 if flows.ways is None else flows.ways.paths.num_flows
+    detours["at_s"], detours["flow"] = flows.detours.at_s, flows.detours.flow
+    offsets = flows.detours.ways.offsets + before
+    detours["first"], detours["last"] = offsets[:-1], offsets[1:]
+    return entries, ways, detours
+
+
+def _ranks(rounds: Rounds | None, table: loop_state.Table) -> tuple[loop_state.Table, Ints]:
+    """Who is sent again when: fills in the rounds of the flows, and lists the flows of each rank."""
+    if rounds is None:
+        return np.zeros(0, loop_state.RANK), NO_FLOWS
+    several = np.flatnonzero(rounds.num_rounds > 1).astype(np.int32)
+    num_ranks = int(max(rounds.sender.max(initial=-1), rounds.receiver.max(initial=-1))) + 1
+    sends = np.bincount(rounds.sender[several], minlength=num_ranks)
+    # who only receives is waited for by nobody
+    receiver = np.where(np.append(sends, 0)[rounds.receiver] > 0, rounds.receiver, -1)
+    hears = several[(receiver[several] >= 0) & (receiver[several] != rounds.sender[several])]
+    rank = np.concatenate([rounds.sender[several], receiver[hears]])
+    order = np.argsort(rank, kind="stable")  # those that it sends first
+    ranks = np.zeros(num_ranks, loop_state.RANK)
+    ranks["missing"] = np.bincount(rank, minlength=num_ranks)
+    ranks["last"] = np.cumsum(ranks["missing"])
+    ranks["first"] = ranks["last"] - ranks["missing"]
+    ranks["sends"] = ranks["first"] + sends
+    table["num_rounds"], table["again_delay_s"] = rounds.num_rounds, rounds.delay_s
+    table["sender"], table["receiver"] = rounds.sender, receiver
+    return ranks, np.concatenate([several, hears])[order]
 
 
 def _column(name: str, values: Floats | None, num_flows: int, unit: str) -> Floats:

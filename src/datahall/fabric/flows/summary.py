@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from datahall.breakdown import Breakdown, quotient, simulated, total
+from datahall.errors import ScenarioError
 from datahall.events import new_trace, perfetto
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
 from datahall.fabric.flows.congestion import buffer_cycle
 from datahall.fabric.flows.outcome import FlowScenario, Outcome
-from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Floats
+from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Floats, Ints, Longs
 
 NUM_TIMES = 200  # points of the rate over time
+MOST_TRACED = 6_000_000  # messages
 LABEL = 1_000_000  # more than the phases of any job
 
 
@@ -110,23 +112,26 @@ class Sent:
 
     def __init__(self, outcome: Outcome) -> None:
         flows, run = outcome.traffic.flows, outcome.run
-        assert flows.delay_s is not None
         assert flows.label is not None
-        self.real = np.flatnonzero((outcome.traffic.source >= 0) & (np.diff(flows.paths.offsets) > 0))
-        self.label = flows.label[self.real]
-        self.begin_s: Floats = run.ready_s[self.real] + flows.delay_s[self.real]
+        sends = (outcome.traffic.source >= 0) & (np.diff(flows.paths.offsets) > 0)
+        self.real = np.flatnonzero(sends[run.flow])
+        flow = run.flow[self.real]
+        self.label = flows.label[flow]
+        self.num_each: Longs = run.num_each[self.real]
+        self.num_bytes: Floats = flows.num_bytes[flow] / run.num_alike[self.real]
+        self.begin_s: Floats = run.ready_s[self.real] + run.delay_s[self.real]
         with np.errstate(divide="ignore", invalid="ignore"):
-            rate = flows.num_bytes[self.real] / (run.end_s[self.real] - self.begin_s)
+            rate = self.num_bytes / (run.end_s[self.real] - self.begin_s)
         self.rate: Floats = np.where(np.isfinite(rate), rate, 0.0)
-        self.fraction: Floats = np.minimum(1.0, self.rate / self._allowed(outcome))
+        self.fraction: Floats = np.minimum(1.0, self.rate / self._allowed(outcome)[flow])
 
     @property
     def num_flows(self) -> int:
-        return int(self.real.size)
+        return int(self.num_each.sum())
 
     @property
     def mean_fraction(self) -> float:
-        return mean(self.fraction)
+        return mean(self.fraction, self.num_each)
 
     @property
     def slowest_fraction(self) -> float:
@@ -134,7 +139,7 @@ class Sent:
 
     @property
     def mean_bytes_per_s(self) -> float:
-        return mean(self.rate)
+        return mean(self.rate, self.num_each)
 
     @property
     def slowest_bytes_per_s(self) -> float:
@@ -149,12 +154,14 @@ class Sent:
         owner, link = owner[port], paths.links[port].astype(np.int64)
         part = np.ones(link.size) if share is None else share[port]
         assert traffic.flows.label is not None
+        assert traffic.flows.weight is not None
         step = traffic.flows.label.astype(np.int64) * LABEL + traffic.phase
         _, which = np.unique(step[owner] * fabric.num_links + link, return_inverse=True)
-        together = np.bincount(which, part)[which] / _turns(outcome)[owner]
+        many = part * traffic.flows.weight[owner]
+        together = np.bincount(which, many)[which] / _turns(outcome)[owner]
         allowed = np.full(traffic.source.size, np.inf)
         np.minimum.at(allowed, owner, fabric.link_bytes_per_s[link] / np.maximum(part, together))
-        return allowed[self.real]
+        return allowed
 
 
 def _turns(outcome: Outcome) -> Floats:
@@ -167,15 +174,13 @@ def _turns(outcome: Outcome) -> Floats:
             burst = scenario.bursts[index - len(scenario.jobs)]
             turns[mine] = np.inf if burst.start_s.size and np.ptp(burst.start_s) > 0 else 1.0
             continue
-        job = scenario.jobs[index]
-        rounds = np.array([1, *(phase.num_rounds if outcome.level == "full" else 1 for phase in job.phases)])
-        turns[mine] = job.repeat * rounds[traffic.phase[mine] + 1]
+        turns[mine] = scenario.jobs[index].repeat
     return turns
 
 
-def mean(values: Floats) -> float:
-    """The mean, 0 of nothing."""
-    return float(values.mean()) if values.size else 0.0
+def mean(values: Floats, num_each: Longs) -> float:
+    """The mean of values that each stand for so many, 0 of nothing."""
+    return float((values * num_each).sum() / num_each.sum()) if values.size else 0.0
 
 
 def least(values: Floats) -> float:
@@ -200,6 +205,7 @@ def job_rows(outcome: Outcome, sent: Sent) -> tuple[JobRow, ...]:
     """Every job and burst."""
     scenario, label = outcome.scenario, outcome.traffic.flows.label
     assert label is not None
+    label = label[outcome.run.flow]
     rows = []
     for index, name in enumerate(outcome.traffic.names):
         mine = sent.label == index
@@ -209,8 +215,8 @@ def job_rows(outcome: Outcome, sent: Sent) -> tuple[JobRow, ...]:
         seconds = float(end) - start if np.isfinite(end) else None
         rows.append(
             JobRow(
-                name, int(mine.sum()), start, seconds, _bus(scenario, index, seconds),
-                mean(sent.fraction[mine]), least(sent.fraction[mine]),
+                name, int(sent.num_each[mine].sum()), start, seconds, _bus(scenario, index, seconds),
+                mean(sent.fraction[mine], sent.num_each[mine]), least(sent.fraction[mine]),
             )
         )  # fmt: skip
     return tuple(rows)
@@ -266,21 +272,24 @@ def step_rows(outcome: Outcome, most: int) -> tuple[tuple[StepRow, ...], int]:
     run, traffic = outcome.run, outcome.traffic
     label = traffic.flows.label
     assert label is not None
-    real = np.flatnonzero(traffic.source >= 0)
-    key = label[real].astype(np.int64) * LABEL + traffic.phase[real]
-    kinds, first, which, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    key = np.where(traffic.source >= 0, label.astype(np.int64) * LABEL + traffic.phase, -1)  # -1: a join
+    kinds, first, which = np.unique(key, return_index=True, return_inverse=True)
     start, end = np.full(kinds.size, np.inf), np.zeros(kinds.size)
-    np.fmin.at(start, which, run.ready_s[real])
-    np.maximum.at(end, which, run.end_s[real])
+    step_of = which[run.flow]
+    count = np.bincount(step_of, run.num_each, kinds.size).astype(np.int64)
+    np.fmin.at(start, step_of, run.ready_s)
+    np.maximum.at(end, step_of, run.end_s)
+    order = np.argsort(first, kind="stable")
+    order = order[kinds[order] >= 0]
     rows = []
-    for step in np.argsort(first, kind="stable")[:most].tolist():
+    for step in order[:most].tolist():
         job, phase = divmod(int(kinds[step]), LABEL)
         inside = job < len(outcome.scenario.jobs)
         name = outcome.scenario.jobs[job].phases[phase].name if inside else "background"
         rows.append(
             StepRow(traffic.names[job], name, int(count[step]), _finite(start[step]), _finite(end[step]))
         )
-    return tuple(rows), int(kinds.size)
+    return tuple(rows), int(order.size)
 
 
 def _finite(value: float) -> float | None:
@@ -290,20 +299,20 @@ def _finite(value: float) -> float | None:
 def last_flow(outcome: Outcome) -> LastFlow | None:
     """The flow that ended last; a join, which carries nothing, only ends with it."""
     flows, traffic, run = outcome.traffic.flows, outcome.traffic, outcome.run
-    real = np.flatnonzero(traffic.source >= 0)
+    real = np.flatnonzero(traffic.source[run.flow] >= 0)
     if not real.size:
         return None
-    flow = int(real[run.end_s[real].argmax()])
+    last = int(real[run.end_s[real].argmax()])
+    flow = int(run.flow[last])
     assert flows.label is not None
-    assert flows.delay_s is not None
     return LastFlow(
         int(traffic.source[flow]),
         int(traffic.target[flow]),
         traffic.names[int(flows.label[flow])],
-        float(run.ready_s[flow]),
-        float(flows.delay_s[flow]),
-        float(run.end_s[flow]),
-        float(flows.num_bytes[flow]),
+        float(run.ready_s[last]),
+        float(run.delay_s[last]),
+        float(run.end_s[last]),
+        float(flows.num_bytes[flow] / run.num_alike[last]),
     )
 
 
@@ -317,30 +326,51 @@ def num_locked(outcome: Outcome) -> int:
 
 def rate_curves(outcome: Outcome, sent: Sent) -> tuple[RateCurve, ...]:
     """What each job moves over time."""
-    flows, run = outcome.traffic.flows, outcome.run
+    run = outcome.run
     edges = np.linspace(0.0, run.makespan_s, NUM_TIMES + 1)
     curves = []
     for index, name in enumerate(outcome.traffic.names):
         mine = sent.label == index
         moved = np.zeros(edges.size)
+        begin_s, rate, each = sent.begin_s[mine], sent.rate[mine], sent.num_bytes[mine]
+        many, times, every_s = (column[sent.real][mine] for column in (run.num_alike, run.times, run.every_s))
         for edge in range(edges.size):
-            passed = (edges[edge] - sent.begin_s[mine]) * sent.rate[mine]
-            moved[edge] = np.clip(passed, 0.0, flows.num_bytes[sent.real][mine]).sum()
+            passed_s = edges[edge] - begin_s
+            before = _comings(passed_s, times, every_s)  # of each message, those that are over or under way
+            now = np.clip((passed_s - np.maximum(before - 1, 0) * every_s) * rate, 0.0, each)
+            moved[edge] = (many * (np.maximum(before - 1, 0) * each + now)).sum()
         speed = np.diff(moved) / np.diff(edges)
         curves.append(RateCurve(name, tuple(edges[:-1].tolist()), tuple(speed.tolist())))
     return tuple(curves)
 
 
+def _comings(passed_s: Floats, times: Ints, every_s: Floats) -> Floats:
+    """How often a message that comes several times has begun, so long after it first did."""
+    apart = np.where(every_s > 0, every_s, np.inf)
+    return np.clip(np.floor(passed_s / apart) + 1.0, 0.0, times)
+
+
 def trace_of(outcome: Outcome) -> bytes:
-    """The run as a Perfetto trace: a track per sending chip, a slice per flow."""
+    """The run as a Perfetto trace: a track per sending chip, a slice per message."""
     flows, run, traffic = outcome.traffic.flows, outcome.run, outcome.traffic
     assert flows.label is not None
-    kept = np.flatnonzero((traffic.source >= 0) & np.isfinite(run.end_s) & np.isfinite(run.ready_s))
+    sent = (traffic.source[run.flow] >= 0) & np.isfinite(run.end_s) & np.isfinite(run.ready_s)
+    if run.num_each[sent].sum() > MOST_TRACED:
+        raise ScenarioError(
+            f"a trace of {int(run.num_each[sent].sum()):,} messages; {MOST_TRACED:,} are as many as fit",
+            hint="the symmetric level has one slice for all rounds of a flow",
+        )
+    whole = np.flatnonzero(sent)
+    kept = np.repeat(whole, run.num_each[whole])
+    copy = np.arange(kept.size) - np.searchsorted(
+        kept, kept
+    )  # alike ones after one another, then the next round
+    flow, late_s = run.flow[kept], copy // run.num_alike[kept] * run.every_s[kept]
     trace = new_trace(kept.size)
     trace.num_recorded[0] = kept.size
     rows = trace.kept[: kept.size]
-    rows["time_s"], rows["duration_s"] = run.ready_s[kept], run.end_s[kept] - run.ready_s[kept]
-    rows["kind"], rows["a"], rows["b"] = flows.label[kept], traffic.source[kept], traffic.target[kept]
-    rows["x"] = flows.num_bytes[kept]
-    chips = {int(chip): f"chip {chip}" for chip in np.unique(traffic.source[kept])}
+    rows["time_s"], rows["duration_s"] = run.ready_s[kept] + late_s, run.end_s[kept] - run.ready_s[kept]
+    rows["kind"], rows["a"], rows["b"] = flows.label[flow], traffic.source[flow], traffic.target[flow]
+    rows["x"] = flows.num_bytes[flow] / run.num_alike[kept]
+    chips = {int(chip): f"chip {chip}" for chip in np.unique(traffic.source[flow])}
     return perfetto(trace, dict(enumerate(traffic.names)), chips)

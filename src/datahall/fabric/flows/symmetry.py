@@ -97,8 +97,13 @@ def unfolded(run: Run, fold: Fold) -> Run:
     flow, link = fold.flow_class, fold.link_class
     return msgspec.structs.replace(
         run,
+        flow=np.arange(flow.size, dtype=np.int32),
         ready_s=run.ready_s[flow],
+        delay_s=run.delay_s[flow],
         end_s=run.end_s[flow],
+        num_alike=run.num_alike[flow],
+        times=run.times[flow],
+        every_s=run.every_s[flow],
         left_bytes=(run.left_bytes / fold.num_alike_flows)[flow],
         link_bytes=(run.link_bytes / fold.num_alike_links)[link],
         link_peak_bytes_per_s=(run.link_peak_bytes_per_s / fold.num_alike_links)[link],

@@ -15,11 +15,12 @@ import numpy as np
 from datahall.errors import ScenarioError, nearest
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import num_paths, route
-from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.words import POLICIES, Policy
 
 GOLDEN_SECTION = 0.618033988749895
 SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
+MOST_CHOSEN, MOST_STEPS = 64, 4_000_000  # paths that an adaptive flow looks at, and all of them together
 MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes nothing that can be seen
 
 
@@ -34,6 +35,10 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     num_parts: int = 1
     share_fraction: Floats | None = None
     efficiency: float = 1.0
+    ways: Paths | None = (
+        None  # from which row r takes one of ways_offsets[r] to ways_offsets[r + 1] when it starts
+    )
+    ways_offsets: Longs | None = None
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +62,14 @@ def spread(
     num_parts: int = 1,
     *,
     pool: Ints | None = None,
+    partial: bool = False,
 ) -> Spread:
-    """Choose the path or paths of each flow.
+    """Choose the path or paths of each flow; with `partial` those of pairs that are cut off are empty.
 
     "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each
-    of `num_parts` queue pairs onto a path of its own; "spray" sends packets over all paths alike: over the links
-    that stand for a `pool`, or over each path.
+    of `num_parts` queue pairs onto a path of its own; "adaptive" leaves each flow its equal-cost paths to choose
+    from when it starts; "spray" sends packets over all paths alike: over the links that stand for a `pool`, or
+    over each path by the bandwidth of its narrowest link.
     """
     if policy not in POLICIES:
         close = nearest(policy, POLICIES, 1)
@@ -73,42 +80,61 @@ def spread(
     if num_parts < 1:
         raise ScenarioError(f"{num_parts} paths per flow", hint="1 or more")
     if policy == "deterministic":
-        return Spread(paths=route(fabric, source, target, np.asarray(target, np.int64)))
+        return Spread(paths=route(fabric, source, target, np.asarray(target, np.int64), partial=partial))
     if policy == "ecmp":
         pick = rng.integers(0, 2**62, source.size * num_parts)
         both = np.repeat(source, num_parts), np.repeat(target, num_parts)
-        return Spread(paths=route(fabric, *both, pick), num_parts=num_parts)
-    return _sprayed(fabric, source, target, pool)
+        return Spread(paths=route(fabric, *both, pick, partial=partial), num_parts=num_parts)
+    if policy == "adaptive":
+        most = max(2, min(MOST_CHOSEN, MOST_STEPS // max(1, source.size)))
+        paths, offsets = _several(fabric, source, target, most, partial)
+        return Spread(paths=select(paths, offsets[:-1]), ways=paths, ways_offsets=offsets)
+    return _sprayed(fabric, source, target, pool, partial)
 
 
-def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None) -> Spread:
+def _several(fabric: Fabric, source: Ints, target: Ints, most: int, partial: bool) -> tuple[Paths, Longs]:
+    """Up to so many equal-cost paths of each pair, and where those of each begin and end."""
+    count = num_paths(fabric, source, target)
+    taken = np.clip(count, 1, most)
+    offsets = np.concatenate([[0], np.cumsum(taken)])
+    flow = np.repeat(np.arange(source.size), taken)
+    turn = np.arange(flow.size) - np.repeat(offsets[:-1], taken)
+    # where not all are taken, each source begins elsewhere, so that all sources together meet every way
+    begin = np.where(count > most, source.astype(np.int64) * most, 0)
+    pick = (begin[flow] + turn) * _stride(count, most)[flow]
+    return route(fabric, source[flow], target[flow], pick, partial=partial), offsets
+
+
+def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None, partial: bool) -> Spread:
     if pool is not None:
         return Spread(paths=route(fabric, source, target), efficiency=SPRAY_EFFICIENCY)
-    count = num_paths(fabric, source, target)
-    taken = np.clip(count, 1, MOST_SPRAYED)
-    flow = np.repeat(np.arange(source.size), taken)
-    turn = np.arange(flow.size) - np.repeat(np.cumsum(taken) - taken, taken)
-    # where not all are taken, each source begins elsewhere, so that all sources together meet every way
-    begin = np.where(count > MOST_SPRAYED, source.astype(np.int64) * MOST_SPRAYED, 0)
-    paths = route(fabric, source[flow], target[flow], (begin[flow] + turn) * _stride(count)[flow])
+    paths, ways = _several(fabric, source, target, MOST_SPRAYED, partial)
+    flow = np.repeat(np.arange(source.size), np.diff(ways))
+    width = np.full(flow.size, np.inf)  # of the narrowest link of each path, as a share of the widest path's
+    np.minimum.at(width, paths.owners(), fabric.link_bytes_per_s[paths.links])
+    width[np.isinf(width)] = 1.0  # a path to oneself
+    widest = np.zeros(source.size)
+    np.maximum.at(widest, flow, width)
+    width /= widest[flow]
     owner = np.repeat(flow, np.diff(paths.offsets)) * np.int64(fabric.num_links)
-    entry, times = np.unique(owner + paths.links, return_counts=True)
+    entry, which = np.unique(owner + paths.links, return_inverse=True)
     flow_of, link = np.divmod(entry, fabric.num_links)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(flow_of, minlength=source.size))])
+    sent = np.bincount(which, width[paths.owners()], entry.size)
     return Spread(
         paths=Paths(link.astype(np.int32), offsets),
-        share_fraction=times / taken[flow_of],
+        share_fraction=sent / np.bincount(flow, width, source.size)[flow_of],
         efficiency=SPRAY_EFFICIENCY,
     )
 
 
-def _stride(count: Longs) -> Longs:
+def _stride(count: Longs, most: int) -> Longs:
     """From one path to the next of those taken: all, or every one near the golden section, which meets all switches.
 
     It shares no divisor with the number of paths: else whole groups of them would never be met.
     """
     known, index = np.unique(count, return_inverse=True)
-    steps = [1 if one <= MOST_SPRAYED else _coprime(int(one * GOLDEN_SECTION), one) for one in known.tolist()]
+    steps = [1 if one <= most else _coprime(int(one * GOLDEN_SECTION), one) for one in known.tolist()]
     return np.array(steps, np.int64)[index]
 
 

@@ -33,7 +33,7 @@ def rail_optimised(
     forwarding: bool = True,
 ) -> Fabric:
     """Servers of `rails` chips; each leaf holds one rail of as many servers as it has ports down."""
-    check_whole_domains(num_chips, rails)
+    _check_rails(num_chips, rails)
     servers = num_chips // rails
     seats = min(servers, ports(radix, oversubscription[0]).down)
     groups = -(-servers // seats)
@@ -69,11 +69,7 @@ def rail_only(
     oversubscription: Sequence[float] = (1.0,),
 ) -> Fabric:
     """One network per rail and nothing between them but the scale-up links inside each server."""
-    check_whole_domains(num_chips, rails)
-    if rails < 2:
-        raise ScenarioError(
-            f"{rails} rail is an ordinary network", field="domain", hint="2 rails or more, or topology clos"
-        )
+    _check_rails(num_chips, rails)
     plane = size_clos(num_chips // rails, radix=radix, tiers=tiers, oversubscription=oversubscription)
     shape = msgspec.structs.replace(
         plane,
@@ -85,3 +81,12 @@ def rail_only(
     )
     flat = folded_clos(f"{rails} rails of {shape.num_levels} tiers", "rail-only", shape, wire)
     return with_scale_up(flat, rails, scale_up)
+
+
+def _check_rails(num_chips: int, rails: int) -> None:
+    """Servers are whole, and have chips for two rails or more."""
+    check_whole_domains(num_chips, rails)
+    if rails < 2:
+        raise ScenarioError(
+            f"{rails} rail is an ordinary network", field="domain", hint="2 rails or more, or topology clos"
+        )

@@ -40,6 +40,13 @@ class Failure(FabricParts, frozen=True, kw_only=True):
     duration_s: Annotated[float | None, Quantity("Time until the repair (default: never).", above=True)] = (
         None
     )
+    reroute_s: Annotated[
+        float | None,
+        Quantity(
+            "Time until flows under way are routed around it (default: of the transport, or of a NIC).",
+            needs=("start",),
+        ),
+    ] = None
     left_fraction: Annotated[
         float,
         Share("Share of its bandwidth that a part keeps.", below=True, needs=FABRIC_PARTS, group=OF_FABRIC),

@@ -1,0 +1,1 @@
+"""The compiled loop of the flow simulation: its state, how links are shared, how rounds follow, and its events."""
