@@ -113,6 +113,15 @@ def test_the_figure_of_a_step_is_its_time_in_the_table(base: Replica) -> None:
     assert figure.value == pytest.approx(decode_step_time(price_steps(one).table, 32, 1000.0), rel=0.01)
 
 
+def test_one_sequence_reads_one_adapter(base: Replica) -> None:
+    """As many sequences as there are: further adapters are read for the second, and for no part of one."""
+    one = adapted(base, num=100, rank=64)
+    alone, two = (step_breakdown(one, num_decodes=num, mean_context=1000).at("adapters") for num in (1, 2))
+    read = {part.name: part.value for part in alone.parts}["further adapters"]
+    assert read == pytest.approx(0.0, abs=1e-12)
+    assert {part.name: part.value for part in two.parts}["further adapters"] > 1e-6
+
+
 def test_a_draft_model_has_no_adapters(base: Replica) -> None:
     how = Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b"), num_draft=2)
     plain = msgspec.structs.replace(base, speculation=how)
