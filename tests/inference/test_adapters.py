@@ -22,6 +22,7 @@ from datahall.inference.engine.adapters import (
     reads_s,
     resident_bytes,
 )
+from datahall.inference.engine.build import adapters_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.fleet.fleet import Fleet
@@ -33,6 +34,7 @@ from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
+from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Requests
 
@@ -169,3 +171,10 @@ def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service]) -> N
     )
     (pool,) = read(text).fleet.pools
     assert pool.replica.adapters == Adapters(num=200, rank=8, num_resident=50, zipf_factor=0.8, mlp=False)
+
+
+def test_all_adapters_are_on_the_chips_where_nobody_says_how_many() -> None:
+    found = adapters_of(Deployment(adapters=12))
+    assert found is not None
+    assert found.resident == 12
+    assert adapters_of(Deployment()) is None
