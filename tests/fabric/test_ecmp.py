@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.failures import failed
-from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
+from datahall.fabric.routing.ecmp import (
+    MOST_SPRAYED,
+    SPRAY_EFFICIENCY,
+    Sharing,
+    _stride,
+    permutation,
+    sharing,
+    spread,
+)
 from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.clos import clos
@@ -146,3 +154,11 @@ def test_a_way_to_route_that_does_not_exist_is_said() -> None:
         spread(SMALL, *ends, "sprai", np.random.default_rng(0))  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match="0 paths per flow"):
         spread(SMALL, *ends, "ecmp", np.random.default_rng(0), 0)
+
+
+@given(st.integers(1, 20 * MOST_SPRAYED))
+def test_steps_from_path_to_path_meet_every_one_of_them(num_paths: int) -> None:
+    """Also where only some are taken at once: sources that begin elsewhere take the others."""
+    (step,) = _stride(np.array([num_paths])).tolist()
+    assert len(set((np.arange(num_paths) * step % num_paths).tolist())) == num_paths
+    assert (step == 1) or num_paths > MOST_SPRAYED
