@@ -312,6 +312,8 @@ def test_what_binds_is_the_wait_for_few_bytes_and_the_wires_for_many() -> None:
 def test_one_chip_is_a_torus_that_sends_nothing(topology: str) -> None:
     alone = cluster_from(FabricDesign(topology=topology, chip="tpu-v5p", chips=1), Catalog(user=False))
     assert alone.num_chips == 1
+    assert alone.system.torus_link is not None
+    assert alone.system.torus_link.bytes_per_s == alone.wires.scale_up.value == 0.0
     with pytest.raises(ScenarioError, match="a collective of 1 moves nothing"):
         time_collective(alone, "all-reduce", 1e6)
 

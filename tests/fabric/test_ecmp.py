@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.flows.rates import max_min_rates
-from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, Sharing, permutation, sharing, spread
+from datahall.fabric.routing.ecmp import (
+    MOST_SPRAYED,
+    SPRAY_EFFICIENCY,
+    Sharing,
+    _stride,
+    permutation,
+    sharing,
+    spread,
+)
 from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.clos import clos
@@ -159,3 +167,11 @@ def test_packets_are_sprayed_by_the_width_of_the_paths() -> None:
     np.testing.assert_allclose(np.sort(ways.share_fraction[leaving][:4]), [1 / 6, 1 / 6, 1 / 3, 1 / 3])
     rates = max_min_rates(ways.paths, fabric.link_bytes_per_s, share_fraction=ways.share_fraction)
     np.testing.assert_allclose(rates, (2 * 10.0 + 2 * 5.0) / 4)
+
+
+@given(st.integers(1, 20 * MOST_SPRAYED))
+def test_steps_from_path_to_path_meet_every_one_of_them(num_paths: int) -> None:
+    """Also where only some are taken at once: sources that begin elsewhere take the others."""
+    (step,) = _stride(np.array([num_paths])).tolist()
+    assert len(set((np.arange(num_paths) * step % num_paths).tolist())) == num_paths
+    assert (step == 1) or num_paths > MOST_SPRAYED

@@ -137,6 +137,25 @@ def test_a_flow_has_the_bytes_latency_and_software_of_all_its_rounds() -> None:
     assert simulate(full, TREE.link_bytes_per_s).makespan_s == pytest.approx(15 + 30)
 
 
+@pytest.mark.parametrize(
+    "how",
+    [Transport(), Transport(kind="roce"), Transport(kind="lossy", loss_fraction=0.01)],
+    ids=lambda one: one.kind,
+)
+def test_background_is_sent_as_a_message_of_a_job_is(how: Transport) -> None:
+    """From one chip to another, as many bytes: it begins as slowly, and loses as much, whoever waits for it."""
+    net = Net(fabric=TREE, transport=how)
+    sent = traffic(net, (job([0, 15], send(0, 1)),)).flows
+    burst = Burst(
+        name="b", source=np.array([0], np.int32), target=np.array([15], np.int32), num_bytes=np.array([100.0]),
+        start_s=np.zeros(1),
+    )  # fmt: skip
+    alone = traffic(net, (), (burst,)).flows
+    assert alone.num_bytes.tolist() == pytest.approx(sent.num_bytes[:1].tolist())
+    assert alone.delay_s.tolist() == pytest.approx(sent.delay_s[:1].tolist())
+    assert (how.kind == "infiniband") == (alone.delay_s[0] == 3.0)
+
+
 def test_a_flow_of_several_queue_pairs_is_cut_into_equal_parts() -> None:
     net = Net(fabric=TREE, routing=Routing("ecmp", 4))
     burst = Burst(

@@ -22,6 +22,7 @@ from datahall.inference.engine.adapters import (
     reads_s,
     resident_bytes,
 )
+from datahall.inference.engine.build import adapters_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.fleet.fleet import Fleet
@@ -33,6 +34,7 @@ from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
+from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.traffic.popularity import zipf_shares
 from datahall.workload.traffic.requests import Requests
 
@@ -113,6 +115,15 @@ def test_the_figure_of_a_step_is_its_time_in_the_table(base: Replica) -> None:
     assert figure.value == pytest.approx(decode_step_time(price_steps(one).table, 32, 1000.0), rel=0.01)
 
 
+def test_one_sequence_reads_one_adapter(base: Replica) -> None:
+    """As many sequences as there are: further adapters are read for the second, and for no part of one."""
+    one = adapted(base, num=100, rank=64)
+    alone, two = (step_breakdown(one, num_decodes=num, mean_context=1000).at("adapters") for num in (1, 2))
+    read = {part.name: part.value for part in alone.parts}["further adapters"]
+    assert read == pytest.approx(0.0, abs=1e-12)
+    assert {part.name: part.value for part in two.parts}["further adapters"] > 1e-6
+
+
 def test_a_draft_model_has_no_adapters(base: Replica) -> None:
     how = Speculation(draft="llama-3.2-1b", model=load().model("llama-3.2-1b"), num_draft=2)
     plain = msgspec.structs.replace(base, speculation=how)
@@ -160,3 +171,10 @@ def test_a_scenario_says_them_by_deployment(read: Callable[[str], Service]) -> N
     )
     (pool,) = read(text).fleet.pools
     assert pool.replica.adapters == Adapters(num=200, rank=8, num_resident=50, zipf_factor=0.8, mlp=False)
+
+
+def test_all_adapters_are_on_the_chips_where_nobody_says_how_many() -> None:
+    found = adapters_of(Deployment(adapters=12))
+    assert found is not None
+    assert found.resident == 12
+    assert adapters_of(Deployment()) is None

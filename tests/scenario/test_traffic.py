@@ -20,7 +20,7 @@ from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.presets import preset
 from datahall.workload.traffic.shapes import Fixed, Lognormal
 from datahall.workload.traffic.traffic import Traffic as Requests
-from datahall.workload.traffic.traffic import describe
+from datahall.workload.traffic.traffic import describe, generate
 from datahall.workload.traffic.users import Users
 
 Asked = Callable[..., Requests]
@@ -88,6 +88,10 @@ def test_a_trace_says_all_by_itself(asked: Asked, tmp_path: Path) -> None:
     traffic = asked(trace=str(file), speed=2, first=1)
     assert traffic.trace is not None
     assert (traffic.trace.path, traffic.trace.speed_ratio, traffic.trace.first) == (str(file), 2.0, 1)
+    whole = asked(trace=str(file))
+    assert whole.trace is not None
+    assert sum(len(part) for part in generate(whole, 0)) == 2  # every row, where nobody says how many
+    assert (whole.trace.speed_ratio, whole.duration_s, whole.trace.block_tokens) == (1.0, 0.0, 0)
     for name, value in (
         ("rate", 1),
         ("isl", 1),

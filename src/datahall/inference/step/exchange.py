@@ -198,7 +198,7 @@ def _group(
     if link:
         return staged_times(collective, size_bytes, num_ranks, link)
     low, high = float(size_bytes.min()), float(size_bytes.max())
-    doublings = np.log2(high / low) if low > 0 else 0.0
+    doublings = np.log2(high / low)
     sizes = size_bytes
     if size_bytes.size > SIZES_PER_DOUBLING * doublings + 2:
         sizes = np.geomspace(low, high, int(SIZES_PER_DOUBLING * doublings) + 2)
