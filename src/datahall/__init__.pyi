@@ -234,7 +234,8 @@ def plan_train(
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
-        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
     memory_margin : str | float
         Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
@@ -563,7 +564,8 @@ def show_memory(
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
-        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
@@ -703,6 +705,9 @@ def show_techniques(
     *,
     chip: str = "h100-sxm",
     tp: str | int | None = None,
+    pp: str | int = 1,
+    dp: str | int = 1,
+    ep: str | int = 1,
     precision: str = "bf16",
     engine: str = "vllm",
     draft: str = "",
@@ -757,6 +762,12 @@ def show_techniques(
         Chip that it runs on, unless the fabric is made of another. (default h100-sxm)
     tp : str | int | None
         Chips that share each layer of a replica (default: the fewest that hold it).
+    pp : str | int
+        Pipeline stages of a replica. (default 1)
+    dp : str | int
+        Ranks of a replica that attend to sequences of their own. (default 1)
+    ep : str | int
+        Chips that share the experts. (default 1)
     precision : str
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     engine : str
@@ -1230,7 +1241,8 @@ def simulate_train(
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
-        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: the framework's).
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -1377,7 +1389,7 @@ def simulate_fabric(
     scale_up_latency : str | float
         Latency of a scale-up link. (default 500ns)
     routing : str
-        How flows choose among equal paths: deterministic, ecmp, spray. (default ecmp)
+        How flows choose among equal paths: deterministic, ecmp, adaptive, spray. (default ecmp)
     paths : str | int
         Queue pairs that a flow is split into. (default 1)
     transport : str
