@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,7 +124,9 @@ def test_a_broken_file_is_made_anew(cache: Path) -> None:
     Bare(divide)(6, 3)
     (path,) = cache.glob("divide-*")
     whole = path.read_bytes()
-    for broken in (b"", whole[:100], whole[:-1] + bytes([whole[-1] ^ 1])):
+    other = b"another way to write it"
+    foreign = zlib.crc32(other).to_bytes(4, "big") + other
+    for broken in (b"", whole[:100], whole[:-1] + bytes([whole[-1] ^ 1]), foreign):
         path.write_bytes(broken)
         assert kept(path) is None
         assert Bare(divide)(6, 3) == 2.0
