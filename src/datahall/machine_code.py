@@ -128,7 +128,8 @@ def host() -> str:
     made_by = os.stat(found.origin) if found and found.origin else None
     size, changed = (made_by.st_size, made_by.st_mtime_ns) if made_by else (0, 0)
     features = llvm.get_host_cpu_features().flatten()
-    return f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} {size} {changed}"
+    written = zlib.crc32(Path(__file__).read_bytes())  # how files are written, and words laid out
+    return f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} {size} {changed} {written}"
 
 
 def keep(code: Code, path: Path) -> None:
