@@ -116,6 +116,26 @@ requests = 6000
     assert run.replicas.active_s.tolist() == pytest.approx([run.duration_s], abs=0.1)
 
 
+def test_what_fills_and_drains_an_overloaded_fleet_is_apart_where_the_run_is_long(
+    read: Callable[[str], Service],
+) -> None:
+    """Twice what it holds, for minutes, where a request is computed in seconds: the queue is no part of a stay."""
+    text = """version = 1
+model = "llama-3.1-8b"
+[[deployment]]
+chip = "h100-sxm"
+[[traffic]]
+rate = 60
+isl = 1000
+osl = 200
+requests = 6000
+"""
+    run = simulate_service(read(text)).run
+    assert not run.stable
+    assert run.drain_apart
+    assert run.measured_s < run.duration_s
+
+
 SERVE: dict[str, object] = {"isl": 1000, "osl": 200}
 
 

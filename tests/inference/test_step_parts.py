@@ -361,6 +361,19 @@ def test_verified_queries_share_one_read_of_the_cache(serve: Serve) -> None:
                 assert np.all(several.operator.shape.rows == 4 * single.operator.shape.rows)  # type: ignore[union-attr]
 
 
+def test_decodes_in_one_launch_with_a_prompt_wait_for_its_empty_rows(serve: Serve) -> None:
+    """Where one launch is for both, the longer the prompt beside them, the longer the decodes."""
+    card = serve("llama-3.1-8b", "rtx-pro-6000")
+    short, long = (
+        step_breakdown(card, num_decodes=32, mean_context=1000, chunks=[(chunk, 0)])
+        .at("attention")
+        .at("decodes")
+        .value
+        for chunk in (64, 4096)
+    )
+    assert 0 < short < long
+
+
 def test_an_attention_that_packs_nothing_is_the_sum_over_its_layers(serve: Serve) -> None:
     card = Passes.of(serve("llama-3.1-8b", "rtx-pro-6000"))
     joined, empty_s = card.joined_s(np.array([1.0, 32.0]), np.array([100.0, 4000.0]))

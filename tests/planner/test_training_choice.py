@@ -153,7 +153,11 @@ def test_all_chips_are_taken_where_they_are_faster_in_time_or_not(
 
 
 def searched_on(
-    monkeypatch: pytest.MonkeyPatch, plain_s: dict[int, float], whole_s: dict[int, float], **limits: Any
+    monkeypatch: pytest.MonkeyPatch,
+    plain_s: dict[int, float],
+    whole_s: dict[int, float],
+    than_s: float,
+    above: int = 0,
 ) -> list[int]:
     """Numbers of chips on which a run is found to be faster, with the steps of plain and of all layouts given."""
     monkeypatch.setattr(fewer, "fewer", lambda *_: list(plain_s))
@@ -165,7 +169,8 @@ def searched_on(
         return SimpleNamespace(cluster=cluster, step_s=[0.0, step_s], order=[1], num_fitting=int(fits))
 
     monkeypatch.setattr(fewer, "search", searched)
-    offered: list[Any] = [*fewer.faster_on(JOB, MACHINE, 16, KIT, bookkeeping_of(KIT), WIDE, **limits)]
+    books = bookkeeping_of(KIT)
+    offered: list[Any] = [*fewer.faster_on(JOB, MACHINE, 16, KIT, books, WIDE, than_s=than_s, above=above)]
     return [found.cluster for found in offered]
 
 

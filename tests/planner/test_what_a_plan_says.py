@@ -9,6 +9,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.errors import ScenarioError
 from datahall.planner.training.choice import plan_on_chips, ranked
 from datahall.planner.training.plan import TrainingPlan, num_steps
 from datahall.planner.training.shortage import chips_that_hold, on_the_host
@@ -90,6 +91,16 @@ def test_more_chips_hold_what_one_does_not() -> None:
     assert ranked(job, machine, enough, KIT, bookkeeping_of(KIT), WIDE).num_fitting > 0
     half = search(job, machine(enough // 2), KIT, books=bookkeeping_of(KIT))
     assert half.num_fitting == 0
+
+
+def test_a_machine_that_has_no_more_chips_holds_it_on_none() -> None:
+    job = Job(model=SHELF.model("llama-3.1-70b"), seq=4096, global_batch=256)
+    few = search(job, machine(4), KIT, options=WIDE, books=bookkeeping_of(KIT))
+
+    def whole(num_chips: int) -> Cluster:
+        raise ScenarioError(f"there are no {num_chips} chips")
+
+    assert chips_that_hold(few, whole) == 0
 
 
 def test_a_host_without_a_known_link_holds_nothing() -> None:

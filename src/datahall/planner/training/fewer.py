@@ -35,7 +35,7 @@ def faster_on(
     options: Options,
     *,
     than_s: float,
-    above: int = 0,
+    above: int,
 ) -> list[Search]:
     """Searches on fewer chips, though more than `above`, that promise a faster step than one, fastest first."""
 
