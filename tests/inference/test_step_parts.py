@@ -128,6 +128,26 @@ def test_one_chip_sends_nothing(serve: Serve) -> None:
     assert gather_logits(serve("llama-3.1-8b"), np.array([4.0])).tolist() == [0.0]
 
 
+@pytest.mark.parametrize(
+    ("model", "how"),
+    [
+        ("llama-3.1-70b", {"tp": 4}),
+        ("llama-3.1-70b", {"pp": 2, "tp": 4}),
+        ("deepseek-v3", {"dp": 8, "ep": 8}),
+    ],
+)
+def test_what_a_message_takes_does_not_depend_on_the_others_asked_about(
+    serve: Serve, model: str, how: dict[str, int]
+) -> None:
+    replica, tokens = serve(model, **how), np.unique(np.geomspace(1.0, 8192.0, 300).round())
+    together = exchange(replica, tokens), gather_logits(replica, tokens)
+    for at in range(0, tokens.size, 20):
+        alone = exchange(replica, tokens[at : at + 1]), gather_logits(replica, tokens[at : at + 1])
+        np.testing.assert_allclose(alone[0].total_s, together[0].total_s[at], rtol=1e-12)
+        np.testing.assert_allclose(alone[0].stage_s, together[0].stage_s[at], rtol=1e-12)
+        np.testing.assert_allclose(alone[1], together[1][at], rtol=1e-12)
+
+
 def test_stages_pass_the_hidden_state_on(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

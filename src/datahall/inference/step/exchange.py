@@ -33,8 +33,7 @@ from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
 
-SIZES_PER_DOUBLING = 4
-ALL_TO_ALL_SIZES = 48
+MESSAGES_PER_DOUBLING, COUNTS_PER_DOUBLING = 16, 4  # sizes at which exchange is timed
 LOW_LATENCY_TOKENS = 256  # of a rank: DeepEP's low-latency buffers are made for no more
 COMBINE_BYTES = 2.0  # expert outputs return in 16 bits
 
@@ -156,7 +155,7 @@ def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
     narrow = 1.0 if replica.precision.quantises_activations else COMBINE_BYTES
     counts = num_tokens / replica.tp * imbalance(replica, num_tokens)
     edge = (LOW_LATENCY_TOKENS, LOW_LATENCY_TOKENS + 1)  # both sides of the change of kernels
-    sizes = np.unique(np.concatenate([np.geomspace(counts.min(), counts.max(), ALL_TO_ALL_SIZES), edge]))
+    sizes = np.unique(np.append(grid(counts, COUNTS_PER_DOUBLING), edge))
     times = [
         _phase(replica, system, one, narrow) + _phase(replica, system, one, COMBINE_BYTES) for one in sizes
     ]
@@ -197,13 +196,19 @@ def _group(
     """
     if link:
         return staged_times(collective, size_bytes, num_ranks, link)
-    low, high = float(size_bytes.min()), float(size_bytes.max())
-    doublings = np.log2(high / low)
-    sizes = size_bytes
-    if size_bytes.size > SIZES_PER_DOUBLING * doublings + 2:
-        sizes = np.geomspace(low, high, int(SIZES_PER_DOUBLING * doublings) + 2)
+    sizes = grid(size_bytes, MESSAGES_PER_DOUBLING)
     times = group_times(system, collective, sizes, _full(sizes, num_ranks), _full(sizes, stride))
-    return times if sizes is size_bytes else np.interp(size_bytes, sizes, times)
+    return np.interp(size_bytes, sizes, times)
+
+
+def grid(values: Column, per_doubling: int) -> Column:
+    """Points around some values, the same whatever other values are asked about.
+
+    >>> grid(np.array([3.0, 5.0]), 1), grid(np.array([4.0]), 1)
+    (array([2., 4., 8.]), array([4.]))
+    """
+    place = per_doubling * np.log2(values)
+    return np.asarray(2.0 ** (np.arange(np.floor(place.min()), np.ceil(place.max()) + 1) / per_doubling))
 
 
 def _full(like: Column, value: float) -> Column:

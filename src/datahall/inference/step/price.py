@@ -104,7 +104,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
 def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPrice | None:
     """The table of a replica, cut from that of the same one with more sequences or a longer context.
 
-    Only the head is priced again: what a message takes depends on the longer ones beside it.  None where the wide
+    Only the head is priced again, at the points that end at its own number of rows.  None where the wide
     table has other tokens in a step, or was timed at other points.
     """
     table, num_sequences = wide.table, max(1, replica.engine.max_sequences) * replica.pp
