@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import datahall
+from datahall import compiled
 from datahall.compiled import Kernel, cache_folder
 
 
@@ -25,6 +26,7 @@ def triangle(values: np.ndarray) -> float:
 
 
 VALUES = np.array([0.1, 0.2, 0.3])
+FACTOR = 2.0
 
 
 @pytest.fixture
@@ -119,6 +121,34 @@ def test_a_read_only_cache_falls_back_to_a_private_folder(
         os, "access", lambda path, mode: not Path(path).is_relative_to(tmp_path) and allowed(path, mode)
     )
     assert_private(cache_folder(), within=temporary)
+
+
+def test_the_private_folder_is_found_again_unless_somebody_else_made_it(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_way = tmp_path / "a file"
+    in_the_way.write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(in_the_way))
+    first = cache_folder()
+    compiled._private_folder.cache_clear()
+    assert cache_folder() == first
+    first.rmdir()
+    (tmp_path / "theirs").mkdir()
+    first.symlink_to(tmp_path / "theirs")
+    compiled._private_folder.cache_clear()
+    assert cache_folder() != first
+    assert_private(cache_folder(), within=temporary)
+
+
+def scaled(value: float) -> float:
+    return value * FACTOR
+
+
+def test_code_goes_stale_with_a_number_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have come from another file, which numba does not look at."""
+    before = Kernel(scaled).stamp
+    monkeypatch.setitem(scaled.__globals__, "FACTOR", 5.0)
+    assert Kernel(scaled).stamp != before
 
 
 def assert_private(folder: Path, *, within: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import datahall
 from datahall.compiled import Bare
-from datahall.machine_code import kept
+from datahall.machine_code import Code, compile_code, kept
 
 SCALE = 3
 ROW = np.dtype([("count", "<i8"), ("time_s", "<f8")], align=True)
@@ -182,13 +183,19 @@ def test_plans_need_no_compiler_once_their_code_is_kept() -> None:
     assert said[1] == ["False"]
 
 
+@pytest.mark.parametrize("more_words", [None, 1])
 def test_where_the_compiler_lays_code_out_otherwise_it_runs_it_itself(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, more_words: int | None
 ) -> None:
-    def gone(*_: object) -> None:
-        raise AttributeError("no attribute _get_compiled_object")
+    """Something of its inside is gone, or arguments are other words."""
 
-    monkeypatch.setattr("datahall.compiled.compile_code", gone)
+    def otherwise(function: Callable[..., object], arguments: tuple[Any, ...], num_words: int) -> Code:
+        if more_words is None:
+            raise AttributeError("no attribute _get_compiled_object")
+        return compile_code(function, arguments, num_words + more_words)
+
+    monkeypatch.setattr("datahall.compiled.kept", lambda _: None)
+    monkeypatch.setattr("datahall.compiled.compile_code", otherwise)
     out = np.zeros(3)
     kernel = Bare(fill)
     for value in (2.5, 4.0):

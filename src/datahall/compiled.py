@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Generic, ParamSpec, TypeVar
@@ -37,7 +40,7 @@ def inline(function: F) -> F:
 class Kernel(Generic[P, R]):
     """A function over arrays that can run interpreted or compiled.
 
-    It may call `inline` functions, and the functions of other kernels when they are named in `uses`.
+    It may call `inline` functions.
 
     >>> def total(values: list[float]) -> float:
     ...     return sum(values)
@@ -45,12 +48,9 @@ class Kernel(Generic[P, R]):
     3.0
     """
 
-    def __init__(
-        self, function: Callable[P, R], *, compile_s: float = 3.0, uses: tuple[Kernel[..., object], ...] = ()
-    ) -> None:
+    def __init__(self, function: Callable[P, R], *, compile_s: float = 3.0) -> None:
         self.interpreted = function
         self.compile_s = compile_s
-        self.uses = uses
         self._machine_code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -65,44 +65,30 @@ class Kernel(Generic[P, R]):
 
     @property
     def stamp(self) -> int:
-        """Changes with the source of this kernel and of all it calls; numba itself looks at one file only."""
-        code = self.interpreted.__code__
-        own = zlib.crc32(code.co_code + repr(code.co_consts).encode())
-        for source in sorted({part.__code__.co_filename for part in inlined_in(self.interpreted)}):
-            own = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", own)
-        return zlib.crc32(repr([own, *(used.stamp for used in self.uses)]).encode())
+        """Changes with the files that this kernel and its parts stand in, and with the numbers that they name."""
+        own = self.interpreted
+        assert isinstance(own, FunctionType)
+        functions = [own, *inlined_in(own)]
+        stamp = zlib.crc32(repr([(part.__code__.co_code, _numbers(part)) for part in functions]).encode())
+        for source in sorted({part.__code__.co_filename for part in functions}):
+            stamp = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", stamp)
+        return stamp
 
     def _compile(self) -> Callable[P, R]:
-        folder = cache_folder()
-        parts = inlined_in(self.interpreted)
-        if self.uses or parts:
-            folder = folder / f"{self.stamp:08x}"
-        bound = {used.interpreted.__name__: used.machine_code for used in self.uses}
+        folder = cache_folder() / f"{self.stamp:08x}"  # numba itself looks at one file only
         import numba
 
-        register(parts)
+        register(inlined_in(self.interpreted))
         numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
         if not any(folder.rglob(f"*.{self.interpreted.__qualname__}-*.nbi")):
             self._announce()
-        typed_in = not Path(
-            self.interpreted.__code__.co_filename
-        ).is_file()  # at a prompt: nothing to cache by
-        machine_code: Callable[P, R] = numba.njit(cache=not typed_in, fastmath=False)(
-            self._with_globals(bound)
-        )
+        at_a_prompt = not Path(self.interpreted.__code__.co_filename).is_file()  # nothing to cache by
+        machine_code: Callable[P, R] = numba.njit(cache=not at_a_prompt, fastmath=False)(self.interpreted)
         return machine_code
 
     def _announce(self) -> None:
         name = self.interpreted.__qualname__
         log.info("compiling %s for this machine, once: about %.0f s", name, self.compile_s)
-
-    def _with_globals(self, bound: dict[str, Callable[..., object]]) -> Callable[P, R]:
-        """The function with the names in `bound` meaning compiled functions."""
-        plain = self.interpreted
-        assert isinstance(plain, FunctionType)
-        made = FunctionType(plain.__code__, plain.__globals__ | bound, plain.__name__, plain.__defaults__)
-        made.__qualname__, made.__module__ = plain.__qualname__, plain.__module__
-        return made
 
 
 class Bare(Kernel[P, R]):
@@ -143,17 +129,6 @@ class Bare(Kernel[P, R]):
                 self._by_numba = True
                 return super().__call__(*args, **kwargs)
         return run(words)
-
-    @property
-    def stamp(self) -> int:
-        """Changes with the files that this kernel and its parts stand in, and with the numbers that they name."""
-        own = self.interpreted
-        assert isinstance(own, FunctionType)
-        functions = [own, *inlined_in(own)]
-        stamp = zlib.crc32(repr([(part.__code__.co_code, _numbers(part)) for part in functions]).encode())
-        for source in sorted({part.__code__.co_filename for part in functions}):
-            stamp = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", stamp)
-        return stamp
 
     def _code(self, args: tuple[object, ...], kinds: list[object], words: list[Word]) -> Code:
         key = zlib.crc32(f"{host()} {kinds}".encode())
@@ -225,4 +200,17 @@ def cache_folder() -> Path:
             return folder
     except OSError:
         pass
-    return Path(tempfile.mkdtemp(prefix="datahall-"))
+    return _private_folder(tempfile.gettempdir())
+
+
+@cache
+def _private_folder(within: str) -> Path:
+    """A temporary folder that nobody else can write to: the same for all processes of a user, where that can be."""
+    if hasattr(os, "getuid"):
+        folder = Path(within) / f"datahall-{os.getuid()}"
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+                return folder
+    return Path(tempfile.mkdtemp(prefix="datahall-", dir=within))

@@ -114,7 +114,9 @@ def compile_code(function: Callable[..., object], arguments: tuple[Any, ...], nu
     needed = [part.name for part in made.library._final_module.functions if part.is_declaration]
     foreign = [name for name in needed if name.startswith(("numba", "NRT", "Py"))]
     laid_out = made.target_context.get_arg_packer(made.fndesc.argtypes)._be_args
-    if foreign or len(laid_out) != num_words:
+    if len(laid_out) != num_words:
+        raise TypeError(f"{function.__qualname__}: {num_words} words, and numba lays out {len(laid_out)}")
+    if foreign:
         raise NotBare(f"{function.__qualname__} makes arrays or calls Python: {', '.join(foreign)}")
     code = made.library._get_compiled_object()
     return Code(bytes(code), made.fndesc.llvm_func_name, str(made.signature.return_type))
