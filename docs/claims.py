@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
 import re
 import shlex
 import statistics
@@ -29,7 +28,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from datahall.catalog.claim import CORRECT, ONE_DIGIT, ROUNDED
+from datahall.catalog.claim import CORRECT, closeness
 from datahall.cli.main import run
 from datahall.units import fmt, parse, unit_of
 
@@ -153,14 +152,7 @@ def holds(claimed: str, value: float, unit: str) -> bool:
         return (bound == "at most" or value >= low * (1 - CORRECT)) and (
             bound == "at least" or value <= high * (1 + CORRECT)
         )
-    error = abs(low / value - 1) if value else math.inf
-    return error <= ROUNDED or (error <= ONE_DIGIT and _rounds_to(value / low, first))
-
-
-def _rounds_to(ratio: float, number: str) -> bool:
-    """Does a figure, so many times the number that was claimed, round to it when given to as many digits?"""
-    digits = int(re.sub(r"\D", "", number).strip("0"))
-    return round(digits * ratio) == digits
+    return value > 0 and closeness(low, f"{first} {word}", value, unit) != "wrong"
 
 
 def settle(case: Case) -> Found:

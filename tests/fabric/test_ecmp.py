@@ -172,6 +172,6 @@ def test_packets_are_sprayed_by_the_width_of_the_paths() -> None:
 @given(st.integers(1, 20 * MOST_SPRAYED))
 def test_steps_from_path_to_path_meet_every_one_of_them(num_paths: int) -> None:
     """Also where only some are taken at once: sources that begin elsewhere take the others."""
-    (step,) = _stride(np.array([num_paths])).tolist()
+    (step,) = _stride(np.array([num_paths]), MOST_SPRAYED).tolist()
     assert len(set((np.arange(num_paths) * step % num_paths).tolist())) == num_paths
     assert (step == 1) or num_paths > MOST_SPRAYED

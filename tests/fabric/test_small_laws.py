@@ -10,6 +10,7 @@ from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.nccl import num_steps
 from datahall.fabric.collectives.system import system_of
+from datahall.fabric.design.lay import LAYING
 from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_port, usual_server
 from datahall.fabric.design.topologies import BY_NAME, TABLE, topology_of_parts
 from datahall.fabric.flows.crosscheck import check_levels, level_named
@@ -18,6 +19,7 @@ from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.scenario.words import OTHER_NAMES, PLAIN_TOPOLOGIES, TAPERED, TOPOLOGIES
 
 CATALOG = Catalog(user=False)
 WIRE, FAST = Wire(50e9, 1e-6), Wire(450e9, 3e-7)
@@ -77,6 +79,14 @@ def test_a_chip_has_the_network_that_it_or_its_server_says_and_none_where_neithe
         port = usual_port(CATALOG, msgspec.structs.replace(chip, nic_bytes_per_s=wanted), alone)
         enough = [rate for rate in ports.values() if rate >= wanted]
         assert ports[port.name] == (min(enough) if enough else max(ports.values()))
+
+
+def test_every_table_of_topologies_has_the_same_ones() -> None:
+    assert set(LAYING) == set(BY_NAME)
+    assert {one.name for one in TABLE if one.parts} == set(TOPOLOGIES)
+    assert {one.name for one in TABLE if not one.parts} == set(PLAIN_TOPOLOGIES)
+    assert {one.name for one in TABLE if "oversubscription" in one.uses} == set(TAPERED)
+    assert set(OTHER_NAMES.values()) <= set(TOPOLOGIES)
 
 
 def test_topologies_that_are_made_of_parts_are_known_and_the_others_refused() -> None:

@@ -148,6 +148,16 @@ def test_what_a_message_takes_does_not_depend_on_the_others_asked_about(
         np.testing.assert_allclose(alone[1], together[1][at], rtol=1e-12)
 
 
+def test_experts_exchange_wide_values_where_the_model_is_wide(serve: Serve) -> None:
+    times = []
+    for name in ("bf16", "fp32"):
+        plain = serve("qwen3-30b-a3b", dp=8, ep=8, precision=name)
+        engine = msgspec.structs.replace(plain.engine, expert_exchange="all-to-all")
+        found = exchange(msgspec.structs.replace(plain, engine=engine), np.array([4096.0]))
+        times.append(float(found.expert_s[0]))
+    assert 1.5 < times[1] / times[0] <= 2.0
+
+
 def test_stages_pass_the_hidden_state_on(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

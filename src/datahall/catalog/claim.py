@@ -79,9 +79,9 @@ def _compared(entry: Chip | Link | Server | Model, quantity: str, claimed: str, 
     value = parse(text, right.unit)
     directed = quantity in {"scale_up_bandwidth", "host_bandwidth", "nic_bandwidth", "bandwidth"}
     if said_both_ways and directed:
-        outcome = _closeness(value / 2, text, right)
+        outcome = closeness(value / 2, text, right.value, right.unit)
         return Verdict(outcome, f"both ways; one way it is {right.shown}", right)
-    outcome = _closeness(value, text, right)
+    outcome = closeness(value, text, right.value, right.unit)
     if outcome in {"correct", "rounded"}:
         return Verdict(outcome, f"the catalogue has {_described(right)}", right)
     if isinstance(entry, Chip) and quantity.startswith("peak."):
@@ -98,21 +98,16 @@ def _compared(entry: Chip | Link | Server | Model, quantity: str, claimed: str, 
     return Verdict("wrong", f"it is {_described(right)}{_ratio(value, right)}", right)
 
 
-def _closeness(value: float, text: str, right: Fact) -> Outcome:
-    if right.unit == "year":
-        return "correct" if value == right.value else "wrong"
-    if right.unit == "count":
-        return (
-            "correct"
-            if value == right.value
-            else "rounded"
-            if _error(value, right.value) <= CORRECT
-            else "wrong"
-        )
+def closeness(value: float, text: str, right: float, unit: str) -> Literal["correct", "rounded", "wrong"]:
+    """How near a number, as it was written, is to the right one."""
+    if unit == "year":
+        return "correct" if value == right else "wrong"
+    if unit == "count":
+        return "correct" if value == right else "rounded" if _error(value, right) <= CORRECT else "wrong"
     binary = (
-        value * 1.024 ** _prefix_power(text) if right.unit == "bytes" else value
+        value * 1.024 ** _prefix_power(text) if unit == "bytes" else value
     )  # "256 KB" of cache is 256 KiB
-    error = min(_error(value, right.value), _error(binary, right.value))
+    error = min(_error(value, right), _error(binary, right))
     if error <= CORRECT:
         return "correct"
     return (
@@ -125,10 +120,10 @@ def _prefix_power(text: str) -> int:
     return "KMGT".index(match[1].upper()) + 1 if match else 0
 
 
-def _rounds_to(right: Fact, value: float, text: str) -> bool:
+def _rounds_to(right: float, value: float, text: str) -> bool:
     digits = len(re.sub(r"[^\d]", "", re.split(r"[A-Za-z ]", text.strip())[0]).strip("0")) or 1
-    exponent = math.floor(math.log10(right.value)) - digits + 1
-    return math.isclose(round(right.value / 10.0**exponent) * 10.0**exponent, value, rel_tol=1e-9)
+    exponent = math.floor(math.log10(right)) - digits + 1
+    return math.isclose(round(right / 10.0**exponent) * 10.0**exponent, value, rel_tol=1e-9)
 
 
 def _span(span: re.Match[str], right: Fact) -> Verdict:

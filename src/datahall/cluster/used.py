@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from datahall.cluster.cluster import Cluster
-from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.topologies import topology_of_parts
+from datahall.fabric.design.early import uses_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 
@@ -34,7 +33,7 @@ def used_by_design(scenario: Scenario, topology: str, made: Design, num_chips: i
     """The same of a fabric as it was laid, whatever has failed of it since, for some of its chips or all."""
     parts = made.parts
     acting = _acting(num_chips or made.counts.num_hosts, parts.num_domain, parts.port_bytes_per_s)
-    uses = () if is_built(topology, scenario.catalog) else topology_of_parts(topology).uses
+    uses = uses_of(topology, scenario.catalog)
     return {"chip": parts.chip.name, **{name: value for name, value in acting.items() if name in uses}}
 
 

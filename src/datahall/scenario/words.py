@@ -37,7 +37,7 @@ MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "sh
 OFFLOADS = ("optimizer", "parameters", "activations")
 TIERS = ("host", "nvme")
 
-# networks that are made of parts of the catalogue; how each is laid: fabric/design/topologies.py
+# networks that are made of parts of the catalogue; what each is: fabric/design/topologies.py
 TopologyName = Literal[
     "tree", "fat-tree", "clos", "leaf-spine", "rail-optimised", "rail-only", "dragonfly", "dragonfly-plus", "hyperx",
     "torus", "mesh", "tpu-pod", "full-mesh", "hgx", "nvl72",

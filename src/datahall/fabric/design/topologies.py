@@ -23,16 +23,16 @@ class Topology(NamedTuple):
 
 PORTS = ("switch", "radix", "nic_bytes_per_s", "server")
 NETWORK = (*PORTS, "domain")
-TAPERED = (*NETWORK, "oversubscription", "tiers")
+TIERED = (*NETWORK, "oversubscription", "tiers")
 GRID = ("sides", "server")
 
 TABLE = (
     Topology("tree", "switched", NETWORK, alike=True),
-    Topology("fat-tree", "switched", TAPERED, alike=True),
-    Topology("clos", "switched", TAPERED, alike=True),
+    Topology("fat-tree", "switched", TIERED, alike=True),
+    Topology("clos", "switched", TIERED, alike=True),
     Topology("leaf-spine", "switched", (*NETWORK, "oversubscription"), alike=True),
-    Topology("rail-optimised", "switched", TAPERED, alike=True),
-    Topology("rail-only", "switched", TAPERED),
+    Topology("rail-optimised", "switched", TIERED, alike=True),
+    Topology("rail-only", "switched", TIERED),
     Topology("dragonfly", "switched", NETWORK, alike=True),
     Topology("dragonfly-plus", "switched", NETWORK),
     Topology("hyperx", "switched", NETWORK),

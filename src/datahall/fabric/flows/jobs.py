@@ -9,7 +9,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.detours import Table, Tables, detours_of, kept, ways_of
-from datahall.fabric.flows.rounds import JOIN, Order, alike_order, folded, full_order
+from datahall.fabric.flows.rounds import JOIN, alike_order, folded, full_order
 from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.ecmp import Spread, spread
 from datahall.fabric.routing.pooling import pools
@@ -366,7 +366,6 @@ __all__ = [
     "Job",
     "Level",
     "Net",
-    "Order",
     "Routing",
     "Traffic",
     "latency_s",

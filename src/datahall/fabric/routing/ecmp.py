@@ -8,6 +8,7 @@ waits for, a seventh.  Both are always given: the mean, and the slowest.
 from __future__ import annotations
 
 from math import gcd
+from typing import assert_never
 
 import msgspec
 import numpy as np
@@ -89,7 +90,9 @@ def spread(
         most = max(2, min(MOST_CHOSEN, MOST_STEPS // max(1, source.size)))
         paths, offsets = _several(fabric, source, target, most, partial)
         return Spread(paths=select(paths, offsets[:-1]), ways=paths, ways_offsets=offsets)
-    return _sprayed(fabric, source, target, pool, partial)
+    if policy == "spray":
+        return _sprayed(fabric, source, target, pool, partial)
+    assert_never(policy)
 
 
 def _several(fabric: Fabric, source: Ints, target: Ints, most: int, partial: bool) -> tuple[Paths, Longs]:

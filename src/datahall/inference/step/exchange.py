@@ -35,7 +35,6 @@ Column = NDArray[np.float64]
 
 MESSAGES_PER_DOUBLING, COUNTS_PER_DOUBLING = 16, 4  # sizes at which exchange is timed
 LOW_LATENCY_TOKENS = 256  # of a rank: DeepEP's low-latency buffers are made for no more
-COMBINE_BYTES = 2.0  # expert outputs return in 16 bits
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,13 +151,12 @@ def _experts(replica: Replica, system: System, num_tokens: Column) -> Column:
 def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
     """Dispatch, narrow where activations are, and combine; the busiest rank is last [s]."""
     assert replica.model.moe is not None
-    narrow = 1.0 if replica.precision.quantises_activations else COMBINE_BYTES
+    wide = replica.precision.wide_bytes_per_value
+    narrow = 1.0 if replica.precision.quantises_activations else wide
     counts = num_tokens / replica.tp * imbalance(replica, num_tokens)
     edge = (LOW_LATENCY_TOKENS, LOW_LATENCY_TOKENS + 1)  # both sides of the change of kernels
     sizes = np.unique(np.append(grid(counts, COUNTS_PER_DOUBLING), edge))
-    times = [
-        _phase(replica, system, one, narrow) + _phase(replica, system, one, COMBINE_BYTES) for one in sizes
-    ]
+    times = [_phase(replica, system, one, narrow) + _phase(replica, system, one, wide) for one in sizes]
     return np.interp(counts, sizes, times)
 
 

@@ -78,7 +78,7 @@ def _cable(chart: TopologyChart, one: Cables, spots: Spots, widest: float, *, be
 def _box(chart: TopologyChart, place: Place, spot: tuple[float, float]) -> str:
     row, index = place
     size, (x, y) = chart.rows[row].sizes[index], spot
-    room = (RIGHT) / len(chart.rows[row].sizes) - GAP
+    room = RIGHT / len(chart.rows[row].sizes) - GAP
     width = min(WIDEST, room) if size > 1 else HIGH
     box = (
         f'<rect class="box" x="{x - width / 2:.1f}" y="{y - HIGH / 2:.1f}" width="{width:.1f}" height="{HIGH}" rx="4">'
