@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import exp, factorial
 
 import numpy as np
@@ -27,6 +28,7 @@ from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.scenario.sections.failure import Failure
+from datahall.scenario.words import Policy
 
 LINE = 50e9
 TREE = fat_tree(8192, Wire(LINE))
@@ -155,6 +157,25 @@ def test_a_way_to_route_that_does_not_exist_is_said() -> None:
         spread(SMALL, *ends, "sprai", np.random.default_rng(0))  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match="0 paths per flow"):
         spread(SMALL, *ends, "ecmp", np.random.default_rng(0), 0)
+
+
+@pytest.mark.parametrize("out", [(8,), (9,), (8, 9), (8, 10)])
+@pytest.mark.parametrize("policy", ["spray", "adaptive"])
+def test_every_way_that_a_failure_leaves_is_taken(policy: Policy, out: tuple[int, ...]) -> None:
+    """Eight leaves under four spines: whichever spines are out, all others carry alike."""
+    fabric = failed(clos(32, Wire(10.0), radix=8, tiers=2), Failure(switches=out))
+    source, target = np.arange(32, dtype=np.int32), np.roll(np.arange(32, dtype=np.int32), 4)
+    ways = spread(fabric, source, target, policy, np.random.default_rng(0))
+    if policy == "adaptive":
+        assert ways.ways is not None
+        assert ways.ways_offsets is not None
+        assert set(np.diff(ways.ways_offsets).tolist()) == {4 - len(out)}
+        rows = [tuple(ways.ways.links[a:b].tolist()) for a, b in pairwise(ways.ways.offsets.tolist())]
+        assert len(set(rows)) == len(rows)
+        return
+    assert ways.share_fraction is not None
+    up = fabric.node_tier[fabric.link_target[ways.paths.links]] == 2
+    np.testing.assert_allclose(ways.share_fraction[up], 1 / (4 - len(out)))
 
 
 def test_packets_are_sprayed_by_the_width_of_the_paths() -> None:

@@ -167,7 +167,12 @@ def test_stages_pass_the_hidden_state_on(serve: Serve, monkeypatch: pytest.Monke
         calls.append((what, size.tolist(), ranks, stride, link))
         return np.full_like(size, 0.5)
 
+    def to_the_next(_: object, size: np.ndarray, stages: int, chips: int) -> np.ndarray:
+        calls.append(("send-recv", size.tolist(), stages, chips, 0.0))
+        return np.full_like(size, 0.5)
+
     monkeypatch.setattr(exchanging, "_group", group)
+    monkeypatch.setattr(exchanging, "_to_the_next", to_the_next)
     found = exchange(serve("llama-3.1-70b", pp=2, tp=4, dp=1), np.array([8.0]))
     assert found.stage_s.tolist() == [0.5]
     assert calls == [("send-recv", [8 * 16_384 / 4], 2, 4, 0.0)]

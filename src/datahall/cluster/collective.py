@@ -15,7 +15,7 @@ import numpy as np
 
 from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total
 from datahall.cluster.cluster import Cluster
-from datahall.cluster.groups import machine_times
+from datahall.cluster.groups import leaving_fraction, machine_times
 from datahall.cluster.network import LEFT
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
@@ -258,6 +258,25 @@ def group_figure(
         )
         found = _chosen(collective, size, num_ranks, *pairs[0])
     return _figure(near, found, size, told)
+
+
+def stage_figure(cluster: Cluster, size: Breakdown, num_stages: int, chips: int) -> Breakdown:
+    """A message from each stage of so many chips to the next in the mean, as `groups.stage_times` computes it."""
+    leaving = float(leaving_fraction(cluster.system, np.array([num_stages]), np.array([chips]))[0])
+    inside = group_figure(cluster, "send-recv", size, 2, chips)
+    if leaving in (0.0, 1.0):
+        return inside
+    across = group_figure(cluster, "send-recv", size, 2, max(chips, cluster.system.num_domain))
+    how = f"{num_stages} stages of {counted(chips, 'chip')}, domains of {cluster.system.num_domain}"
+    return total(
+        "send-recv between stages",
+        [
+            product(
+                "to another domain", (derived("share of neighbours", leaving, "fraction", how), across), "s"
+            ),
+            product("inside a domain", (derived("the others", 1.0 - leaving, "fraction", how), inside), "s"),
+        ],
+    )
 
 
 def _chosen(collective: Collective, size: Breakdown, num_ranks: int, algorithm: str, protocol: str) -> Choice:

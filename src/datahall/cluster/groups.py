@@ -35,6 +35,31 @@ def group_times(
     return out
 
 
+def leaving_fraction(system: System, num_stages: Floats, chips: Floats) -> Floats:
+    """Of the neighbours among stages of so many chips, those that are in two scale-up domains.
+
+    >>> from types import SimpleNamespace
+    >>> eight = SimpleNamespace(num_domain=8, torus=())
+    >>> leaving_fraction(eight, np.array([2.0, 4.0, 14.0, 2.0]), np.array([4.0, 4.0, 4.0, 8.0])).round(3).tolist()
+    [0.0, 0.333, 0.462, 1.0]
+    """
+    if system.torus:
+        return np.zeros(np.broadcast_shapes(num_stages.shape, chips.shape))
+    leaving = np.minimum((num_stages * chips - 1) // system.num_domain, num_stages - 1)
+    return np.where(num_stages > 1, leaving / np.maximum(num_stages - 1, 1), 0.0)
+
+
+def stage_times(system: System, size_bytes: Floats, num_stages: Floats, chips: Floats) -> Floats:
+    """Times [s] of a message from each stage of so many chips to the next, in the mean of all; one stage sends none."""
+    two = np.where(num_stages > 1, 2.0, 1.0)
+    leaving = leaving_fraction(system, num_stages, chips)
+    inside_s = group_times(system, "send-recv", size_bytes, two, chips)
+    if not leaving.any():
+        return inside_s
+    across_s = group_times(system, "send-recv", size_bytes, two, np.maximum(chips, system.num_domain))
+    return leaving * across_s + (1.0 - leaving) * inside_s
+
+
 def machine_times(
     system: System, collective: Collective, size_bytes: Floats, num_ranks: int, stride: int = 1
 ) -> Floats:

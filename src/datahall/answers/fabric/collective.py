@@ -94,7 +94,7 @@ def _answer(
         tables=tables,
         figure=found.figure,
         charts=(_chart(found),) if choice.collective != "barrier" else (),
-        notes=(*_notes(found, cluster), *idle),
+        notes=(*_notes(scenario, found, cluster), *idle),
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
     )
@@ -176,7 +176,7 @@ def _chart(found: CollectiveTime) -> LineChart:
     )
 
 
-def _notes(found: CollectiveTime, cluster: Cluster) -> tuple[str, ...]:
+def _notes(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> tuple[str, ...]:
     system, design = cluster.system, cluster.design
     if system.torus:
         lines = ["datasheet only: two public measurements of a torus stand behind the band"]
@@ -187,14 +187,14 @@ def _notes(found: CollectiveTime, cluster: Cluster) -> tuple[str, ...]:
             f"{found.choice.level}: {system.inside.fitted_on}{network}",
             f"band: measured over predicted was {low:.2f} to {high:.2f} in eight of ten runs that nothing was "
             "fitted on",
-            _why(found.choice),
+            _why(found.choice, asked=scenario.given("algorithm")),
         ]
     if design is None and system.nic_bytes_per_s:
         lines.append("no topology is named: the network is as wide as the ports of the chips")
     return (*lines, *(design.notes if design is not None else ()))
 
 
-def _why(found: Choice) -> str:
+def _why(found: Choice, *, asked: bool) -> str:
     """Why this algorithm: it has the smallest estimate of NCCL's own, which need not be the truth."""
     others = sorted((one.estimate_s, spoken((one.algorithm, one.protocol))) for one in found.candidates)
     chosen = spoken((found.algorithm, found.protocol))
@@ -207,6 +207,9 @@ def _why(found: Choice) -> str:
         one.time_s for one in found.candidates if spoken((one.algorithm, one.protocol)) == chosen
     )
     better = f"; {spoken((best.algorithm, best.protocol))} would be faster by our times" if faster else ""
+    if asked:
+        least = f"NCCL's own estimate is {fmt(own, 's', 3)}, and {fmt(rest[0][0], 's', 3)} of {rest[0][1]}"
+        return f"{chosen} as asked; {least}{better}"
     return (
         f"NCCL takes {chosen} because its own estimate is the smallest, {fmt(own, 's', 3)} against "
         f"{fmt(rest[0][0], 's', 3)} of {rest[0][1]}{better}"

@@ -61,7 +61,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_idle(scenario, outcome)),
+        notes=(*_notes(outcome), *_idle(scenario, outcome, other)),
         next_commands=_next(scenario, other),
     )
 
@@ -84,7 +84,7 @@ def _headline(scenario: Scenario, outcome: Outcome, sent: Sent) -> str:
 
 def _binding(outcome: Outcome, last: LastFlow | None) -> str:
     link = fullest(outcome)
-    text = f"The slowest flow is {_flow(last)}." if last is not None else ""
+    text = f"The last flow to end is {_flow(last)}." if last is not None else ""
     if link is None or link.load_fraction <= 0:
         return text
     return f"{text} The fullest link is {link.name}, busy {fmt(link.load_fraction, 'fraction')} of the time."
@@ -161,11 +161,16 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+def _idle(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> tuple[str, ...]:
     act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
-    return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))
+    idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
+    if "check_with" in said and other is None:
+        idle.setdefault(
+            "check_with", "links change while rounds are under way, which only the full level sees"
+        )
+    return idle_notes(scenario, idle)
 
 
 def _next(scenario: Scenario, other: Crosscheck | None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, l
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
+from datahall.inference.engine.replica import Replica
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise
@@ -101,16 +102,18 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
             *implied(scenario),
         ),
         sources=(plain.replica.engine.source,),
-        next_commands=(
-            follow(
-                scenario,
-                "plan serve",
-                {
-                    "chips": [plain.replica.chip.name],
-                    "precision": [precision],
-                    "tp": plain.replica.tp,
-                },
-            ),
+        next_commands=_next(scenario, plain.replica, precision),
+    )
+
+
+def _next(scenario: Scenario, replica: Replica, precision: str) -> tuple[str, ...]:
+    """A plan with such a replica; one cut otherwise than by tensor parallelism a plan cannot be asked for."""
+    free = {"tp": replica.tp} if replica.tp == replica.num_chips else {}
+    return (
+        follow(
+            scenario,
+            "plan serve",
+            {"chips": [replica.chip.name], "precision": [precision], "tp": None, **free},
         ),
     )
 

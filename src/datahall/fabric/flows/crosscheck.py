@@ -68,9 +68,17 @@ def crosscheck(
     lower: Fidelity = "symmetric",
     higher: Fidelity = "full",
     known: Outcome | None = None,
-) -> Crosscheck:
-    """Time every job at two levels; an outcome that is there already is not simulated again."""
-    first, second = (job_times(scenario, level, known) for level in (lower, higher))
+) -> Crosscheck | None:
+    """Time every job at two levels; an outcome that is there already is not simulated again.
+
+    None where links change in a way that only the full level sees: then both are that.
+    """
+    found: dict[Fidelity, Outcome] = {
+        level: _simulated(scenario, level, known) for level in (lower, higher) if level != "closed-form"
+    }
+    if len({outcome.level for outcome in found.values()}) < len(found):
+        return None
+    first, second = (job_times(scenario, level, found.get(level)) for level in (lower, higher))
     rows = tuple(
         JobTimes(job.name, one, other) for job, one, other in zip(scenario.jobs, first, second, strict=True)
     )
@@ -81,7 +89,7 @@ def job_times(scenario: FlowScenario, level: Fidelity, known: Outcome | None = N
     """From the start of each job to its end [s]."""
     if level == "closed-form":
         return [closed_form_s(scenario.net, job) for job in scenario.jobs]
-    outcome = known if known is not None and known.level == level else simulate_flows(scenario, level)
+    outcome = _simulated(scenario, level, known)
     label = outcome.traffic.flows.label
     assert label is not None
     label = label[outcome.run.flow]
@@ -89,3 +97,7 @@ def job_times(scenario: FlowScenario, level: Fidelity, known: Outcome | None = N
         float(outcome.run.end_s[label == index].max(initial=job.start_s)) - job.start_s
         for index, job in enumerate(scenario.jobs)
     ]
+
+
+def _simulated(scenario: FlowScenario, level: Level, known: Outcome | None) -> Outcome:
+    return known if known is not None and known.level == level else simulate_flows(scenario, level)

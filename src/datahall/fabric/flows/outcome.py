@@ -19,7 +19,7 @@ from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, 
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.pooling import pooled, shared_out
-from datahall.fabric.topology.graph import Fabric, Ints
+from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
@@ -176,9 +176,13 @@ def _simulated(scenario: FlowScenario, level: Level) -> Outcome:
 
 
 def is_felt(outcome: Outcome) -> bool:
-    """Whether a link changes while rounds of a job are under way that take it, so that some feel it and some do not."""
+    """Whether rounds of a job differ: a link changes while they are under way, or each finds other ways left."""
     scenario = outcome.scenario
-    if scenario.net.steady or not any(phase.num_rounds > 1 for job in scenario.jobs for phase in job.phases):
+    if not any(phase.num_rounds > 1 for job in scenario.jobs for phase in job.phases):
+        return False
+    if scenario.net.routing.policy == "adaptive" and not scenario.net.fabric.whole:
+        return True  # each round chooses anew among the ways that are left
+    if scenario.net.steady:
         return False
     every = np.arange(scenario.net.fabric.num_links, dtype=np.int32)
     lost = lost_links(scenario.changes, scenario.net.fabric, every)
@@ -187,13 +191,31 @@ def is_felt(outcome: Outcome) -> bool:
 
 
 def meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
-    """Whether a flow moves bytes over a link in some time; folded rounds wait between their bytes, not before them."""
+    """Whether a flow may move bytes over a link in some time.
+
+    Folded rounds wait between their bytes, not before them, and the last of them ends with its job.
+    """
     flows, run = outcome.traffic.flows, outcome.run
     over = _passing(flows, link)[run.flow]
     waiting_s = run.delay_s if outcome.level == "full" else outcome.traffic.pause_s[run.flow]
     begin_s = run.ready_s[over] + waiting_s[over]
     last_s = run.end_s[over] + (run.times[over] - 1) * run.every_s[over]
+    if outcome.level == "symmetric":
+        last_s = np.maximum(last_s, _ends_of_rounds(outcome)[over])
     return bool(((begin_s < end_s) & (last_s > start_s)).any())
+
+
+def _ends_of_rounds(outcome: Outcome) -> Floats:
+    """When the job of each flow ends, where it has rounds; 0 for other flows [s]."""
+    label = outcome.traffic.flows.label
+    assert label is not None
+    jobs = outcome.scenario.jobs
+    several = [any(phase.num_rounds > 1 for phase in job.phases) for job in jobs]
+    of_flow = label[outcome.run.flow]
+    ends = np.zeros(len(jobs) + len(outcome.scenario.bursts))
+    np.maximum.at(ends, of_flow, outcome.run.end_s)
+    ends[np.flatnonzero(~np.array([*several, *(False for _ in outcome.scenario.bursts)]))] = 0.0
+    return np.asarray(ends[of_flow])
 
 
 def _passing(flows: Flows, link: int) -> Bools:

@@ -105,7 +105,8 @@ def _several(fabric: Fabric, source: Ints, target: Ints, most: int, partial: boo
     # where not all are taken, each source begins elsewhere, so that all sources together meet every way
     begin = np.where(count > most, source.astype(np.int64) * most, 0)
     pick = (begin[flow] + turn) * _stride(count, most)[flow]
-    return route(fabric, source[flow], target[flow], pick, partial=partial), offsets
+    paths = route(fabric, source[flow], target[flow], pick, partial=partial, among_left=True)
+    return paths, offsets
 
 
 def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None, partial: bool) -> Spread:

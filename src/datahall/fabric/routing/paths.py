@@ -34,16 +34,27 @@ class CutOffError(InfeasibleError):
 
 
 def route(
-    fabric: Fabric, source: ArrayLike, target: ArrayLike, pick: ArrayLike = 0, *, partial: bool = False
+    fabric: Fabric,
+    source: ArrayLike,
+    target: ArrayLike,
+    pick: ArrayLike = 0,
+    *,
+    partial: bool = False,
+    among_left: bool = False,
 ) -> Paths:
     """The picked path of each pair; a path to oneself is empty.
 
-    Pairs that are cut off are a `CutOffError`, or empty paths where `partial` is set.
+    Pairs that are cut off are a `CutOffError`, or empty paths where `partial` is set.  Where something is out, a flow
+    keeps the path it would have otherwise if that is whole; `among_left` picks among the paths that are left instead,
+    so that as many picks in a row as `num_paths` counts are as many paths.
     """
     here, there, choice = _columns(fabric, source, target, pick)
-    paths = _by_formula(fabric, here, there, choice)
-    if not fabric.whole or fabric.shape is None:
-        paths = _around(fabric, here, there, choice, paths)
+    if fabric.whole and fabric.shape is not None:
+        paths = _by_formula(fabric, here, there, choice)
+    elif among_left:
+        paths, _ = shortest_paths(fabric, here, there, choice)
+    else:
+        paths = _around(fabric, here, there, choice, _by_formula(fabric, here, there, choice))
     if not partial:
         lost = (np.diff(paths.offsets) == 0) & (here != there)
         if lost.any():

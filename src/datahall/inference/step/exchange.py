@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from datahall.basis import Basis
 from datahall.catalog.entries.model import Model
-from datahall.cluster.groups import group_times
+from datahall.cluster.groups import group_times, stage_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import leaving_bytes_per_s
@@ -71,7 +71,7 @@ def exchange(replica: Replica, num_tokens: Column) -> Exchange:
     stage_s = none
     if replica.pp > 1:
         system.shape(replica.num_chips)  # stages that leave the domain need a network
-        stage_s = _group(system, "send-recv", num_tokens * row_bytes / replica.tp, 2, group)
+        stage_s = _to_the_next(system, num_tokens * row_bytes / replica.tp, replica.pp, group)
     if meets or replica.pp > 1:
         levels.append(system.level(max(2, group)))
     level = weakest(levels)
@@ -196,6 +196,13 @@ def _group(
         return staged_times(collective, size_bytes, num_ranks, link)
     sizes = grid(size_bytes, MESSAGES_PER_DOUBLING)
     times = group_times(system, collective, sizes, _full(sizes, num_ranks), _full(sizes, stride))
+    return np.interp(size_bytes, sizes, times)
+
+
+def _to_the_next(system: System, size_bytes: Column, num_stages: int, chips: int) -> Column:
+    """Times of a message from a stage of so many chips to the next, likewise [s]."""
+    sizes = grid(size_bytes, MESSAGES_PER_DOUBLING)
+    times = stage_times(system, sizes, _full(sizes, num_stages), _full(sizes, chips))
     return np.interp(size_bytes, sizes, times)
 
 

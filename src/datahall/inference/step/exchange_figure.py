@@ -16,7 +16,7 @@ from datahall.breakdown import (
     total,
 )
 from datahall.cluster.cluster import Cluster, cluster_of
-from datahall.cluster.collective import group_figure
+from datahall.cluster.collective import group_figure, stage_figure
 from datahall.cluster.network import DOMAIN, LEFT
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
@@ -133,7 +133,7 @@ def _between_stages(replica: Replica, num_tokens: float) -> Breakdown:
     """The hidden state handed on, a share of it by each of the tp chips."""
     whole = _hidden(replica, _tokens("tokens", num_tokens))
     size = quotient("share of a chip", whole, derived("tp", replica.tp, "count"), "bytes")
-    each = group_figure(_machine(replica), "send-recv", size, 2, replica.tp * replica.dp)
+    each = stage_figure(_machine(replica), size, replica.pp, replica.tp * replica.dp)
     times = derived("times", replica.pp, "count", "from each stage to the next")
     return product("between stages", (times, each), "s", f"pp = {replica.pp}")
 

@@ -160,6 +160,10 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
         name, equals, value = str(part).partition("=")
         if equals:
             key = name.strip()
+            if key in table:
+                raise ScenarioError(
+                    f"{key} is said twice", hint=f"{key}={table[key]} or {key}={value.strip()}"
+                )
             table[key] = value.strip()
         elif key:  # a comma inside a value: 0-3,7
             table[key] = f"{table[key]},{part}"

@@ -22,11 +22,11 @@ class Count(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, f"a whole number, e.g. {max(self.least, 8)}")
-        usual = "4096 or 4k" if self.unit == "tokens" else "8"
+        legal = min(max(self.least, 8), self.most)
+        usual = "4096 or 4k" if self.unit == "tokens" and self.most > 4096 else str(legal)
         number = parsed(raw, self.unit, f"a whole number, e.g. {usual}: {self.help}")
         if number != int(number):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
-        legal = min(max(self.least, 8), self.most)
         bounded(number, raw, self.least, self.most, hint=self.hint() or f"e.g. {legal}")
         return int(number)
 
@@ -103,7 +103,7 @@ class Share(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, 'e.g. "80 %" or 0.8')
-        return self.bounded(parsed(raw, "fraction"), raw)
+        return self.bounded(parsed(raw, "fraction", "" if self._within(0.8) else self._bounds()), raw)
 
     def bounded(self, number: float, raw: Raw) -> float:
         """A share within its bounds; a number that would be one as a percentage is asked for as such."""

@@ -9,6 +9,7 @@ from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
+from datahall.scenario.sections.promise import LONGEST_S
 from datahall.scenario.words import (
     BATCHING,
     ENGINES,
@@ -316,15 +317,18 @@ class Deployment(Section, frozen=True, kw_only=True):
         float | None, Quantity("Memory for context, graphs and buffers.", rare=True, group=ENGINE)
     ] = None
     host_step_s: Annotated[
-        float | None, Quantity("Host time of a step that the chip waits for.", rare=True, group=ENGINE)
+        float | None,
+        Quantity("Host time of a step that the chip waits for.", most=LONGEST_S, rare=True, group=ENGINE),
     ] = None
     host_sequence_s: Annotated[
-        float | None, Quantity("Host time that each sequence adds to a step.", rare=True, group=ENGINE)
+        float | None,
+        Quantity("Host time that each sequence adds to a step.", most=LONGEST_S, rare=True, group=ENGINE),
     ] = None
     wait_s: Annotated[
         float | None,
         Quantity(
             "Dynamic batching: how long a first request waits for company.",
+            most=LONGEST_S,
             needs=("batching=dynamic", "engine=dynamic"),
             rare=True,
             group=ENGINE,
@@ -332,7 +336,9 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = None
     first_token_s: Annotated[
         float | None,
-        Quantity("Front end: tokenising, queues, the first chunk back.", rare=True, group=ENGINE),
+        Quantity(
+            "Front end: tokenising, queues, the first chunk back.", most=LONGEST_S, rare=True, group=ENGINE
+        ),
     ] = None
 
     @property

@@ -203,7 +203,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             data_s=data_s,
             optimizer_s=optimizer_s,
             fixed_s=fixed_s,
-            slowest_s=self.step_s - alone_s,
+            slowest_s=_clean(self.step_s - alone_s, self.step_s),
             offload_s=offload_s,
         )
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.cluster.groups import group_times
+from datahall.cluster.groups import group_times, stage_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.choice import Choice, choose_collective
 from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
@@ -115,8 +115,7 @@ def messages_alone(job: Job, cluster: Cluster, space: Space) -> Column:
     """Messages of one micro-batch between neighbouring stages one way, hidden or not, once per virtual stage [s]."""
     # each chip of a tensor-parallel group sends its slice, and the group gathers them again inside the domain
     moved = job.value_bytes * job.seq * space.micro_batch * job.model.hidden / (space.cp * space.tp)
-    stride = space.tp * space.cp * space.dp
-    once = group_times(cluster.system, "send-recv", moved, np.where(space.pp > 1, 2.0, 1.0), stride)
+    once = stage_times(cluster.system, moved, space.pp, space.tp * space.cp * space.dp)
     return np.asarray(space.vpp * once)
 
 

@@ -22,7 +22,7 @@ from datahall.breakdown import (
     total,
 )
 from datahall.cluster.cluster import Cluster
-from datahall.cluster.collective import group_figure
+from datahall.cluster.collective import group_figure, stage_figure
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import (
@@ -259,9 +259,9 @@ class ExchangeFigures:
 
     def message(self) -> Breakdown:
         """One message between neighbouring stages: each chip of a group sends its slice."""
-        stride = self.layout.tp * self.layout.cp * self.layout.dp
         size = self._tokens(over=[self.degrees.number("tp")])
-        return group_figure(self.cluster, "send-recv", size, 2, stride).named("one message")
+        chips = self.layout.tp * self.layout.cp * self.layout.dp
+        return stage_figure(self.cluster, size, self.layout.pp, chips).named("one message")
 
     # -- gradients and parameters ----------------------------------------------------------------------------------
 

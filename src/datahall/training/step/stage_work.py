@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.cluster.groups import group_times
+from datahall.cluster.groups import stage_times
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
@@ -176,6 +176,5 @@ def _message(job: Job, cluster: Cluster, space: Space) -> tuple[float, float]:
     if space.pp[0] == 1:
         return 0.0, 0.0
     message_s = float(messages_alone(job, cluster, space)[0] / space.vpp[0])
-    stride = space.tp * space.cp * space.dp
-    empty_s = group_times(cluster.system, "send-recv", np.ones(1), np.full(1, 2.0), stride)
+    empty_s = stage_times(cluster.system, np.ones(1), space.pp, space.tp * space.cp * space.dp)
     return message_s, min(message_s, float(empty_s[0]))
