@@ -193,7 +193,7 @@ def is_felt(outcome: Outcome) -> bool:
 def meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
     """Whether a flow may move bytes over a link in some time.
 
-    Folded rounds wait between their bytes, not before them, and the last of them ends with its job.
+    Folded rounds wait between their bytes, not before them, and the last of them ends with its phase.
     """
     flows, run = outcome.traffic.flows, outcome.run
     over = _passing(flows, link)[run.flow]
@@ -206,16 +206,13 @@ def meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
 
 
 def _ends_of_rounds(outcome: Outcome) -> Floats:
-    """When the job of each flow ends, where it has rounds; 0 for other flows [s]."""
-    label = outcome.traffic.flows.label
+    """When the last round that each flow stands for may end: with all that its job began at the same time [s]."""
+    label, run = outcome.traffic.flows.label, outcome.run
     assert label is not None
-    jobs = outcome.scenario.jobs
-    several = [any(phase.num_rounds > 1 for phase in job.phases) for job in jobs]
-    of_flow = label[outcome.run.flow]
-    ends = np.zeros(len(jobs) + len(outcome.scenario.bursts))
-    np.maximum.at(ends, of_flow, outcome.run.end_s)
-    ends[np.flatnonzero(~np.array([*several, *(False for _ in outcome.scenario.bursts)]))] = 0.0
-    return np.asarray(ends[of_flow])
+    together = np.unique(np.stack([label[run.flow], run.ready_s]), axis=1, return_inverse=True)[1].ravel()
+    ends = np.zeros(run.flow.size)
+    np.maximum.at(ends, together, run.end_s)
+    return np.asarray(ends[together])
 
 
 def _passing(flows: Flows, link: int) -> Bools:
