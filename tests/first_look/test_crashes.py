@@ -104,6 +104,7 @@ class CtrlC(logging.Handler):
 
 @pytest.fixture
 def reader() -> Iterator[CtrlC]:
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
     log, reader = logging.getLogger("datahall"), CtrlC()
     before, patience = log.level, threading.Timer(60, os.kill, (os.getpid(), signal.SIGINT))
     log.addHandler(reader)
@@ -113,6 +114,7 @@ def reader() -> Iterator[CtrlC]:
     patience.cancel()
     log.removeHandler(reader)
     log.setLevel(before)
+    signal.signal(signal.SIGINT, usual)
 
 
 def test_ten_billion_requests_say_how_long_they_take_and_can_be_interrupted(

@@ -14,6 +14,7 @@ from tests.training.test_tiny_memory import PLAIN, job, parts
 from tests.workload.tiny import FULL, tiny
 
 from datahall.breakdown import Breakdown, false_nodes
+from datahall.cluster import groups
 from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.columns import Column, Space
 from datahall.training.layout.layout import Layout
@@ -155,7 +156,7 @@ def moved(
     def size(_: object, __: str, size_bytes: Column, *___: Column) -> Column:
         return np.asarray(size_bytes, dtype=np.float64)
 
-    for room in (exchange, experts):
+    for room in (exchange, experts, groups):
         monkeypatch.setattr(room, "group_times", size)
     space = Space.of(layout)
     whole = {
