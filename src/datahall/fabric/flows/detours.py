@@ -141,8 +141,8 @@ def _changed(one: Spread, other: Spread) -> Bools:
     if one.share_fraction is not None and other.share_fraction is not None:
         alike = np.flatnonzero(~unlike)
         shares = [
-            spread.share_fraction[select(_places(spread.paths), alike).links]  # type: ignore[index]
-            for spread in (one, other)
+            share[select(_places(paths), alike).links]
+            for paths, share in ((one.paths, one.share_fraction), (other.paths, other.share_fraction))
         ]
         unlike[np.repeat(alike, np.diff(one.paths.offsets)[alike])[shares[0] != shares[1]]] = True
     return unlike
