@@ -15,14 +15,14 @@ run: $(RUN_READY)
 	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200"
 
 test: $(TEST_READY)
-	$(BIN)/ruff format --check src tests calibration benchmarks docs
-	$(BIN)/ruff check src tests calibration benchmarks docs
+	$(BIN)/ruff format --check src tests calibration benchmarks docs release
+	$(BIN)/ruff check src tests calibration benchmarks docs release
 	$(BIN)/mypy
 	$(BIN)/pytest -q -n auto
 
 check: $(TEST_READY)
-	$(BIN)/ruff format src tests calibration benchmarks docs
-	$(BIN)/ruff check --fix src tests calibration benchmarks docs
+	$(BIN)/ruff format src tests calibration benchmarks docs release
+	$(BIN)/ruff check --fix src tests calibration benchmarks docs release
 	$(BIN)/mypy
 	$(BIN)/pytest -q -x --ignore=tests/golden --ignore=tests/docs
 

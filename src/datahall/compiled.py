@@ -29,6 +29,7 @@ log = logging.getLogger("datahall")
 
 INLINE = "__datahall_inline__"
 REGISTERED = "__datahall_registered__"
+SHIPPED = Path(__file__).parent / "shipped"  # machine code that came with the wheel
 
 
 def inline(function: F) -> F:
@@ -69,9 +70,13 @@ class Kernel(Generic[P, R]):
         own = self.interpreted
         assert isinstance(own, FunctionType)
         functions = [own, *inlined_in(own)]
-        stamp = zlib.crc32(repr([(part.__code__.co_code, _numbers(part)) for part in functions]).encode())
-        for source in sorted({part.__code__.co_filename for part in functions}):
-            stamp = zlib.crc32(Path(source).read_bytes() if Path(source).is_file() else b"", stamp)
+        stamp = zlib.crc32(repr([_named_numbers(part) for part in functions]).encode())
+        for source in sorted({part.__code__.co_filename for part in functions}, key=os.path.basename):
+            if Path(source).is_file():
+                stamp = zlib.crc32(Path(source).read_bytes(), stamp)
+            else:
+                written = [(part.__code__.co_code, part.__code__.co_consts) for part in functions]
+                stamp = zlib.crc32(repr(written).encode(), stamp)
         return stamp
 
     def _compile(self) -> Callable[P, R]:
@@ -132,8 +137,9 @@ class Bare(Kernel[P, R]):
 
     def _code(self, args: tuple[object, ...], kinds: list[object], words: list[Word]) -> Code:
         key = zlib.crc32(f"{host()} {kinds}".encode())
-        path = cache_folder() / f"{self.interpreted.__qualname__}-{self.stamp:08x}{key:08x}.code"
-        code = kept(path)
+        name = f"{self.interpreted.__qualname__}-{self.stamp:08x}{key:08x}.code"
+        path = cache_folder() / name
+        code = kept(SHIPPED / name) or kept(path)
         if code is None:
             self._announce()
             register(inlined_in(self.interpreted))
@@ -176,10 +182,9 @@ def _called_by(function: object) -> Iterator[FunctionType]:
     yield from (value for value in known if isinstance(value, FunctionType) and hasattr(value, INLINE))
 
 
-def _numbers(function: FunctionType) -> list[tuple[str, object]]:
-    """The numbers and words that a function states or names, which are compiled into it."""
+def _named_numbers(function: FunctionType) -> list[tuple[str, object]]:
+    """The numbers and words that a function names, which are compiled into it."""
     named = [(name, function.__globals__.get(name)) for name in sorted(set(_names(function.__code__)))]
-    named += [("", constant) for constant in function.__code__.co_consts]
     return [(name, value) for name, value in named if isinstance(value, int | float | str)]
 
 

@@ -11,9 +11,10 @@ import ctypes
 import logging
 import os
 import pickle
+import platform
+import sys
 import zlib
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,10 +81,7 @@ def runnable(code: Code, words: list[Word]) -> Callable[[list[Word]], Any]:
     """The function behind machine code, for arguments of the kind of these words."""
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _any_processor())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.object_file))
     engine.finalize_object()
     types = [ctypes.c_double if isinstance(word, float) else ctypes.c_void_p for word in words]
@@ -104,6 +102,18 @@ def runnable(code: Code, words: list[Word]) -> Callable[[list[Word]], Any]:
     return run
 
 
+def _any_processor() -> Any:
+    """What makes code for every processor of this architecture: it can be shipped, and adds alike everywhere.
+
+    The loops are branches and loads: made for the processor at hand they are no faster.
+    """
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(reloc="pic", jit=True)
+
+
 def compile_code(function: Callable[..., object], arguments: tuple[Any, ...], num_words: int) -> Code:
     """Compile for arguments like these; the code needs nothing but the C library."""
     import numba
@@ -118,20 +128,13 @@ def compile_code(function: Callable[..., object], arguments: tuple[Any, ...], nu
         raise TypeError(f"{function.__qualname__}: {num_words} words, and numba lays out {len(laid_out)}")
     if foreign:
         raise NotBare(f"{function.__qualname__} makes arrays or calls Python: {', '.join(foreign)}")
-    code = made.library._get_compiled_object()
+    code = _any_processor().emit_object(made.library._final_module.clone())
     return Code(bytes(code), made.fndesc.llvm_func_name, str(made.signature.return_type))
 
 
 def host() -> str:
-    """What machine code depends on beside its source: the processor and the compiler."""
-    import llvmlite.binding as llvm
-
-    found = find_spec("numba")
-    made_by = os.stat(found.origin) if found and found.origin else None
-    size, changed = (made_by.st_size, made_by.st_mtime_ns) if made_by else (0, 0)
-    features = llvm.get_host_cpu_features().flatten()
-    written = zlib.crc32(Path(__file__).read_bytes())  # how files are written, and words laid out
-    return f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} {size} {changed} {written}"
+    """What machine code depends on beside its source: the system, the architecture, and how words are laid out."""
+    return f"{sys.platform} {platform.machine()} {zlib.crc32(Path(__file__).read_bytes())}"
 
 
 def keep(code: Code, path: Path) -> None:

@@ -170,6 +170,7 @@ def test_a_lossy_transport_that_loses_nothing_is_said_to_do_nothing(shelf: Catal
     )
     assert plain.results == lossy.results
     assert any(note.startswith("transport does nothing here") for note in lossy.notes)
+    assert not any("packets are lost" in note for answer in (plain, lossy) for note in answer.notes)
 
 
 def test_queue_pairs_on_one_path_are_counted_as_the_table_counts_them(shelf: Catalog) -> None:

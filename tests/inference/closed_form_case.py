@@ -43,6 +43,7 @@ def linear(
         decode_s=decode_s * np.outer(rows, AXIS),
         prefill_s=np.outer(AXIS, prefill_s + past_s * AXIS),
         host=np.array(host),
+        num_verified=1,
         met_s=met_s * tokens,
     )
 

@@ -100,6 +100,17 @@ def test_a_cache_that_lands_last_waits_for_the_first_place() -> None:
     assert [end for _, _, end in times(run)] == [5.5, 9.5, 6.5]
 
 
+@pytest.mark.parametrize(("free", "end"), [(2, 8.5), (3, 4.5)])
+def test_a_cache_that_lands_leaves_a_block_for_each_sixteen_that_grow(free: int, end: float) -> None:
+    """Sixteen hold a block of 16 tokens each, so one of them fills it with every step: a block, that and one more."""
+    pools = (
+        one_pool(role="prefill", handoff=HANDOFF, max_sequences=32, token_budget=256),
+        one_pool(role="decode", num_blocks=16 + free, max_sequences=32),
+    )
+    run = simulated(*pools, requests=rows(*[(0.0, 8, 6)] * 16, (0.6, 8, 3)))
+    assert [ended for _, _, ended in times(run)] == [6.5] * 16 + [end]
+
+
 @pytest.mark.parametrize(("num_blocks", "together"), [(5, False), (6, True)])
 def test_a_static_batch_is_as_large_as_its_padded_sequences_fit(num_blocks: int, together: bool) -> None:
     """Prompts of 32 and 20 and answers of 16: each is padded to 48 tokens, three blocks."""

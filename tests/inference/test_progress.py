@@ -45,6 +45,16 @@ def test_a_long_run_speaks_less_and_less(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_rest_takes_as_long_as_what_was_did() -> None:
-    assert "about 50 s" in sentence(320, 640, 50.0)
-    assert "about 25 s" in sentence(400, 600, 50.0)
-    assert "about" not in sentence(400, 0, 50.0)
+    assert "about 50 s" in sentence(320, 640, 50.0, 50.0 / 320)
+    assert "about 25 s" in sentence(400, 600, 50.0, 50.0 / 400)
+    assert "about" not in sentence(400, 0, 50.0, 50.0 / 400)
+
+
+def test_the_time_to_compile_is_not_the_pace(caplog: pytest.LogCaptureFixture) -> None:
+    """100 chunks of ten requests; the first takes a minute, each other one a second."""
+    traffic = Traffic(arrivals=Arrivals(rate_per_s=1.0), num_requests=1000)
+    readings = iter([0.0, 0.0, *(60.0 + index for index in range(99))])
+    with caplog.at_level(logging.INFO, "datahall"):
+        for _ in reported(generate(traffic, 0, 10), 1000, lambda: next(readings)):
+            pass
+    assert caplog.records[0].getMessage() == sentence(20, 1000, 61.0, 0.1)

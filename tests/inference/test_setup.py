@@ -194,6 +194,7 @@ def grown(scale: float, tokens: int, sequences: int, points: int, *, joined: boo
         decode_s=scale * rows_s,
         prefill_s=scale * np.outer(axis, 1.0 + axis),
         host=np.array([scale, 2 * scale]),
+        num_verified=1,
         met_s=0.5 * scale * np.arange(tokens + 1.0),
     )
     return made._replace(joined_s=3 * scale * rows_s, empty_s=np.array([scale])) if joined else made

@@ -36,7 +36,7 @@ class StepTable(NamedTuple):
     decode_s: NDArray[np.float64]  # [n, point of the mean context], n = 0 … most sequences
     prefill_s: NDArray[np.float64]  # [point of the chunk, point of the past]
     host: Column  # host time of a step, and of each sequence in it
-    num_verified: int = 1  # new tokens that a decoding sequence brings into a step: one, and those drafted
+    num_verified: int  # new tokens that a decoding sequence brings into a step: one, and those drafted
     met_s: Column = (
         NOT_MET  # [m], the part of tokens_s where data-parallel ranks meet: experts and their exchange
     )
