@@ -48,6 +48,16 @@ def test_the_sizes_of_a_model_are_its_facts() -> None:
         assert leaves[name].sources[0].title
 
 
+def test_the_sizes_of_experts_are_facts() -> None:
+    """Mixtral 8x7B: 32 layers of eight experts of three matrices, 4,096 by 14,336."""
+    figure = weights_figure(CATALOG.model("mixtral-8x7b"), Precision())
+    (experts,) = [node for _, node in figure.walk() if node.name == "experts parameters"]
+    assert {leaf.name: leaf.value for leaf in experts.parts} == {
+        "layers": 32, "routed experts": 8, "matrices": 3, "hidden width": 4096, "width of an expert": 14336,
+    }  # fmt: skip
+    assert {leaf.origin for leaf in experts.parts if leaf.name != "matrices"} == {"fact"}
+
+
 def test_a_window_bounds_what_is_kept() -> None:
     model = CATALOG.model("gemma-3-4b")
     near = sequence_figure(model, Precision(), context=512)

@@ -54,7 +54,7 @@ SIZES = [8, 64, 100, 1000, *(2**power for power in range(7, 34))]
 
 def nccl_us(
     algorithm: str, protocol: int, collective: str, family: str, num_ranks: int, num_nodes: int, size: int,
-    nvlink: bool, num_channels: int,
+    nvlink: bool, num_channels: int, node: float = NODE_GB_PER_S,
 ) -> float:  # fmt: skip
     """What NCCL thinks that one algorithm and protocol take [µs]."""
     capability, column = FAMILIES.index(family), 0 if num_nodes == 1 else 1 if num_nodes == 2 else 2
@@ -63,13 +63,13 @@ def nccl_us(
     steps = {"all-reduce": 2 * (num_ranks - 1), "all-gather": num_ranks - 1, "reduce-scatter": num_ranks - 1}
     per_node, doublings = num_ranks // num_nodes, num_nodes.bit_length() - 1
     inside = ring_total if nvlink else 20.0
-    bandwidth = inside if num_nodes == 1 else min(inside, NODE_GB_PER_S)
+    bandwidth = inside if num_nodes == 1 else min(inside, node)
     if algorithm == "tree" and num_nodes == 2:
-        bandwidth = min(inside, 2 * NODE_GB_PER_S)
+        bandwidth = min(inside, 2 * node)
     if algorithm in ("NVLS", "NVLS tree"):
         one = min(head, heads_total / per_node)
         within = one * NVLS_EFFICIENCY[capability] * (per_node - 1) / per_node * 2
-        between = NODE_GB_PER_S / per_node * (2 if num_nodes <= 2 else 1) if num_nodes > 1 else inf
+        between = node / per_node * (2 if num_nodes <= 2 else 1) if num_nodes > 1 else inf
         most = NVLS_TREE[capability][column] if algorithm == "NVLS tree" else inf
         bandwidth = per_node * min(within, between, most)
     ll_most = LL_BANDWIDTH[capability if num_nodes == 1 else 0][column]
@@ -118,25 +118,28 @@ def nccl_us(
     return latency + size / (bandwidth * 1e3)
 
 
-def setting(family: str, num_ranks: int, num_nodes: int, **more: object) -> Setting:
+def setting(
+    family: str, num_ranks: int, num_nodes: int, node: float = NODE_GB_PER_S, **more: object
+) -> Setting:
     return Setting(
-        family=family, num_ranks=num_ranks, num_nodes=num_nodes, node_network_bytes_per_s=NODE_GB_PER_S * 1e9,
+        family=family, num_ranks=num_ranks, num_nodes=num_nodes, node_network_bytes_per_s=node * 1e9,
         network_latency_s=PLUGIN_US * 1e-6, **more,
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("node", [NODE_GB_PER_S, 25.0])  # and a network so narrow that it limits
 @pytest.mark.parametrize("num_channels", [0, 4])  # as many as are found, or so few that they limit
 @pytest.mark.parametrize("nvlink", [True, False])
 @pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "reduce-scatter"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_estimate_is_the_one_that_nccl_makes(
-    family: str, collective: Collective, nvlink: bool, num_channels: int
+    family: str, collective: Collective, nvlink: bool, num_channels: int, node: float
 ) -> None:
     for per_node, num_nodes in product((1, 2, 4, 8, 72), (1, 2, 3, 4, 16)):
         num_ranks = per_node * num_nodes
         if num_ranks == 1:
             continue
-        seen = setting(family, num_ranks, num_nodes, nvlink=nvlink, num_channels=num_channels)
+        seen = setting(family, num_ranks, num_nodes, node, nvlink=nvlink, num_channels=num_channels)
         found = estimates(seen, collective, np.array(SIZES))
         assert found
         for (algorithm, protocol), time_s in found.items():
@@ -145,7 +148,16 @@ def test_every_estimate_is_the_one_that_nccl_makes(
             index = PROTOCOLS.index(protocol)
             expected = [
                 nccl_us(
-                    algorithm, index, collective, family, num_ranks, num_nodes, size, nvlink, num_channels
+                    algorithm,
+                    index,
+                    collective,
+                    family,
+                    num_ranks,
+                    num_nodes,
+                    size,
+                    nvlink,
+                    num_channels,
+                    node,
                 )
                 for size in SIZES
             ]
