@@ -110,6 +110,13 @@ def _one_line(text: bytes) -> str:
     return " ".join(text.decode().split())
 
 
+def _moved(value: float) -> float:
+    """A constant by one, by a tenth, or a tolerance by so much that it lets something through."""
+    if isinstance(value, int) or not value:
+        return value + 1
+    return value * (1e6 if abs(value) < 1e-6 else 1.1)
+
+
 def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """What may stand in place of a node, each with the kind of change."""
     match node:
@@ -131,7 +138,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         case ast.UnaryOp(ast.USub(), operand) if not isinstance(operand, ast.Constant):
             yield "sign dropped", operand
         case ast.Constant(int() | float() as value) if not isinstance(value, bool):
-            yield "constant", ast.Constant(value * 1.1 if isinstance(value, float) and value else value + 1)
+            yield "constant", ast.Constant(_moved(value))
         case ast.Call(ast.Name(name), args, keywords) if name in NAMES:
             yield "function", ast.Call(ast.Name(NAMES[name]), args, keywords)
         case ast.Call(ast.Attribute(owner, name), args, keywords) if name in NAMES:
