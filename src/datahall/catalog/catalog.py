@@ -78,6 +78,10 @@ class Catalog:
             raise unknown(kind, name, (entry for entry, _ in self._places[kind].values()))
         return found[0]
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether a chip or model has this name; the error of one that has not looks for names like it."""
+        return self._place(kind, name) is not None
+
     def chips(self) -> tuple[Chip, ...]:
         """Every chip."""
         return tuple(self._chips)

@@ -203,30 +203,33 @@ def stack(tables: list[StepTable]) -> Tables:
     most = max(table.tokens_s.size for table in tables)
     tokens = [[tokens_time(table, m) for m in range(table.tokens_s.size, most)] for table in tables]
     return Tables(
-        np.stack([np.append(table.tokens_s, more) for table, more in zip(tables, tokens, strict=True)]),
-        np.stack([_longer(table.head_s, max(one.head_s.size for one in tables)) for table in tables]),
-        np.ascontiguousarray(
-            [_wider(table.decode_s, [one.decode_s for one in tables], False) for table in tables]
-        ),
-        np.ascontiguousarray(
-            [_wider(table.prefill_s, [one.prefill_s for one in tables], True) for table in tables]
-        ),
-        np.stack([table.host for table in tables]),
-        np.stack([_longer(table.met_s, max(one.met_s.size for one in tables)) for table in tables]),
+        _stacked([np.append(table.tokens_s, more) for table, more in zip(tables, tokens, strict=True)]),
+        _stacked([_longer(table.head_s, max(one.head_s.size for one in tables)) for table in tables]),
+        _stacked([_wider(table.decode_s, [one.decode_s for one in tables], False) for table in tables]),
+        _stacked([_wider(table.prefill_s, [one.prefill_s for one in tables], True) for table in tables]),
+        _stacked([table.host for table in tables]),
+        _stacked([_longer(table.met_s, max(one.met_s.size for one in tables)) for table in tables]),
         _joined(tables),
-        np.stack([table.empty_s for table in tables]),
+        _stacked([table.empty_s for table in tables]),
     )
+
+
+def _stacked(values: list[np.ndarray]) -> np.ndarray:
+    """One array of all; of one alone it is that one, for nobody writes into a table."""
+    return np.ascontiguousarray(values[0])[None] if len(values) == 1 else np.stack(values)
 
 
 def _joined(tables: list[StepTable]) -> np.ndarray:
     """Decodes beside prompts; a table without them reads its decodes where another of the fleet has them."""
     if all(table.joined_s.size == 1 for table in tables):
-        return np.stack([table.joined_s for table in tables])
+        return _stacked([table.joined_s for table in tables])
     filled = [table.joined_s if table.joined_s.size > 1 else table.decode_s for table in tables]
-    return np.ascontiguousarray([_wider(one, filled, False) for one in filled])
+    return _stacked([_wider(one, filled, False) for one in filled])
 
 
 def _longer(values: np.ndarray, size: int) -> np.ndarray:
+    if len(values) == size:
+        return values
     return np.concatenate([values, np.repeat(values[-1:], size - len(values), axis=0)])
 
 
@@ -238,6 +241,8 @@ def _wider(values: np.ndarray, others: list[np.ndarray], both: bool) -> np.ndarr
 
 def _extended(values: np.ndarray, size: int) -> np.ndarray:
     """Further columns of a logarithmic axis of tokens, on the line through the last two."""
+    if values.shape[1] == size:
+        return values
     axis = 2.0 ** (np.arange(size) / GRID_PER_OCTAVE) - 1.0
     last = values.shape[1] - 1
     slope = (values[:, last] - values[:, last - 1]) / (axis[last] - axis[last - 1])

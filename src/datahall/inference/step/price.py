@@ -104,14 +104,14 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
 def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPrice | None:
     """The table of a replica, cut from that of the same one with more sequences or a longer context.
 
-    Only the head is priced again, at the points that end at its own number of rows.  None where the wide
-    table has other tokens in a step, or was timed at other points.
+    None where the wide table has other tokens in a step, or was timed at other points.
     """
     table, num_sequences = wide.table, max(1, replica.engine.max_sequences) * replica.pp
     verified = num_verified(replica.speculation)
     most = max(round_token_budget(replica), num_sequences * verified)
     wanted = sequence_points(num_sequences // replica.pp)
-    there = sequence_points((table.decode_s.shape[0] - 1) // replica.pp)
+    num_there = table.decode_s.shape[0] - 1
+    there = sequence_points(num_there // replica.pp)
     num_contexts, num_chunks = grid_tokens(max_context).size, grid_tokens(min(most, max_context)).size
     if (
         replica.speculation is not None
@@ -125,9 +125,12 @@ def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPric
     def cut(values: Grid) -> Grid:
         return np.ascontiguousarray(values[: num_sequences + 1, :num_contexts])
 
-    rows, rows_s = head_times(Passes.of(replica), num_sequences, verified)
+    head_s = table.head_s[: num_sequences + 1].copy()
+    rows = head_points(replica, num_sequences)
+    if not np.array_equal(rows, head_points(replica, num_there)[: rows.size]):
+        head_s = dense(*head_times(Passes.of(replica), num_sequences, verified), num_sequences, replica.pp)
     narrow = table._replace(
-        head_s=dense(rows, rows_s, num_sequences, replica.pp),
+        head_s=head_s,
         decode_s=cut(table.decode_s),
         prefill_s=np.ascontiguousarray(table.prefill_s[:num_chunks, :num_contexts]),
         joined_s=table.joined_s if table.joined_s is NOT_JOINED else cut(table.joined_s),
@@ -137,9 +140,13 @@ def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPric
 
 def head_times(passes: Passes, num_sequences: int, verified: int) -> tuple[Column, Column]:
     """Numbers of rows, and what the head takes for them in a round [s]."""
-    replica = passes.replica
-    rows = token_points(max(1, num_sequences // replica.pp) * verified)
+    replica, rows = passes.replica, head_points(passes.replica, num_sequences, verified)
     return rows, replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
+
+
+def head_points(replica: Replica, num_sequences: int, verified: int = 1) -> Column:
+    """Numbers of rows at which the head is timed."""
+    return token_points(max(1, num_sequences // replica.pp) * verified)
 
 
 def draft_times(replica: Replica, num_sequences: Column) -> Column:

@@ -10,7 +10,6 @@ import msgspec
 from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.errors import CatalogError
 from datahall.inference.engine.engine import Engine, engine
 from datahall.validation.collectives.testbed import chip_named
 from datahall.validation.measurement import RowError
@@ -68,10 +67,8 @@ def model_of(words: str) -> Model:
     ('deepseek-v3', 'llama-3.1-8b')
     """
     for name in (words, MODEL_BY_NUMBER_FORMAT.sub("", words)):
-        try:
+        if load().knows("model", name):
             return load().model(name)
-        except CatalogError:
-            continue
     text = words.lower()
     found = next((name for pattern, name in MODELS if re.search(pattern, text)), "")
     if not found:
