@@ -78,9 +78,7 @@ def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> Non
             if not flags & C_ORDER:
                 raise TypeError("an array in C order is needed")
             kinds.append((value.dtype, value.ndim, flags))
-            interface = _pointer_in(value.__array_struct__, None)  # `value.ctypes` takes five times as long
-            address = ctypes.c_void_p.from_address(interface + DATA).value
-            words += (None, None, value.size, value.itemsize, address, *value.shape, *value.strides)
+            words += (None, None, value.size, value.itemsize, _address(value), *value.shape, *value.strides)
         elif isinstance(value, tuple):
             kinds.append((type(value).__name__, len(value)))
             flatten(value, words, kinds)
@@ -92,6 +90,14 @@ def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> Non
             words.append(value)
         else:
             raise TypeError(f"{type(value).__name__}: arrays, floats, ints and tuples of them are needed")
+
+
+def _address(array: np.ndarray[Any, Any]) -> int | None:
+    """Where an array lies; by what NumPy tells C, for its own way makes an object that takes five times as long."""
+    if array.dtype.kind == "V":  # of these C is told every field
+        return array.ctypes.data
+    interface = _pointer_in(array.__array_struct__, None)
+    return ctypes.c_void_p.from_address(interface + DATA).value
 
 
 def runnable(code: Code, words: list[Word]) -> Callable[[list[Word]], Any]:

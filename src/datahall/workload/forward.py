@@ -23,6 +23,7 @@ from datahall.workload.step import Chunk, Step, moved, stream, wide_linear
 
 Logits = Literal["last", "all", "none"]
 Latent = Literal["auto", "absorbed", "expanded"]
+Part = Literal["all", "mixers", "head"]
 
 
 def forward_pass(
@@ -39,6 +40,7 @@ def forward_pass(
     cached: bool = True,
     latent: Latent = "auto",
     embed: bool = True,
+    part: Part = "all",
 ) -> tuple[Operator, ...]:
     """The operators of `batch` sequences of `query` new tokens after `past` cached ones, on one chip.
 
@@ -47,7 +49,8 @@ def forward_pass(
     (training, scoring) or not at all (a pipeline stage before the last; `embed` likewise for the first).
     `fusion` is the style of the element-wise kernels, `quantise` makes casts to a narrow format kernels of
     their own, `cached` writes keys and values to a cache, `latent` says how latent attention runs ("auto":
-    absorbed when every query is a single token).
+    absorbed when every query is a single token).  `part`: all of it, attention and what else mixes tokens, or the
+    head with its norm; a part is far less work to describe.
 
     >>> from datahall.catalog.entries.model import Layer
     >>> from datahall.workload.operator import total_flop
@@ -73,6 +76,7 @@ def forward_pass(
         cached=cached,
         latent=latent,
         embed=embed,
+        part=part,
     )
 
 
@@ -88,6 +92,7 @@ def mixed_pass(
     cached: bool = True,
     latent: Latent = "auto",
     embed: bool = True,
+    part: Part = "all",
 ) -> tuple[Operator, ...]:
     """The operators of one step that serves several kinds of chunk at once: decodes beside a prefill.
 
@@ -104,11 +109,14 @@ def mixed_pass(
         cached=cached,
         absorbed=_absorbs(latent, chunks),
     )
+    if part == "head":
+        return _head(step, logits)
+    described = mixer_operators if part == "mixers" else layer_operators
     layers = [
-        operator
-        for layer, count in model.layer_groups()
-        for operator in layer_operators(step, layer, float(count))
+        operator for layer, count in model.layer_groups() for operator in described(step, layer, float(count))
     ]
+    if part == "mixers":
+        return tuple(layers)
     return (*(_embedding(step) if embed else ()), *layers, *_head(step, logits))
 
 

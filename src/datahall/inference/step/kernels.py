@@ -17,7 +17,7 @@ from datahall.silicon.calibration import Calibration, calibrate, num_sms
 from datahall.silicon.joined_attention import empty_blocks_time, joined_decode_times
 from datahall.silicon.kernel import KernelTime, memory_bandwidth, time_operators
 from datahall.workload.division import check_stage
-from datahall.workload.forward import Latent, forward_pass
+from datahall.workload.forward import Latent, Part, forward_pass
 from datahall.workload.operator import Attention, Operator
 from datahall.workload.precision import Precision, bytes_per_value
 from datahall.workload.sharding import Sharding
@@ -71,7 +71,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         return _total(kernels, num_tokens), _total(experts, num_tokens)
 
     def head_kernels(self, num_rows: Column) -> list[KernelTime]:
-        ops = self.operators(num_rows, 1.0, 0.0)
+        ops = self.operators(num_rows, 1.0, 0.0, part="head")
         return self.timed(one for one in ops if one.name in HEAD)
 
     def head_s(self, num_rows: Column) -> Column:
@@ -79,7 +79,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
 
     def decode_kernels(self, num_sequences: Column, context: Column, verified: int = 1) -> list[KernelTime]:
         """Attention of sequences that each bring `verified` tokens after `context`, as columns side by side."""
-        ops = self.operators(num_sequences, 1.0, context, "absorbed")
+        ops = self.operators(num_sequences, 1.0, context, "absorbed", part="mixers")
         kept = [_packed(one, float(verified)) for one in ops if one.name in ATTENTION]
         return self.timed(kept)
 
@@ -96,7 +96,8 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         """
         constants, chip = self.calibration.constants, self.replica.chip
         n, c = (np.ravel(one) for one in np.meshgrid(num_sequences, contexts, indexing="ij"))
-        ops = [one for one in self.operators(n, 1.0, c, "absorbed") if one.name in ATTENTION]
+        every = self.operators(n, 1.0, c, "absorbed", part="mixers")
+        ops = [one for one in every if one.name in ATTENTION]
         if not constants.prefill.empty_block_s or any(one.name != "attention" for one in ops):
             return None, 0.0
         rate = memory_bandwidth(chip) * constants.decode.memory_efficiency
@@ -119,7 +120,8 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
 
         A short chunk has too few blocks of queries to fill the chip; the keys are then split as in decode.
         """
-        ops = [one for one in self.operators(1.0, chunk, past, "expanded") if one.name in ATTENTION]
+        every = self.operators(1.0, chunk, past, "expanded", part="mixers")
+        ops = [one for one in every if one.name in ATTENTION]
         return [self._faster(one, kernel) for one, kernel in zip(ops, self.timed(ops), strict=True)]
 
     def prefill_s(self, chunks: Column, pasts: Column) -> NDArray[np.float64]:
@@ -134,7 +136,12 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         return [_beside_routed(one) for one in timed.kernels]
 
     def operators(
-        self, batch: Column | float, query: Column | float, past: Column | float, latent: Latent = "auto"
+        self,
+        batch: Column | float,
+        query: Column | float,
+        past: Column | float,
+        latent: Latent = "auto",
+        part: Part = "all",
     ) -> tuple[Operator, ...]:
         """A forward pass as the engine launches it: what it folds into other kernels is not there."""
         replica = self.replica
@@ -144,7 +151,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         def operators(precision: Precision) -> list[Operator]:
             every = forward_pass(
                 replica.model, batch=batch, query=query, past=past, sharding=self.sharding, precision=precision,
-                latent=latent, fusion="reduced" if reduced else "fused",
+                latent=latent, fusion="reduced" if reduced else "fused", part=part,
             )  # fmt: skip
             return [one for one in every if one.name not in folded]
 
@@ -159,9 +166,14 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         """What the states of n sequences add to those of the one that `tokens_s` counts."""
         if self.replica.model.recurrent is None:
             return np.zeros_like(num_sequences)
-        many = [one for one in self.operators(num_sequences, 1.0, 0.0) if one.name in STATE]
-        one = [one for one in self.operators(1.0, num_sequences, 0.0) if one.name in STATE]
-        return _total(self.timed(many), num_sequences) - _total(self.timed(one), num_sequences)
+        many_s, one_s = (
+            _total(self.timed(state for state in every if state.name in STATE), num_sequences)
+            for every in (
+                self.operators(num_sequences, 1.0, 0.0, part="mixers"),
+                self.operators(1.0, num_sequences, 0.0, part="mixers"),
+            )
+        )
+        return many_s - one_s
 
     def _faster(self, operator: Operator, kernel: KernelTime) -> KernelTime:
         """The faster of a block of queries walking all keys and the keys split over idle multiprocessors."""
