@@ -30,22 +30,6 @@ OK = (0, -2)  # a status; the second: returned None
 RESULTS: dict[str, type[Any]] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 
 
-_pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-
-
-class ArrayInterface(ctypes.Structure):
-    """What NumPy says of an array to C (its "array interface", which has this form since 2005)."""
-
-    _fields_ = (
-        ("two", ctypes.c_int), ("num_axes", ctypes.c_int), ("kind", ctypes.c_char), ("item_bytes", ctypes.c_int),
-        ("flags", ctypes.c_int), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("data", ctypes.c_void_p),
-    )  # fmt: skip
-
-
-DATA = ArrayInterface.data.offset
-
-
 class NotBare(TypeError):
     """A function that needs numba while it runs."""
 
@@ -78,7 +62,7 @@ def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> Non
             if not flags & C_ORDER:
                 raise TypeError("an array in C order is needed")
             kinds.append((value.dtype, value.ndim, flags))
-            words += (None, None, value.size, value.itemsize, _address(value), *value.shape, *value.strides)
+            words += (None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
         elif isinstance(value, tuple):
             kinds.append((type(value).__name__, len(value)))
             flatten(value, words, kinds)
@@ -90,14 +74,6 @@ def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> Non
             words.append(value)
         else:
             raise TypeError(f"{type(value).__name__}: arrays, floats, ints and tuples of them are needed")
-
-
-def _address(array: np.ndarray[Any, Any]) -> int | None:
-    """Where an array lies; by what NumPy tells C, for its own way makes an object that takes five times as long."""
-    if array.dtype.kind == "V":  # of these C is told every field
-        return array.ctypes.data
-    interface = _pointer_in(array.__array_struct__, None)
-    return ctypes.c_void_p.from_address(interface + DATA).value
 
 
 def runnable(code: Code, words: list[Word]) -> Callable[[list[Word]], Any]:
