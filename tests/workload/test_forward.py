@@ -197,6 +197,23 @@ def test_the_weights_of_a_pass_are_the_parameters_of_the_model(model: Model) -> 
     assert streamed == pytest.approx(counts.total - looked_up, rel=2e-3)
 
 
+def test_a_part_of_a_pass_is_that_part_of_the_whole(
+    llama: Model, deepseek: Model, mixtral: Model, gemma: Model, qwen_next: Model
+) -> None:
+    for model in (llama, deepseek, mixtral, gemma, qwen_next):
+        asked = {"batch": 3.0, "query": 1.0, "past": 700.0, "precision": Precision.named("fp8")}
+        whole = [repr(one) for one in forward_pass(model, **asked)]  # type: ignore[arg-type]
+        mixers, head = (
+            [repr(one) for one in forward_pass(model, **asked, part=part)]  # type: ignore[arg-type]
+            for part in ("mixers", "head")
+        )
+        assert whole[-len(head) :] == head
+        assert [one for one in whole if one in mixers] == mixers
+        names = {one.name for one in forward_pass(model, **asked, part="mixers")}  # type: ignore[arg-type]
+        assert names & {"attention", "conv_scan"}
+        assert not any(name.startswith(("expert_", "gate", "down", "embedding")) for name in names)
+
+
 def test_a_hundred_thousand_layouts_are_one_call(llama: Model) -> None:
     count = 100_000
     tp = np.tile([1.0, 2.0, 4.0, 8.0], count // 4)
