@@ -50,6 +50,7 @@ def expert_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
+    output_bytes: float = 2.0,
 ) -> BoundTimes:
     """Times of one product over the `experts_hit` experts that some row reaches."""
     hit = np.maximum(1.0, experts_hit)
@@ -57,7 +58,9 @@ def expert_times(
     efficiency = np.where(
         rows_each >= constants.tile_rows, constants.memory_efficiency, constants.small_memory_efficiency
     )
-    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (shape.k * activation_bytes + shape.n * 2.0)
+    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
+        shape.k * activation_bytes + shape.n * output_bytes
+    )
     memory_s = moved / (memory_bytes_per_s * efficiency)
     across = np.ceil(np.asarray(shape.n) / TILE_COLUMNS)
     operand_bytes = max(weight_bytes, activation_bytes)
