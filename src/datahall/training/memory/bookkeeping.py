@@ -47,6 +47,11 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     bucket_values: float = 5e8  # gradients in hand under ZeRO-2 and 3 (DeepSpeed's reduce_bucket_size)
     sources: tuple[Source, ...] = (LOGGED, USUAL)
 
+    @property
+    def state(self) -> str:
+        """The name of its recipe, or nothing where only this framework has it."""
+        return next((name for name, recipe in RECIPES.items() if recipe == self.recipe), "")
+
     def buffers(self, value_bytes: float) -> float:
         """What libraries and exchange hold whatever the model [B], in values of so many bytes."""
         return self.workspace_bytes + self.num_buckets * self.bucket_values * value_bytes

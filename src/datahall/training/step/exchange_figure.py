@@ -270,6 +270,16 @@ class ExchangeFigures:
         dense, expert = self._dense(), self._expert_parameters()
         return dense if expert is None else total("parameters of a chip", [dense, expert])
 
+    def owned(self) -> Breakdown:
+        """Those whose state the chip keeps: from ZeRO-1 on its share."""
+        parts = [
+            quotient(f"own {name} parameters", held, sharers, "parameters")
+            if self.layout.zero >= 1 and sharers.value > 1
+            else held
+            for name, held, sharers, *_ in self._shares()
+        ]
+        return total("parameters whose state the chip keeps", parts)
+
     def _dense(self) -> Breakdown:
         model, counts = self.job.model, count_parameters(self.job.model)
         outside = float(counts.embedding + counts.head)
