@@ -34,7 +34,7 @@ from datahall.training.memory.remedy import Remedy, Shortage, host_holds, least_
 from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
-from datahall.workload.memory.state import RECIPES
+from datahall.workload.memory.recipe import RECIPES
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")

@@ -16,7 +16,7 @@ import msgspec
 from datahall.breakdown import Source
 from datahall.training.step.framework import Framework
 from datahall.workload.memory.activation import Saving
-from datahall.workload.memory.state import RECIPES, StateRecipe
+from datahall.workload.memory.recipe import RECIPES, StateRecipe
 from datahall.workload.precision import BF16, Precision
 
 # fused: the gradient overwrites the logits; wide: an fp32 softmax is kept beside them (Megatron's own loss);

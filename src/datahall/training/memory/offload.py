@@ -25,7 +25,7 @@ from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight
 from datahall.units import fmt
-from datahall.workload.memory.state import StateRecipe
+from datahall.workload.memory.recipe import StateRecipe
 
 if TYPE_CHECKING:
     from datahall.training.step.exchange import Share
