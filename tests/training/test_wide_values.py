@@ -120,13 +120,12 @@ def test_the_state_is_fp32_where_values_are_and_nothing_else_is_named(name: str)
         assert (recipe.weight, recipe.gradient, recipe.master, recipe.moments) == (4, 4, 0, 8)
     for precision in NARROW:
         assert in_format(JOB, precision).books(kit) == bookkeeping_of(kit)
-    named = msgspec.structs.replace(in_format(JOB, "fp32"), state="pure-bf16")
+    named = msgspec.structs.replace(in_format(JOB, "bf16"), state="pure-bf16")
     assert named.books(kit).recipe.total == 8
 
 
 def test_what_was_used_is_said() -> None:
     assert setup(chips=8, precision="tf32").used["state"] == "fp32"
-    assert setup(chips=8, precision="fp32", state="megatron").used["state"] == "megatron"
     assert setup(chips=8, precision="fp8").used["state"] == "megatron"
 
 
@@ -228,7 +227,7 @@ ON_HOST = Layout(tp=8, dp=8, offload=("optimizer",))
     ],
 )
 def test_the_host_updates_the_state_that_was_asked_for(state: str, precision: str, touched: int) -> None:
-    """Its memory streams at four fifths of its rate; a weight without a wider copy is read too.  Time and figure agree."""
+    """Its memory streams at four fifths of its rate; a weight without a wider copy is read too."""
     work = msgspec.structs.replace(in_format(JOB, precision), state=state)
     kit = framework("nemo")
     owned = float(chip_share(work, Space.of(ON_HOST)).total[0]) / 8
