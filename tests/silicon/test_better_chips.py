@@ -61,7 +61,8 @@ def test_what_was_measured_of_one_format_moves_no_other(model: str) -> None:
     )
     for precision in ("bf16", "fp16", "fp32"):
         first, second = (
-            scalar(passed(chip, model, query=4096, precision=precision).total_s) for chip in (measured, slower)
+            scalar(passed(chip, model, query=4096, precision=precision).total_s)
+            for chip in (measured, slower)
         )
         assert (second > 1.2 * first) == (precision != "fp32")
         assert (second == first) == (precision == "fp32")
