@@ -279,8 +279,8 @@ def _scaled(constants: Constants, chip: Chip) -> Constants:
 def _with_measured_peak(generic: Constants, chip: Chip) -> Constants:
     """Use the best matrix product anybody published for the chip as its power-limited rate in that format.
 
-    Products of experts move by the same share.  Formats that nobody measured keep the generic one: those of 32 bits draw
-    less power than the 16 that stand in for them.
+    Products of experts move by the same share.  Formats that nobody measured keep the generic one: products of 32 bits
+    draw less power than those of 16 that stand in for them.
     """
     shares = {
         name: rate / chip.peak_flop_per_s[name]
