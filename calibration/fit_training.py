@@ -128,7 +128,6 @@ KITS = {
             "tensor_exposed": 1.0, "pipeline_exposed": 1.0, "data_exposed": 1.0, "jitter": 0.0, "fixed_s": 0.0,
             **USUAL_ATTENTION, **NO_HOST,
         },
-        options={"optimizer_bytes": 14.0},
     ),
     "compiled": Kit(
         title="PyTorch compiled on one chip", fusion="fused",
@@ -136,7 +135,6 @@ KITS = {
             "tensor_exposed": 1.0, "pipeline_exposed": 1.0, "data_exposed": 1.0, "jitter": 0.0, "fixed_s": 0.0,
             **USUAL_ATTENTION, **NO_HOST,
         },
-        options={"optimizer_bytes": 14.0},
     ),
     "megatron-bridge-eager": Kit(
         title="Megatron Bridge without graphs: tokens sent once per chip (DeepEP, HybridEP)", like="nemo",
@@ -160,7 +158,7 @@ COUNTED_S = 1e-12  # so little that it changes nothing, to read off how many ope
 def bare(name: str) -> Framework:
     """A framework that hides nothing and costs nothing."""
     kit = KITS[name]
-    given = {"gradient_bytes": 2.0, "expert_exposed": 1.0, "optimizer_bytes": 30.0} | kit.options
+    given = {"gradient_bytes": 2.0, "expert_exposed": 1.0} | kit.options
     return Framework(
         name=name, title=kit.title, source=ledger_source(), fitted_on="", fusion=kit.fusion, flash_attention=kit.flash,
         compute_factor=1.0, attention_factor=1.0, tensor_exposed=1.0, pipeline_exposed=1.0, data_exposed=1.0,
@@ -349,7 +347,7 @@ def main(path: Path, chosen: Sequence[str]) -> None:
             "name": name, "title": kit.title, "fusion": kit.fusion, "flash_attention": kit.flash, "expert_exposed": 1.0,
             "source": {"title": "Datahall, fitted on public training runs", "date": "2026-11", "kind": "derived"},
             "fitted_on": f"{len(train)} rows, at most a quarter of each of " + ", ".join(used), "gradient_bytes": 2.0,
-            "optimizer_bytes": 30.0, **{key: float(f"{value:.4g}") for key, value in found.items()},
+            **{key: float(f"{value:.4g}") for key, value in found.items()},
             **kit.options,
         }  # fmt: skip
     (ROOT / "training/data").mkdir(exist_ok=True)

@@ -75,6 +75,9 @@ def expert_layer_us(bench: Bench, rows: Frame, flat: dict[str, float], form: str
     return time_s * 1e6
 
 
+# Rows that contradict every other source (docs/calibration.md): by format and stack, on a family of chips.
+SET_ASIDE = {("fp8", "vllm", "hopper")}
+
 FEW_TOKENS = 4  # a decode of so few is launches and little else: what they are fitted on
 
 
@@ -88,6 +91,8 @@ def fit_experts(
     found: dict[str, dict[str, float]] = {}
     ratios = []
     for form in dict.fromkeys(EXPERT_FORMATS.values()):
+        if (form, bench.stack, bench.chip.family) in SET_ASIDE:
+            continue
         every = expert_rows(tables, system, _measured_by(bench.stack, form, bench.chip.family), form)
         rows, rest = drawn(every[_plain(every)]) if len(every) else (every, every)
         if len(rows) < 60:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog, load
 from datahall.cluster.cluster import cluster_of
+from datahall.fabric.collectives.experts import ExpertTime, Tokens
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Adapters, Replica, Speculation, replica_system
@@ -226,27 +228,40 @@ def test_dispatch_is_narrow_where_activations_are(serve: Serve, monkeypatch: pyt
         )  # tp ranks share them
 
 
-@pytest.mark.parametrize(("num_tokens", "kernels"), [(256.0, "low-deepep"), (257.0, "normal-deepep")])
 def test_what_a_decode_brings_takes_the_low_latency_kernels(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, num_tokens: float, kernels: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = serve("deepseek-v3", "h100-sxm", dp=32, ep=32)
     system, seen = replica_system(one), []
-    for name in ("low_latency_time", "normal_time"):
-        real = getattr(exchanging, name)
+    kernels = exchanging.library().experts
 
-        def run(
-            constants: object, sent: object, *, real: Callable[..., object] = real, **more: object
-        ) -> object:
-            seen.append((constants, sent, more))
-            return real(constants, sent, **more)
+    def run(time_s: float, constants: object, sent: Tokens, **links: object) -> ExpertTime:
+        seen.append((constants, sent.num_tokens))
+        assert (sent.hidden, sent.top_k, sent.bytes_per_value) == (7168.0, 8.0, 1.0)
+        assert (links["num_ranks"], links["num_inside"]) == (32, 8)
+        return ExpertTime(time_s * sent.num_tokens, 0.0)
 
-        monkeypatch.setattr(exchanging, name, run)
-    exchanging._phase(one, system, num_tokens, 1.0)
-    ((constants, sent, more),) = seen
-    assert constants is exchanging.library().experts[kernels]
-    assert (sent.hidden, sent.top_k, sent.bytes_per_value) == (7168.0, 8.0, 1.0)  # type: ignore[attr-defined]
-    assert (more["num_ranks"], more["num_inside"]) == (32, 8)
+    monkeypatch.setattr(exchanging, "low_latency_time", partial(run, 8.0))
+    monkeypatch.setattr(exchanging, "normal_time", partial(run, 2.0))
+    assert exchanging._phase(one, system, 256.0, 1.0) == 8.0 * 256
+    assert seen == [(kernels["low-deepep"], 256.0)]
+    assert exchanging._phase(one, system, 257.0, 1.0) == 8.0 * 256  # as long as what the buffers hold
+    assert exchanging._phase(one, system, 4096.0, 1.0) == 2.0 * 4096
+    assert seen[-1] == (kernels["normal-deepep"], 4096.0)
+
+
+@pytest.mark.parametrize("chip", ["h100-sxm", "h200-sxm", "b200-sxm", "gb200"])
+@pytest.mark.parametrize(("tp", "dp"), [(1, 8), (1, 16), (4, 16), (1, 72), (1, 320)])
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_another_token_never_makes_a_step_to_the_experts_shorter(
+    serve: Serve, chip: str, tp: int, dp: int, precision: str
+) -> None:
+    one = serve("deepseek-v3", chip, tp=tp, dp=dp, ep=tp * dp, precision=precision)
+    one = replace(one, engine=replace(one.engine, expert_exchange="all-to-all"))
+    tokens = np.arange(1.0, 600.0 * tp)
+    took = exchange(one, tokens).expert_s
+    assert np.all(np.diff(took) >= -1e-12 * took[1:])
+    assert np.max(np.diff(took)) <= 1.01 * np.max(np.diff(took[: 200 * tp]))  # nor suddenly longer
 
 
 def test_blocks_are_reduced_once_each(shelf: Catalog) -> None:

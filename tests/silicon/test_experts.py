@@ -165,13 +165,26 @@ def test_tall_blocks_serve_many_rows() -> None:
 @pytest.mark.parametrize(
     ("num_rows", "hit", "widths", "moved", "share"),
     [
-        (64.0, 2.0, (2.0, 2.0), 2 * 2560 * 2 + 64 * (20 + 512), 0.5),  # 32 rows each are a full tile
-        (62.0, 2.0, (2.0, 2.0), 2 * 2560 * 2 + 62 * (20 + 512), 0.25),
+        (
+            128.0,
+            2.0,
+            (2.0, 2.0),
+            2 * 2560 * 2 + 128 * (20 + 512),
+            0.5,
+        ),  # 64 rows each: all experts have a full tile
+        (32.0, 2.0, (2.0, 2.0), 2 * 2560 * 2 + 32 * (20 + 512), 0.25),  # 16 rows each: none has
         (
             64.0,
             2.0,
+            (2.0, 2.0),
+            2 * 2560 * 2 + 64 * (20 + 512),
+            1 / 3,
+        ),  # 32 in the mean: half of them at each rate
+        (
+            128.0,
+            2.0,
             (0.5, 1.0),
-            2 * 2560 * 0.5 + 64 * (10 + 512),
+            2 * 2560 * 0.5 + 128 * (10 + 512),
             0.5,
         ),  # results are 16 bits whatever goes in
     ],
@@ -182,3 +195,19 @@ def test_weights_of_the_experts_hit_rows_in_and_rows_out_are_moved(
     found = by_hand(num_rows, hit, 256.0, widths)
     assert found.memory_s == pytest.approx(moved / (1000.0 * share))
     assert found.time_s == pytest.approx(100.0 + found.memory_s + found.compute_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [(one.name, form) for one in SERVING for form in one.experts], ids="-".join
+)
+def test_no_row_more_makes_a_leap(name: str, form: str) -> None:
+    """Every expert is hit already; a hundredth more rows of each takes no more than a few hundredths longer or less."""
+    constants = next(one for one in SERVING if one.name == name).experts[form]
+    rows = 128.0 * np.geomspace(1.0, 1024.0, 1000)
+    took = np.asarray(
+        expert_times(
+            GroupedGemm(rows, 128.0, 1536.0, 2048.0), 128.0, constants, num_sms=132.0, peak_flop_per_s=1e15,
+            memory_bytes_per_s=4e12, weight_bytes=1.0, activation_bytes=1.0,
+        ).time_s
+    )  # fmt: skip
+    assert np.max(np.abs(np.diff(took)) / took[1:]) < 0.03

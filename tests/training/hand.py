@@ -25,7 +25,7 @@ RATE = H100.memory_bytes_per_s
 CLUSTER = cluster_of(H100, 512)
 KIT = msgspec.structs.replace(
     framework("nemo"), compute_factor=1.0, tensor_exposed=0.5, expert_exposed=0.5, pipeline_exposed=0.25,
-    data_exposed=0.75, gradient_bytes=4.0, optimizer_bytes=30.0, fixed_s=0.0, jitter=0.0, host_s=0.0,
+    data_exposed=0.75, gradient_bytes=4.0, fixed_s=0.0, jitter=0.0, host_s=0.0,
 )  # fmt: skip
 LLAMA, QWEN = SHELF.model("llama-3.1-70b"), SHELF.model("qwen3-30b-a3b")
 JOB = Job(model=LLAMA, seq=8192, global_batch=256)

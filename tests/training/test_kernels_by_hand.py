@@ -5,12 +5,17 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from tests.training.hand import BODY, CLUSTER, DENSE, JOB, KIT, LLAMA, QWEN, RATE, ROUTED, SHELF, one
+from tests.training.hand import BODY, CLUSTER, DENSE, H100, JOB, KIT, LLAMA, QWEN, RATE, ROUTED, SHELF, one
 
+from datahall.breakdown import false_nodes
+from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.modules import lacking_module
+from datahall.training.pipeline.execution import simulate_step
+from datahall.training.pipeline.figure import step_figure
 from datahall.training.step.attention import score_traffic
+from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import launch_times, sync_time
 from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
@@ -22,6 +27,7 @@ from datahall.training.step.step import (
     optimizer_time,
 )
 from datahall.workload.parameters import count_parameters
+from datahall.workload.precision import Precision
 
 HOSTED = msgspec.structs.replace(KIT, host_s=1e-4)
 IN_LAYER = (
@@ -40,6 +46,42 @@ def test_the_optimizer_updates_a_ranks_own_share() -> None:
     assert one(optimizer_time(JOB, CLUSTER, out, KIT)) == 0
     adapters = msgspec.structs.replace(JOB, adapters_only=True)
     assert optimizer_time(adapters, CLUSTER, Space.of(layouts), KIT)[0] == pytest.approx(0.001 * whole_s)
+
+
+@pytest.mark.parametrize(
+    ("state", "precision", "moved"),
+    [
+        ("", "bf16", 4 + 2 * 12 + 2),
+        ("bf16-gradients", "bf16", 2 + 2 * 12 + 2),
+        ("precision-aware", "fp8", 4 + 2 * 8 + 2),
+        ("fp8-parameters", "fp8", 4 + 2 * 12 + 1),
+        ("pure-bf16", "bf16", 2 + 2 * 4 + 2 * 2),  # no wider copy: the weight itself is read and written
+        ("", "fp32", 4 + 2 * 8 + 2 * 4),
+        ("", "tf32", 4 + 2 * 8 + 2 * 4),
+    ],
+)
+def test_an_update_moves_the_state_that_is_kept(state: str, precision: str, moved: int) -> None:
+    """The gradient once, states both ways, the weight as it is written; the figure says it in these parts."""
+    work = msgspec.structs.replace(JOB, state=state, precision=Precision.named(precision))
+    layout = Layout(tp=2, pp=4, dp=64)
+    run = simulate_step(work, CLUSTER, layout, KIT)
+    figure = next(one for _, one in step_figure(run).walk() if one.name == "optimizer")
+    owned = float(chip_share(work, Space.of(layout)).dense[0]) / 64
+    assert figure.value == pytest.approx(owned * moved / (0.8 * RATE))
+    assert figure.value == pytest.approx(run.parts.optimizer_s)
+    assert figure.at("gradients and states moved", "moved for a parameter").value == moved
+    assert false_nodes(figure) == []
+
+
+def test_a_rank_updates_the_share_of_its_experts_that_it_keeps() -> None:
+    """Of 64 ranks eight hold the same experts: each keeps an eighth of theirs and a 64th of everything else."""
+    layout = Layout(dp=64, ep=8, zero=1)
+    run = simulate_step(ROUTED, cluster_of(H100, 64), layout, KIT)
+    counts = count_parameters(ROUTED.model)
+    owned = (counts.total - counts.expert) / 64 + counts.expert / 8 / 8
+    assert run.parts.optimizer_s == pytest.approx(30 * owned / (0.8 * RATE))
+    figure = next(one for _, one in step_figure(run).walk() if one.name == "optimizer")
+    assert figure.value == pytest.approx(run.parts.optimizer_s)
 
 
 def test_gradients_are_added_up_layer_by_layer() -> None:

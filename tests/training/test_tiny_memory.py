@@ -28,7 +28,7 @@ from datahall.training.step.framework import framework
 from datahall.training.step.shard import placeholder_values, shard_bytes
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Saving
-from datahall.workload.memory.state import RECIPES
+from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)

@@ -120,13 +120,12 @@ def test_the_state_is_fp32_where_values_are_and_nothing_else_is_named(name: str)
         assert (recipe.weight, recipe.gradient, recipe.master, recipe.moments) == (4, 4, 0, 8)
     for precision in NARROW:
         assert in_format(JOB, precision).books(kit) == bookkeeping_of(kit)
-    named = msgspec.structs.replace(in_format(JOB, "fp32"), state="pure-bf16")
+    named = msgspec.structs.replace(in_format(JOB, "bf16"), state="pure-bf16")
     assert named.books(kit).recipe.total == 8
 
 
 def test_what_was_used_is_said() -> None:
     assert setup(chips=8, precision="tf32").used["state"] == "fp32"
-    assert setup(chips=8, precision="fp32", state="megatron").used["state"] == "megatron"
     assert setup(chips=8, precision="fp8").used["state"] == "megatron"
 
 
@@ -222,13 +221,13 @@ ON_HOST = Layout(tp=8, dp=8, offload=("optimizer",))
     ("state", "precision", "touched"),
     [
         ("", "bf16", 2 * 12 + 4 + 2),
-        ("pure-bf16", "bf16", 2 * 4 + 2 + 2),
+        ("pure-bf16", "bf16", 2 * 4 + 2 + 2 * 2),
         ("precision-aware", "bf16", 2 * 8 + 4 + 2),
-        ("", "fp32", 2 * 8 + 4 + 4),
+        ("", "fp32", 2 * 8 + 4 + 2 * 4),
     ],
 )
 def test_the_host_updates_the_state_that_was_asked_for(state: str, precision: str, touched: int) -> None:
-    """Its memory streams at four fifths of its rate; time and figure say the same."""
+    """Its memory streams at four fifths of its rate; a weight without a wider copy is read too."""
     work = msgspec.structs.replace(in_format(JOB, precision), state=state)
     kit = framework("nemo")
     owned = float(chip_share(work, Space.of(ON_HOST)).total[0]) / 8
@@ -239,7 +238,7 @@ def test_the_host_updates_the_state_that_was_asked_for(state: str, precision: st
     assert false_nodes(figure) == []
     update = next(one for _, one in figure.walk() if one.name == "update on the host")
     assert update.value == pytest.approx(update_s)
-    assert update.at("state read and written", "bytes of each").value == touched
+    assert update.at("state read and written", "moved for a parameter").value == touched
 
 
 def test_a_state_that_is_asked_for_reaches_the_step() -> None:
@@ -249,7 +248,7 @@ def test_a_state_that_is_asked_for_reaches_the_step() -> None:
         found = setup("llama-3.1-70b", **asked, state=state)
         times = step_times(found.job, found.cluster, Space.of(found.layout), found.framework)
         offload_s[state] = float(times.offload_s[0])
-    assert offload_s["pure-bf16"] / offload_s["megatron"] == pytest.approx(12 / 30)
+    assert offload_s["pure-bf16"] / offload_s["megatron"] == pytest.approx(14 / 30)
 
 
 # -- what figures say --------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import pint
 import pytest
 
 from datahall.workload.flops import mfu_fraction
-from datahall.workload.memory.state import ChipParameters, StateRecipe, state_bytes
+from datahall.workload.memory.recipe import StateRecipe
+from datahall.workload.memory.state import ChipParameters, state_bytes
 from datahall.workload.operator import attention_flop, gemm_flop
 
 

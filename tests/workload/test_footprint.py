@@ -13,7 +13,8 @@ import pytest
 from datahall.catalog.entries.model import Layer, Model
 from datahall.workload.memory.activation import Saving
 from datahall.workload.memory.footprint import training_footprint
-from datahall.workload.memory.state import StateRecipe, chip_parameters, state_bytes
+from datahall.workload.memory.recipe import StateRecipe
+from datahall.workload.memory.state import chip_parameters, state_bytes
 from datahall.workload.parameters import count_parameters
 from datahall.workload.sharding import Sharding
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datahall.workload.memory.state import RECIPES
+from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.precision import bytes_per_value
 
 

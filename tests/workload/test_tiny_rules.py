@@ -11,7 +11,8 @@ from datahall.errors import ScenarioError
 from datahall.workload.backward import backward_pass
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.forward import forward_pass
-from datahall.workload.memory.state import ChipParameters, StateRecipe, state_bytes
+from datahall.workload.memory.recipe import StateRecipe
+from datahall.workload.memory.state import ChipParameters, state_bytes
 from datahall.workload.operator import (
     Gemm,
     Operator,

@@ -65,7 +65,7 @@ def names(kind: Kind) -> Iterable[str]:
 
             return frameworks()
         case "recipe":
-            from datahall.workload.memory.state import RECIPES
+            from datahall.workload.memory.recipe import RECIPES
 
             return RECIPES
         case "traffic":

@@ -74,8 +74,12 @@ def prefill_times(
     peak_flop_per_s: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
+    value_bytes: float = 2.0,
 ) -> BoundTimes:
-    """Times of attention over new tokens that see themselves and what was before them."""
+    """Times of attention over new tokens that see themselves and what was before them.
+
+    `kv_bytes` and `value_bytes` are those of one value of the cache, and of one of the queries or the output [B].
+    """
     q, width = shape.q_len, (shape.head_dim + shape.value_dim) / 2.0
     pairs = visible_tokens(q, shape.kv_len - q, _scalar(shape.window)) if shape.causal else q * shape.kv_len
     rows = constants.num_query_rows
@@ -90,7 +94,10 @@ def prefill_times(
     work_s = heads * (touched * block_s + query_blocks * constants.tile_s) / num_sms
     power_s = 4.0 * heads * pairs * width / (peak_flop_per_s * constants.power_efficiency)
     keys = keys_read(q, shape.kv_len - q, _scalar(shape.window))
-    moved = heads * q * width * 4.0 + shape.batch * shape.num_kv_heads * keys * width * 2.0 * kv_bytes
+    moved = (
+        heads * q * width * 2.0 * value_bytes
+        + shape.batch * shape.num_kv_heads * keys * width * 2.0 * kv_bytes
+    )
     memory_s = moved / memory_bytes_per_s
     compute_s = np.maximum(np.maximum(chain_s, work_s + constants.imbalance * chain_s), power_s)
     launch_s: Number = constants.launch_s
@@ -106,6 +113,7 @@ def decode_times(
     num_sms: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
+    value_bytes: float = 2.0,
     peak_flop_per_s: float = math.inf,
     warm_bytes: float = 0.0,
 ) -> BoundTimes:
@@ -128,7 +136,7 @@ def decode_times(
     chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
     queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
     flop_s = 2.0 * queries * seen / peak_flop_per_s
-    moved = units * seen * row_bytes + 2.0 * queries
+    moved = units * seen * row_bytes + queries * value_bytes
     dram_rate = memory_bytes_per_s * min(1.0, constants.memory_efficiency * rate)
     dram_s = moved / np.where(moved <= warm_bytes, max(dram_rate, constants.l2_bytes_per_s), dram_rate)
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)

@@ -277,12 +277,29 @@ def _scaled(constants: Constants, chip: Chip) -> Constants:
 
 
 def _with_measured_peak(generic: Constants, chip: Chip) -> Constants:
-    """Use the best matrix product anybody published for the chip as its power-limited rate."""
-    paths = {
-        name: msgspec.structs.replace(
-            path, power_efficiency=chip.measured_peak_flop_per_s[name] / chip.peak_flop_per_s[name]
-        )
-        for name, path in generic.paths.items()
-        if name in chip.measured_peak_flop_per_s and name in chip.peak_flop_per_s
+    """Use the best matrix product anybody published for the chip as its power-limited rate in that format.
+
+    Products of experts move by the same share.  Formats that nobody measured keep the generic one: products of 32 bits
+    draw less power than those of 16 that stand in for them.
+    """
+    shares = {
+        name: rate / chip.peak_flop_per_s[name]
+        for name, rate in chip.measured_peak_flop_per_s.items()
+        if name in chip.peak_flop_per_s
     }
-    return msgspec.structs.replace(generic, paths=generic.paths | paths)
+    usual = generic.path("bf16")
+    paths = {
+        name: msgspec.structs.replace(generic.path(name), power_efficiency=share)
+        for name, share in shares.items()
+    }
+    moved = shares.get("bf16", usual.power_efficiency) / usual.power_efficiency
+    return msgspec.structs.replace(
+        generic,
+        paths=generic.paths | dict.fromkeys(("fp32", "tf32"), usual) | paths,
+        grouped=_limited(generic.grouped, moved),
+        batched=_limited(generic.batched, moved),
+    )
+
+
+def _limited(grouped: GroupedConstants, factor: float) -> GroupedConstants:
+    return msgspec.structs.replace(grouped, power_efficiency=min(1.0, grouped.power_efficiency * factor))

@@ -10,6 +10,7 @@ a block loads its weights whatever rows it holds, and uneven rows leave half a b
     time    = launch + (memory^p + compute^p)^(1/p)
 
 Some libraries pick another kernel once an expert has `tile_rows` rows, which streams weights at another rate.
+Routing is uneven: from half as many rows in the mean to twice as many, ever more experts have them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ExpertConstants(msgspec.Struct, frozen=True, kw_only=True):
     """What limits the experts' kernel of one engine in one number format."""
 
     launch_s: float  # of each of the two products, what surrounds them included
-    memory_efficiency: float  # of weights streamed for experts with at least `tile_rows` rows
+    memory_efficiency: float  # of weights streamed for experts with `tile_rows` rows
     small_memory_efficiency: float  # and with fewer
     tile_rows: float
     power_efficiency: float
@@ -50,15 +51,15 @@ def expert_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
+    output_bytes: float = 2.0,
 ) -> BoundTimes:
     """Times of one product over the `experts_hit` experts that some row reaches."""
     hit = np.maximum(1.0, experts_hit)
     rows_each = np.asarray(shape.rows, dtype=np.float64) / hit
-    efficiency = np.where(
-        rows_each >= constants.tile_rows, constants.memory_efficiency, constants.small_memory_efficiency
+    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
+        shape.k * activation_bytes + shape.n * output_bytes
     )
-    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (shape.k * activation_bytes + shape.n * 2.0)
-    memory_s = moved / (memory_bytes_per_s * efficiency)
+    memory_s = moved / (memory_bytes_per_s * _streamed_fraction(rows_each, constants))
     across = np.ceil(np.asarray(shape.n) / TILE_COLUMNS)
     operand_bytes = max(weight_bytes, activation_bytes)
     compute_s: Number = math.inf
@@ -70,3 +71,10 @@ def expert_times(
         compute_s = np.minimum(compute_s, waves * (shape.k * max(math_s, feed_s) + constants.tile_s))
     time_s = constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness)
     return BoundTimes(time_s, compute_s, memory_s)
+
+
+def _streamed_fraction(rows_each: Number, constants: ExpertConstants) -> Number:
+    """The share of the bandwidth that weights are streamed at for experts with so many rows in the mean."""
+    many = (np.log2(np.clip(rows_each / constants.tile_rows, 0.5, 2.0)) + 1.0) / 2.0
+    slowness = many / constants.memory_efficiency + (1.0 - many) / constants.small_memory_efficiency
+    return np.asarray(1.0 / slowness)

@@ -106,6 +106,7 @@ def _search_tiles(
     k: NDArray[np.float64],
     weight_bytes: float,
     activation_bytes: float,
+    output_bytes: float,
     machine: NDArray[np.float64],
     tiles: NDArray[np.float64],
     tile_s: NDArray[np.float64],
@@ -127,7 +128,7 @@ def _search_tiles(
         chosen_per_k[j] = max(
             max(2.0 * area * num_sms / (peak * power_eff), feed_s), tiles[j, 0] * weight_bytes / choose_stream
         )
-        drain[j] = area * 2.0 / epilogue
+        drain[j] = area * output_bytes / epilogue
     for i in range(m.size):
         rows, columns, depth = m[i], n[i], k[i]
         best, chosen, parts = np.inf, 0, 1.0
@@ -154,7 +155,7 @@ def _search_tiles(
         part = depth / parts
         compute_s = waves * (part * per_k[chosen] + drain[chosen])
         stream_s = waves * (tile_n * weight_bytes + tile_m * activation_bytes) * part / stream
-        spilled = max(0.0, rows * (depth * activation_bytes + columns * 2.0) - l2_keep)
+        spilled = max(0.0, rows * (depth * activation_bytes + columns * output_bytes) - l2_keep)
         memory_s = max((columns * depth * weight_bytes + spilled) / (bandwidth * memory_eff), stream_s)
         core = (compute_s**sharpness + memory_s**sharpness) ** (1.0 / sharpness)
         extra = split_s + 2.0 * parts * rows * columns * 4.0 / bandwidth if parts > 1.0 else 0.0
@@ -183,6 +184,7 @@ def gemm_times(
     constants: GemmConstants,
     weight_bytes: float = 2.0,
     activation_bytes: float = 2.0,
+    output_bytes: float = 2.0,
 ) -> GemmTimes:
     """Times of (m × k)·(k × n) products on one chip, scalars or columns.
 
@@ -192,8 +194,8 @@ def gemm_times(
         Rows of activations, columns of weights, depth.
     num_sms, peak_flop_per_s, memory_bytes_per_s
         The chip: multiprocessors, dense peak at the precision of the arithmetic [FLOP/s], bandwidth [B/s].
-    weight_bytes, activation_bytes
-        Bytes of one stored weight and of one activation value [B].
+    weight_bytes, activation_bytes, output_bytes
+        Bytes of one stored weight, of one value that is multiplied and of one that is written [B].
 
     References
     ----------
@@ -214,7 +216,8 @@ def gemm_times(
     out = np.empty((8, shapes[0].size))
     run = search_tiles.suited_to(shapes[0].size, INTERPRET_BELOW)
     tile_s = np.empty((3, len(tiles)))
-    run(*shapes, float(weight_bytes), float(activation_bytes), machine, tiles, tile_s, out)
+    widths = (float(weight_bytes), float(activation_bytes), float(output_bytes))
+    run(*shapes, *widths, machine, tiles, tile_s, out)
     return GemmTimes(*(column[which].reshape(rows.shape) for column in out))
 
 

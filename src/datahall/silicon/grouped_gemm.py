@@ -40,6 +40,7 @@ def grouped_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
+    output_bytes: float = 2.0,
 ) -> BoundTimes:
     """Times of a grouped GEMM whose rows reach `experts_hit` of its experts."""
     hit = np.maximum(1.0, experts_hit)
@@ -47,7 +48,9 @@ def grouped_times(
     padded = np.ceil(rows_each / constants.pad_rows) * constants.pad_rows * hit
     full = rows_each >= constants.tile_rows
     efficiency = np.where(full, constants.memory_efficiency, constants.small_memory_efficiency)
-    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (shape.k * activation_bytes + shape.n * 2.0)
+    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
+        shape.k * activation_bytes + shape.n * output_bytes
+    )
     memory_s = moved / (memory_bytes_per_s * efficiency)
     compute_s = 2.0 * padded * shape.n * shape.k / (peak_flop_per_s * constants.power_efficiency)
     return BoundTimes(

@@ -178,6 +178,11 @@ def _roofline(chip: Chip, operator: Operator) -> Number:
     return roofline_time(operator.flop, moved, peak, chip.memory_bytes_per_s)
 
 
+def _wide_bytes(operator: Operator) -> float:
+    """Bytes of one value that is handed on: two, or four where products are not of 16 bits or fewer [B]."""
+    return max(2.0, bytes_per_value(operator.precision))
+
+
 def _gemm(
     chip: Chip, operator: Operator, shape: Gemm, calibration: Calibration, sustained: bool, kernel: str
 ) -> KernelTime:
@@ -194,6 +199,7 @@ def _gemm(
         constants=constants,
         weight_bytes=weight_bytes,
         activation_bytes=input_bytes,
+        output_bytes=_wide_bytes(operator),
     )
     alone_s = np.where(np.asarray(shape.m) < 2, calibration.constants.path(kernel).single_row_s, 0.0)
     return KernelTime(
@@ -226,6 +232,7 @@ def _attention(
             num_sms=num_sms(chip),
             memory_bytes_per_s=memory_bandwidth(chip),
             kv_bytes=kv_bytes,
+            value_bytes=_wide_bytes(operator),
             peak_flop_per_s=peak_flop_per_s * prefill.power_efficiency,
             warm_bytes=warm_bytes(chip, own_decode) if warm else 0.0,
         )
@@ -237,6 +244,7 @@ def _attention(
             peak_flop_per_s=peak_flop_per_s,
             memory_bytes_per_s=memory_bandwidth(chip),
             kv_bytes=kv_bytes,
+            value_bytes=_wide_bytes(operator),
         )
     return KernelTime(
         operator=operator,
@@ -278,6 +286,7 @@ def _experts(
         memory_bytes_per_s=memory_bandwidth(chip),
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
+        output_bytes=_wide_bytes(operator),
     )
     return _grouped_kernel(chip, operator, times, found.launch_s)
 
@@ -303,6 +312,7 @@ def _grouped(
         memory_bytes_per_s=memory_bandwidth(chip),
         weight_bytes=weight_bytes,
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
+        output_bytes=_wide_bytes(operator),
     )
     return _grouped_kernel(chip, operator, times, grouped.launch_s)
 

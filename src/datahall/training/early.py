@@ -16,7 +16,8 @@ from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
 from datahall.training.layout.file import LayoutFile
 from datahall.training.step.framework import framework
-from datahall.workload.precision import Precision
+from datahall.workload.memory.recipe import RECIPES, StateRecipe
+from datahall.workload.precision import Precision, bytes_per_value
 
 
 def check_run(scenario: Scenario) -> None:
@@ -44,13 +45,29 @@ def check_machine(scenario: Scenario) -> None:
         check_design(design, scenario.catalog)
 
 
+def check_state(state: str, precision: Precision) -> None:
+    """Refuse a state whose weights have fewer bits than they are multiplied with."""
+    needed = bytes_per_value(precision.compute)
+    if StateRecipe.named(state).weight < needed:
+        wide = ", ".join(name for name, recipe in RECIPES.items() if recipe.weight >= needed)
+        raise ScenarioError(
+            f"{option('state', state)} keeps weights of {8 * StateRecipe.named(state).weight:g} bits, and "
+            f"{precision.compute} multiplies those of {8 * needed:g}",
+            hint=f"states for it: {wide}",
+        )
+
+
 def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     """Refuse a job whose words nobody knows, or that says something of what its chip or model does not have."""
     asked, model = scenario.one(TrainingJob), scenario.model()
     framework(asked.framework)
     chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    precision = Precision.named(precision_of(asked, file))
     with scenario.at(field="precision"):
-        chip.peak(Precision.named(precision_of(asked, file)).compute)
+        chip.peak(precision.compute)
+    if asked.state:
+        with scenario.at(field="state"):
+            check_state(asked.state, precision)
     if asked.imbalance_ratio and model.moe is None:
         raise ScenarioError(
             does_nothing("imbalance", f"{model.title or model.name} has no experts"),

@@ -13,19 +13,17 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.step import Job
-from datahall.workload.memory.state import RECIPES
 
 Used: TypeAlias = dict[str, str | int | float | bool]
 
 
 def used_by_job(job: Job, precision: str, cluster: Cluster, books: Bookkeeping) -> Used:
     """Of the job, and the chip it runs on."""
-    state = next((name for name, recipe in RECIPES.items() if recipe == books.recipe), "")
     return {
         "seq": job.seq,
         "global_batch": job.global_batch,
         "precision": precision,
-        **({"state": state} if state else {}),
+        **({"state": books.state} if books.state else {}),
         "chip": cluster.chip.name,
     }
 

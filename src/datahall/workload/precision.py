@@ -98,6 +98,16 @@ class Precision(msgspec.Struct, frozen=True):
         return self.activations not in _WIDE
 
     @property
+    def trains(self) -> bool:
+        """Whether it can be trained in: weights and what they multiply have one floating format, and nothing is cached.
+
+        >>> Precision.named("nvfp4").trains, Precision.named("w4a16").trains, Precision.named("fp8-kv8").trains
+        (True, False, False)
+        """
+        alike = self.weights == self.activations and self.kv == self.wide
+        return alike and not self.weights.startswith("int")
+
+    @property
     def weight_bytes_per_value(self) -> float:
         return bytes_per_value(self.weights)
 
@@ -146,3 +156,5 @@ PRESETS: Mapping[str, Precision] = MappingProxyType(
         "nvfp4": Precision("nvfp4", "nvfp4"),
     }
 )
+
+TRAINED = tuple(name for name, one in PRESETS.items() if one.trains)

@@ -7,6 +7,8 @@ chips of its experts and returns (all-to-all).  Pipeline stages pass the hidden 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from datahall.inference.step.expert_load import imbalance
 from datahall.silicon.calibration import weakest
 
 Column = NDArray[np.float64]
+ExpertKernels = Literal["low-deepep", "normal-deepep"]
 
 MESSAGES_PER_DOUBLING, COUNTS_PER_DOUBLING = 16, 4  # sizes at which exchange is timed
 LOW_LATENCY_TOKENS = 256  # of a rank: DeepEP's low-latency buffers are made for no more
@@ -154,25 +157,38 @@ def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
     wide = replica.precision.wide_bytes_per_value
     narrow = 1.0 if replica.precision.quantises_activations else wide
     counts = num_tokens / replica.tp * imbalance(replica, num_tokens)
-    edge = (LOW_LATENCY_TOKENS, LOW_LATENCY_TOKENS + 1)  # both sides of the change of kernels
-    sizes = np.unique(np.append(grid(counts, COUNTS_PER_DOUBLING), edge))
+    sizes = np.unique(np.append(grid(counts, COUNTS_PER_DOUBLING), LOW_LATENCY_TOKENS))
     times = [_phase(replica, system, one, narrow) + _phase(replica, system, one, wide) for one in sizes]
     return np.interp(counts, sizes, times)
 
 
 def _phase(replica: Replica, system: System, num_tokens: float, value_bytes: float) -> float:
-    """One way: the low-latency kernels for what a decode brings, the normal ones for prompts."""
+    """One way: the low-latency kernels while their buffers hold the tokens, the normal ones for more.
+
+    Normal kernels send a token once to a node and so fewer bytes, but begin by exchanging counts, for which the host
+    waits.  Their public rows leave that out: with it they are taken to be no faster than what the buffers hold.
+    """
+    held = _kernels("low-deepep", replica, system, min(num_tokens, LOW_LATENCY_TOKENS), value_bytes)
+    if num_tokens <= LOW_LATENCY_TOKENS:
+        return held
+    return max(held, _kernels("normal-deepep", replica, system, num_tokens, value_bytes))
+
+
+def _kernels(
+    name: ExpertKernels, replica: Replica, system: System, num_tokens: float, value_bytes: float
+) -> float:
     model, moe = replica.model, replica.model.moe
     assert moe is not None
-    sent = Tokens(
-        num_tokens=num_tokens, hidden=float(model.hidden), top_k=float(moe.top_k), bytes_per_value=value_bytes
-    )
-    small = num_tokens <= LOW_LATENCY_TOKENS
-    name, run = ("low-deepep", low_latency_time) if small else ("normal-deepep", normal_time)
     num_ranks = replica.tp * replica.dp
+    run = low_latency_time if name == "low-deepep" else normal_time
     return run(
         library().experts[name],
-        sent,
+        Tokens(
+            num_tokens=num_tokens,
+            hidden=float(model.hidden),
+            top_k=float(moe.top_k),
+            bytes_per_value=value_bytes,
+        ),
         num_ranks=num_ranks,
         num_inside=min(num_ranks, system.num_domain),
         scale_up_bytes_per_s=system.scale_up_bytes_per_s,

@@ -15,6 +15,7 @@ from datahall.training.layout.space import Options
 from datahall.training.memory.peak import least_state_bytes
 from datahall.training.memory.remedy import least_bytes, why_not
 from datahall.training.setup import Machine, built
+from datahall.training.step.step import Job
 from datahall.units import fmt
 
 MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
@@ -55,9 +56,14 @@ def fits_nowhere(found: Search, machine: Machine) -> InfeasibleError:
         f"the leanest ({layout.words}) lacks {fmt(shortage.over_bytes, 'bytes', 3)} per chip",
         where=f"memory: {shortage.sentence}; state alone is {fmt(state, 'bytes', 3)} per chip if spread evenly",
         field="chips",
-        hint=f"{_changes(found, machine)}; or a leaner state ({option('state', 'pure-bf16')}), a shorter "
+        hint=f"{_changes(found, machine)}; or a leaner state ({_leaner(job)}), a shorter "
         f"{option('seq')}, a chip with more memory",
     )
+
+
+def _leaner(job: Job) -> str:
+    """What keeps fewer bytes of a parameter: values of 32 bits have no other state."""
+    return option("state", "pure-bf16") if job.value_bytes <= 2 else option("precision", "bf16")
 
 
 def _most_free(found: Search) -> float:

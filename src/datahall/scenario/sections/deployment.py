@@ -21,7 +21,7 @@ from datahall.scenario.words import (
     ROLES,
     Role,
 )
-from datahall.workload.precision import Precision
+from datahall.workload.precision import TRAINED, Precision
 
 ENGINE, SPECULATION, ADAPTERS = (
     "engine",
@@ -42,15 +42,22 @@ MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 class PrecisionName(Text, frozen=True):
     """A number format by name: bf16, fp8, fp8-kv8, w4a16, nvfp4."""
 
+    trained: bool = False  # only those that can be trained in
+
     def read(self, raw: Raw, at: Reading) -> str:
         name = super().read(raw, at).lower()
-        Precision.named(name)
+        found = Precision.named(name)
+        if self.trained and not found.trains:
+            raise ScenarioError(
+                f"nothing is trained in {name}: it is a format to serve in",
+                hint=f"formats to train in: {', '.join(TRAINED)}",
+            )
         return name
 
 
-def precision_kind(help: str, needs: tuple[str, ...] = ()) -> PrecisionName:
+def precision_kind(help: str, needs: tuple[str, ...] = (), *, trained: bool = False) -> PrecisionName:
     """The kind of an input that names a number format."""
-    return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs)
+    return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs, trained=trained)
 
 
 class EngineKind(Name, frozen=True):

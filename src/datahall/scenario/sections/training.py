@@ -75,7 +75,8 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     precision: Annotated[
         str | None,
         precision_kind(
-            f"Number format: bf16, fp8, mxfp8, … (default: the layout file's, else {USUAL_PRECISION})."
+            f"Number format: bf16, fp8, mxfp8, … (default: the layout file's, else {USUAL_PRECISION}).",
+            trained=True,
         ),
     ] = None
     framework: Annotated[

@@ -16,7 +16,7 @@ import msgspec
 from datahall.breakdown import Source
 from datahall.training.step.framework import Framework
 from datahall.workload.memory.activation import Saving
-from datahall.workload.memory.state import RECIPES, StateRecipe
+from datahall.workload.memory.recipe import RECIPES, StateRecipe
 from datahall.workload.precision import BF16, Precision
 
 # fused: the gradient overwrites the logits; wide: an fp32 softmax is kept beside them (Megatron's own loss);
@@ -46,6 +46,11 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     context_bytes: float = 0.6e9  # CUDA context and loaded kernels
     bucket_values: float = 5e8  # gradients in hand under ZeRO-2 and 3 (DeepSpeed's reduce_bucket_size)
     sources: tuple[Source, ...] = (LOGGED, USUAL)
+
+    @property
+    def state(self) -> str:
+        """The name of its recipe, or nothing where only this framework has it."""
+        return next((name for name, recipe in RECIPES.items() if recipe == self.recipe), "")
 
     def buffers(self, value_bytes: float) -> float:
         """What libraries and exchange hold whatever the model [B], in values of so many bytes."""

@@ -17,7 +17,6 @@ from datahall.training.memory.tensors import kept_tensors
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import ShardBytes, placeholder_values, shard_bytes
 from datahall.training.step.step import Job
-from datahall.workload.memory.state import RECIPES
 from datahall.workload.parameters import layer_parameters
 
 ZERO_FROM = {"weights": 3, "gradients": 2, "optimizer states": 1}  # ZeRO stage that spreads each
@@ -40,6 +39,20 @@ def memory_figure(
     return total(name, [reserved, made.outside()])
 
 
+def updated_figure(books: Bookkeeping) -> Breakdown:
+    """What the update of one parameter reads and writes."""
+    recipe, why = books.recipe, f"state recipe {books.state or 'of the framework'}"
+    both = assumed("ways", 2, "count", "read and written")
+    parts = [assumed("gradient", recipe.gradient, "bytes", f"{why}, read")]
+    if recipe.optimizer:
+        states = assumed("states of a parameter", recipe.optimizer, "bytes", why)
+        parts.append(product("optimizer states", [both, states], "bytes"))
+    weight = assumed("weight", recipe.weight, "bytes", f"{why}, written")
+    if not recipe.master:
+        weight = product("weight", [both, weight.named("bytes of it").with_note(why)], "bytes")
+    return total("moved for a parameter", [*parts, weight])
+
+
 class _Stage:
     """What the parts of a stage's memory are made from."""
 
@@ -50,7 +63,7 @@ class _Stage:
         self.layout = degrees.layout
         self.space = Space.of(self.layout)
         self.shards: ShardBytes = shard_bytes(job, self.space, books)
-        self.recipe = next((key for key, one in RECIPES.items() if one == books.recipe), "of the framework")
+        self.recipe = books.state or "of the framework"
 
     def parts(self) -> list[Breakdown]:
         """Everything that the allocator sees."""

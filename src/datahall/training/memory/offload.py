@@ -25,7 +25,7 @@ from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight
 from datahall.units import fmt
-from datahall.workload.memory.state import StateRecipe
+from datahall.workload.memory.recipe import StateRecipe
 
 if TYPE_CHECKING:
     from datahall.training.step.exchange import Share
@@ -46,17 +46,10 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     value_bytes: float  # of a weight that comes back
     recipe: StateRecipe  # of what the host updates
 
-    @property
-    def touched_bytes(self) -> float:
-        """What an update reads and writes of a parameter: optimizer states both ways, gradient and weight [B]."""
-        return 2.0 * self.recipe.optimizer + self.recipe.gradient + self.value_bytes
-
 
 def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_micro: Column) -> Traffic:
     """The traffic of every layout from its share of the parameters; activations only where they move."""
-    spread, cut = space.zero >= 1, space.zero >= 3
-    owned = share.dense / np.where(spread, space.sharers, 1.0)
-    owned = owned + share.expert / np.where(spread, space.expert_sharers, 1.0)
+    cut = space.zero >= 3
     weights = share.dense / np.where(cut, space.sharers, 1.0)
     weights = weights + share.expert / np.where(cut, space.expert_sharers, 1.0)
     kept = np.zeros(len(space))
@@ -64,7 +57,7 @@ def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_mic
         by_kind = shard_bytes(job, space, books).kept
         kept = sum((count * by_kind[kind] for kind, count in job.model.layer_groups()), kept) / space.pp
     return Traffic(
-        owned_values=owned,
+        owned_values=share.owned(space),
         weight_bytes=job.value_bytes * weights,
         kept_bytes=kept,
         num_in_flight=in_flight("1f1b", num_micro, space.pp, space.vpp, 0),
@@ -138,7 +131,7 @@ def _update_time(host: Host, traffic: Traffic) -> Column:
     """Time in which the host reads and writes the state it updates [s]; 0 where its rate is unknown."""
     if not isfinite(host.memory_bytes_per_s):
         return np.zeros(np.shape(traffic.owned_values))
-    return traffic.owned_values * traffic.touched_bytes / (MEMORY_SHARE * host.memory_bytes_per_s)
+    return traffic.owned_values * traffic.recipe.updated / (MEMORY_SHARE * host.memory_bytes_per_s)
 
 
 def held_bytes(traffic: Traffic) -> dict[str, Column]:

@@ -17,6 +17,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import TIERS
 from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted
+from datahall.training.memory.figure import updated_figure
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, Traffic, traffic_of
 from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
@@ -108,12 +109,7 @@ class _Outside:
                 "state read and written",
                 [
                     self._owned(),
-                    assumed(
-                        "bytes of each",
-                        traffic.touched_bytes,
-                        "bytes",
-                        "optimizer states both ways, gradient and weight",
-                    ),
+                    updated_figure(self.job.books(self.framework)),
                 ],
                 "bytes",
             )

@@ -15,8 +15,8 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, dimension, part_of_bandwidth
+from datahall.training.memory.figure import updated_figure
 from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
 from datahall.training.step.exchange_figure import ExchangeFigures
@@ -143,15 +143,10 @@ class _Parts:
         rate = part_of_bandwidth(
             run.cluster.chip, STREAM_SHARE, "a streaming update reaches about this share"
         )
-        each = self._fit("bytes moved per parameter", run.framework.optimizer_bytes, "bytes")
-        moved = [self.exchange.held(), each]
+        moved = [self.exchange.owned(), updated_figure(run.job.books(run.framework))]
         if run.job.adapters_only:
             moved.append(assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters"))
-        size = product("of the chip", moved, "bytes")
-        sharers = float(Space.of(run.layout).sharers[0])
-        if run.layout.zero >= 1 and sharers > 1:
-            size = quotient("own share", size, self.degrees.sharers("ranks that share it"), "bytes")
-        return quotient("optimizer", size, rate, "s")
+        return quotient("optimizer", product("gradients and states moved", moved, "bytes"), rate, "s")
 
     def _offload(self) -> Breakdown | None:
         run = self.run

@@ -129,6 +129,12 @@ class Share(msgspec.Struct, frozen=True):
     def total(self) -> Column:
         return self.dense + self.expert
 
+    def owned(self, space: Space) -> Column:
+        """Those whose state the chip keeps: from ZeRO-1 on a share, of experts with fewer ranks."""
+        spread = space.zero >= 1
+        dense = self.dense / np.where(spread, space.sharers, 1.0)
+        return np.asarray(dense + self.expert / np.where(spread, space.expert_sharers, 1.0))
+
 
 def chip_share(job: Job, space: Space) -> Share:
     """Split the parameters as the layout does; experts over their own group."""

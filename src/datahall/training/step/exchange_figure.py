@@ -270,22 +270,23 @@ class ExchangeFigures:
         dense, expert = self._dense(), self._expert_parameters()
         return dense if expert is None else total("parameters of a chip", [dense, expert])
 
+    def owned(self) -> Breakdown:
+        """Those whose state the chip keeps: from ZeRO-1 on its share."""
+        parts = [held for _, held, *_ in self._shares()]
+        if self.layout.zero >= 1:
+            parts = [
+                quotient(f"own {name}", held, over, "parameters") for name, held, over, *_ in self._shares()
+            ]
+        return total("parameters whose state the chip keeps", parts)
+
     def _dense(self) -> Breakdown:
         model, counts = self.job.model, count_parameters(self.job.model)
         outside = float(counts.embedding + counts.head)
         inside = float(counts.total - counts.expert) - outside
-        cut = self._group("chips that share the layers", "tp", "stages")
-        ends = self.degrees.group(
-            "chips that share the tables", self.degrees.number("tp"), self.degrees.table_stages()
-        )
-        of_layers = counted(
-            model,
-            "parameters besides routed experts",
-            inside,
-            "parameters",
-            "all layers",
-            *block_widths(model),
-        )
+        cut, tp = self._group("chips that share the layers", "tp", "stages"), self.degrees.number("tp")
+        ends = self.degrees.group("chips that share the tables", tp, self.degrees.table_stages())
+        name, widths = "parameters besides routed experts", block_widths(model)
+        of_layers = counted(model, name, inside, "parameters", "all layers", *widths)
         outer = tables(model, "embedding and head", outside, "parameters", "a row for each token")
         return total(
             "dense parameters of a chip",
@@ -303,9 +304,8 @@ class ExchangeFigures:
             "chips that hold them once", self.degrees.expert_ways(), self.degrees.number("stages")
         )
         model = self.job.model
-        every = counted(
-            model, "parameters of routed experts", expert, "parameters", "all layers", *expert_widths(model)
-        )
+        name, widths = "parameters of routed experts", expert_widths(model)
+        every = counted(model, name, expert, "parameters", "all layers", *widths)
         return quotient("expert parameters of a chip", every, ways, "parameters")
 
     def gradients(self) -> Breakdown | None:

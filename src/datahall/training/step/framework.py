@@ -33,7 +33,6 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     pipeline_exposed: float
     data_exposed: float  # share of gradient exchange outside what backward can hide
     gradient_bytes: float  # of a gradient on the wire where values have 16 bits
-    optimizer_bytes: float  # moved per parameter of the chip's own share
     fixed_s: float  # loss, norms, data, host work once a step
     jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower
     host_s: float = 0.0  # host time to launch one operator of a layer; 0: never in the way

@@ -237,8 +237,9 @@ def offload_time(job: Job, cluster: Cluster, space: Space, framework: Framework,
 
 
 def optimizer_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """The update of the chip's own share of the parameters [s]."""
+    """The update of the chip's own share of the parameters, which moves their gradients and states [s]."""
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
-    owned = trained * chip_share(job, space).total / np.where(space.zero >= 1, space.sharers, 1.0)
+    owned = trained * chip_share(job, space).owned(space)
     here = np.where(space.offloaded("optimizer") > 0, 0.0, owned)  # else the host does it
-    return here * framework.optimizer_bytes / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)
+    moved = here * job.books(framework).recipe.updated
+    return moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)

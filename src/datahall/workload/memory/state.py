@@ -6,15 +6,13 @@ chip (norms, routers), and routed experts, which also have their own number of r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import UnknownNameError
+from datahall.workload.memory.recipe import StateRecipe
 from datahall.workload.operator import Number
 from datahall.workload.precision import BF16, Precision
 
@@ -34,50 +32,6 @@ class Parameters(Protocol):
     def embedding(self) -> float: ...
     @property
     def head(self) -> float: ...
-
-
-class StateRecipe(msgspec.Struct, frozen=True):
-    """Bytes that one parameter takes in training."""
-
-    weight: float
-    gradient: float
-    master: float  # fp32 copy of the weight that the optimizer updates
-    moments: float  # both of Adam's
-
-    @property
-    def optimizer(self) -> float:
-        return self.master + self.moments
-
-    @property
-    def total(self) -> float:
-        return self.weight + self.gradient + self.optimizer
-
-    def with_copies(self, value_bytes: float) -> float:
-        """Bytes of a weight and, where it is wider than it is multiplied, of the copy it is multiplied as."""
-        return self.weight + (value_bytes if self.weight > value_bytes else 0.0)
-
-    @classmethod
-    def named(cls, name: str) -> StateRecipe:
-        """Return a recipe; an unknown name is an error that lists the nearest ones.
-
-        >>> {name: StateRecipe.named(name).total for name in ("megatron", "pure-bf16", "precision-aware")}
-        {'megatron': 18.0, 'pure-bf16': 8.0, 'precision-aware': 14.0}
-        """
-        if name not in RECIPES:
-            raise UnknownNameError("state recipe", name, RECIPES, hint=f"recipes: {', '.join(RECIPES)}")
-        return RECIPES[name]
-
-
-RECIPES: Mapping[str, StateRecipe] = MappingProxyType(
-    {
-        "megatron": StateRecipe(2.0, 4.0, 4.0, 8.0),  # Megatron-LM default: bf16 weights, fp32 the rest
-        "bf16-gradients": StateRecipe(2.0, 2.0, 4.0, 8.0),  # Rajbhandari et al. (2020), ZeRO: 16 B
-        "precision-aware": StateRecipe(2.0, 4.0, 4.0, 4.0),  # Megatron's optimizer with bf16 moments
-        "fp8-parameters": StateRecipe(1.0, 4.0, 4.0, 8.0),
-        "fp32": StateRecipe(4.0, 4.0, 0.0, 8.0),  # also FSDP and AMP, whose 16-bit copies are transient
-        "pure-bf16": StateRecipe(2.0, 2.0, 0.0, 4.0),
-    }
-)
 
 
 class ChipParameters(msgspec.Struct, frozen=True):
