@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Literal, get_args
 
 import msgspec
@@ -133,27 +134,42 @@ def time_operators(
     `warm` finds the cache of decode attention in L2 where it fits, as a benchmark that repeats one kernel does.
     """
     calibration = calibrate(chip, level, stack)
-    kernels = tuple(_kernel_time(chip, one, calibration, sustained, block_scaled, warm) for one in operators)
+    kernels = _kernel_times(chip, operators, calibration, sustained, block_scaled, warm)
     if not graph:
         kernels = tuple(_launched_from_host(one, calibration, block_scaled) for one in kernels)
     return PassTimes(chip=chip, calibration=calibration, kernels=kernels, graph=graph)
 
 
-def _kernel_time(
-    chip: Chip, operator: Operator, calibration: Calibration, sustained: bool, block_scaled: bool, warm: bool
-) -> KernelTime:
-    kernel = kernel_format(operator.precision, operator.weight_precision, block_scaled=block_scaled)
-    match operator.shape:
-        case Gemm():
-            return _gemm(chip, operator, operator.shape, calibration, sustained, kernel)
-        case Attention():
-            return _attention(chip, operator, operator.shape, calibration, sustained, warm)
-        case GroupedGemm():
-            if calibration.serving and not operator.shape.batched:
-                return _experts(chip, operator, operator.shape, calibration, sustained, kernel)
-            return _grouped(chip, operator, operator.shape, calibration, sustained)
-        case Stream():
-            return _stream(chip, operator, operator.shape, calibration, block_scaled)
+def _kernel_times(
+    chip: Chip,
+    operators: Sequence[Operator],
+    calibration: Calibration,
+    sustained: bool,
+    block_scaled: bool,
+    warm: bool,
+) -> tuple[KernelTime, ...]:
+    """Products of one format are timed in one go: a pass has twenty of them and two formats."""
+    found: dict[int, KernelTime] = {}
+    products: dict[tuple[str, str], list[int]] = {}
+    for index, one in enumerate(operators):
+        match one.shape:
+            case Gemm():
+                products.setdefault((one.precision, one.weight_precision), []).append(index)
+            case Attention():
+                found[index] = _attention(chip, one, one.shape, calibration, sustained, warm)
+            case GroupedGemm():
+                if calibration.serving and not one.shape.batched:
+                    kernel = kernel_format(one.precision, one.weight_precision, block_scaled=block_scaled)
+                    found[index] = _experts(chip, one, one.shape, calibration, sustained, kernel)
+                else:
+                    found[index] = _grouped(chip, one, one.shape, calibration, sustained)
+            case Stream():
+                found[index] = _stream(chip, one, one.shape, calibration, block_scaled)
+    for formats, places in products.items():
+        kernel = kernel_format(*formats, block_scaled=block_scaled)
+        alike = [operators[index] for index in places]
+        found |= zip(places, _gemms(chip, alike, calibration, sustained, kernel), strict=True)
+    return tuple(found[index] for index in range(len(operators)))
 
 
 def memory_bandwidth(chip: Chip) -> float:
@@ -183,34 +199,51 @@ def _wide_bytes(operator: Operator) -> float:
     return max(2.0, bytes_per_value(operator.precision))
 
 
-def _gemm(
-    chip: Chip, operator: Operator, shape: Gemm, calibration: Calibration, sustained: bool, kernel: str
-) -> KernelTime:
-    weight_bytes = bytes_per_value(operator.weight_precision)
-    input_bytes = max(weight_bytes, bytes_per_value(operator.precision))
+def _gemms(
+    chip: Chip, operators: Sequence[Operator], calibration: Calibration, sustained: bool, kernel: str
+) -> Iterator[KernelTime]:
+    """Products whose operands have the same formats, and so the same constants."""
+    first = operators[0]
+    weight_bytes = bytes_per_value(first.weight_precision)
     constants = calibration.constants.gemm_for(kernel, sustained=sustained)
+    single_row_s = calibration.constants.path(kernel).single_row_s
+    shapes = [one.shape for one in operators if isinstance(one.shape, Gemm)]
+    sides = [np.broadcast(shape.m, shape.n, shape.k).shape for shape in shapes]
+    rows, width, depth = (
+        np.concatenate(
+            [np.ravel(np.broadcast_to(side, like)) for side, like in zip(column, sides, strict=True)]
+        )
+        for column in zip(*((shape.m, shape.n, shape.k) for shape in shapes), strict=True)
+    )
     times = gemm_times(
-        shape.m,
-        shape.n,
-        shape.k,
+        rows,
+        width,
+        depth,
         num_sms=num_sms(chip),
-        peak_flop_per_s=chip.peak(operator.precision),
+        peak_flop_per_s=chip.peak(first.precision),
         memory_bytes_per_s=memory_bandwidth(chip),
         constants=constants,
         weight_bytes=weight_bytes,
-        activation_bytes=input_bytes,
-        output_bytes=_wide_bytes(operator),
+        activation_bytes=max(weight_bytes, bytes_per_value(first.precision)),
+        output_bytes=_wide_bytes(first),
     )
-    alone_s = np.where(np.asarray(shape.m) < 2, calibration.constants.path(kernel).single_row_s, 0.0)
-    return KernelTime(
-        operator=operator,
-        kind="gemm",
-        time_s=_like(times.time_s + alone_s, shape.m, shape.n, shape.k),
-        compute_s=_like(np.maximum(times.compute_s, times.power_s), shape.m, shape.n, shape.k),
-        memory_s=_like(times.memory_s, shape.m, shape.n, shape.k),
-        roofline_s=_roofline(chip, operator),
-        launch_s=constants.launch_s + _like(alone_s, shape.m, shape.n, shape.k),
-    )
+    alone_s = np.where(rows < 2, single_row_s, 0.0)
+    all_s = (times.time_s + alone_s, np.maximum(times.compute_s, times.power_s), times.memory_s, alone_s)
+    start = 0
+    for one, like in zip(operators, sides, strict=True):
+        part = slice(start, start := start + prod(like))
+        time_s, compute_s, memory_s, row_s = (
+            column[part].reshape(like) if like else float(column[part][0]) for column in all_s
+        )
+        yield KernelTime(
+            operator=one,
+            kind="gemm",
+            time_s=time_s,
+            compute_s=compute_s,
+            memory_s=memory_s,
+            roofline_s=_roofline(chip, one),
+            launch_s=constants.launch_s + row_s,
+        )
 
 
 def _attention(
@@ -364,10 +397,3 @@ def _launched_from_host(kernel: KernelTime, calibration: Calibration, block_scal
     return msgspec.structs.replace(
         kernel, time_s=np.maximum(kernel.time_s, floor_s), host_s=floor_s, replayed_s=kernel.time_s
     )
-
-
-def _like(column: Number, *shapes: Number) -> Number:
-    """A scalar for scalar shapes, a column for columns."""
-    if all(np.ndim(one) == 0 for one in shapes):
-        return float(np.ravel(column)[0])
-    return column
