@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from datahall.basis import Basis
 from datahall.catalog.entries.chip import Chip
@@ -210,9 +211,7 @@ def _gemms(
     shapes = [one.shape for one in operators if isinstance(one.shape, Gemm)]
     sides = [np.broadcast(shape.m, shape.n, shape.k).shape for shape in shapes]
     rows, width, depth = (
-        np.concatenate(
-            [np.ravel(np.broadcast_to(side, like)) for side, like in zip(column, sides, strict=True)]
-        )
+        np.concatenate([_spread(side, like) for side, like in zip(column, sides, strict=True)])
         for column in zip(*((shape.m, shape.n, shape.k) for shape in shapes), strict=True)
     )
     times = gemm_times(
@@ -244,6 +243,14 @@ def _gemms(
             roofline_s=_roofline(chip, one),
             launch_s=constants.launch_s + row_s,
         )
+
+
+def _spread(side: Number, like: tuple[int, ...]) -> NDArray[np.float64]:
+    """A side of a product for each value that the other sides have."""
+    found = np.asarray(side, np.float64)
+    if found.shape != like:
+        found = np.full(like, found) if found.size == 1 else np.broadcast_to(found, like)
+    return found.ravel()
 
 
 def _attention(

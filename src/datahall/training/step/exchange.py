@@ -173,6 +173,8 @@ def _between_copies(cluster: Cluster, space: Space, share: Share, value_bytes: C
 def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
     gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
+    if not (space.zero >= 3).any():
+        return np.zeros(len(space))
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
     gather_s = _over_sharers(cluster, space, "all-gather", share, job.value_bytes)
@@ -193,10 +195,12 @@ def data_exchange(
     """
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
-    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    back = np.where(space.zero == 0, wire, job.value_bytes)
-    gather_s = _over_sharers(cluster, space, "all-gather", share, back)
-    inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
+    inside_s = np.zeros(len(space))
+    if (space.zero < 3).any():
+        reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
+        back = np.where(space.zero == 0, wire, job.value_bytes)
+        gather_s = _over_sharers(cluster, space, "all-gather", share, back)
+        inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
     between_s = _between_copies(cluster, space, share, wire)
     packing_s = compression_time(job, cluster, space, framework, share)
