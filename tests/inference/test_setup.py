@@ -154,13 +154,13 @@ def test_a_speculating_pool_needs_a_block_less_often() -> None:
 def test_replicas_that_may_be_started_are_there_and_off() -> None:
     pools = (Pool(replica=replica(), count=2, num_blocks=10, table=table()),
              Pool(replica=replica(), count=3, num_blocks=20, table=table(), region=1))  # fmt: skip
-    whole = Fleet(pools=pools, distance_s=((0.0, 0.1), (0.1, 0.0)), autoscaling=Autoscaling(most=4))
+    whole = Fleet(pools=pools, distance_s=((0.0, 0.1), (0.1, 0.0)), autoscaling=Autoscaling(least=1, most=4))
     state = new_state(whole, [table(), table()], caching=False, record=False, trace_steps=0, num_slots=8)
     assert state.replicas["status"].tolist() == [ACTIVE] * 2 + [OFF] * 2 + [ACTIVE] * 3
     assert state.replicas["pool"].tolist() == [0] * 4 + [1] * 3
     assert state.replicas["region"].tolist() == [0] * 4 + [1] * 3
     assert state.replicas["free"].tolist() == [10] * 4 + [20] * 3
-    few = replace(whole, autoscaling=Autoscaling(most=1))  # those that are there stay
+    few = replace(whole, autoscaling=Autoscaling(least=1, most=1))  # those that are there stay
     assert new_state(few, [table(), table()], caching=False, record=False, trace_steps=0).replicas.size == 5
 
 

@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from datahall.scenario.sections.fleet import Replicas, Router
+from datahall.scenario.sections.fleet import REPLICA_REQUESTS, Router
 
 USUAL = Router()  # what is so where nobody says otherwise
 
@@ -17,12 +17,12 @@ class Autoscaling(msgspec.Struct, frozen=True, kw_only=True):
     It grows at once and shrinks only when the lower number has been enough for `patience_s`.
     """
 
-    target: float = Replicas().target  # requests in the system for each replica
+    target: float = REPLICA_REQUESTS  # requests in the system for each replica
     interval_s: float = USUAL.interval_s
     cold_start_s: float = USUAL.cold_start_s  # from the decision until the replica takes requests
     patience_s: float = USUAL.patience_s
-    least: int = Replicas().least
-    most: int = Replicas().most
+    least: int
+    most: int
 
 
 def wanted_replicas(rule: Autoscaling, num_requests: int) -> int:

@@ -26,13 +26,15 @@ from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.scenario.words import ROUTINGS
 from datahall.units import fmt
 
+REPLICA_REQUESTS = 32.0  # in the system, where nobody says how many an autoscaled replica is for
+
 
 class Replicas(msgspec.Struct, frozen=True):
     """Between how many replicas there are, and the requests in the system for each."""
 
-    least: int = 1  # 0: scales to zero
-    most: int = 16
-    target: float = 32.0
+    least: int  # 0: scales to zero
+    most: int
+    target: float = REPLICA_REQUESTS
 
 
 class ReplicasKind(Kind, frozen=True):
@@ -42,7 +44,7 @@ class ReplicasKind(Kind, frozen=True):
         text = Text("", example=self.example).read(raw, at)
         found = re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+(?:\.\d+)?))?", text)
         if found is not None:
-            target = float(found[3]) if found[3] else Replicas().target
+            target = float(found[3]) if found[3] else REPLICA_REQUESTS
             asked = Replicas(int(found[1]), int(found[2]), target)
             if asked.least <= asked.most and 1 <= asked.most <= MOST_REPLICAS and target > 0:
                 return asked
@@ -51,7 +53,7 @@ class ReplicasKind(Kind, frozen=True):
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, Replicas)
-        each = "" if value.target == Replicas().target else f":{value.target:g}"
+        each = "" if value.target == REPLICA_REQUESTS else f":{value.target:g}"
         return f"{value.least}..{value.most}{each}"
 
 
