@@ -26,7 +26,7 @@ BAD = [
     (f"{PLAN} --users ''", 2, "is not a number"),
     (f"{PLAN} --users 1e30", 2, "at most"),
     (f"{PLAN} --rate 0", 2, "--> --rate"),
-    (f"{PLAN} --rate inf", 2, "no hardware serves all requests at once"),
+    (f"{PLAN} --rate inf", 2, "--rate: all at once is no rate"),
     (f"{PLAN} --rate 5 --percentile 0", 2, "percentile: 0 is out of bounds"),
     (f"{PLAN} --rate 5 --percentile 100", 2, "above 0 and below 100"),
     (f"{PLAN} --rate 5 --percentile -5", 2, "percentile: -5 is out of bounds"),

@@ -34,8 +34,7 @@ POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
-MOST_CACHED = 1e18  # bytes
-SLOWEST, FASTEST = 1e3, 1e15  # bytes/s of a link: a modem, and a thousand times what any chip has
+SLOWEST = 1e3  # bytes/s of a link: a modem
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 
 
@@ -197,27 +196,23 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = False
     host_cache_bytes: Annotated[
         float,
-        Quantity("Memory of a replica's hosts for blocks of cache that leave the chips.", most=MOST_CACHED),
+        Quantity("Memory of a replica's hosts for blocks of cache that leave the chips."),
     ] = 0.0
     host_link_bytes_per_s: Annotated[
         float | None,
         Quantity(
             "Rate between a chip and its host, one way (default: the chip's link).",
             least=SLOWEST,
-            most=FASTEST,
             needs=("host_cache",),
             rare=True,
         ),
     ] = None
-    drive_cache_bytes: Annotated[
-        float, Quantity("Drives for blocks that leave the hosts' memory.", most=MOST_CACHED)
-    ] = 0.0
+    drive_cache_bytes: Annotated[float, Quantity("Drives for blocks that leave the hosts' memory.")] = 0.0
     drive_rate_bytes_per_s: Annotated[
         float | None,
         Quantity(
             "Rate of a chip's share of the drives (default: as servers are sold).",
             least=SLOWEST,
-            most=FASTEST,
             needs=("drive_cache",),
         ),
     ] = None
@@ -253,7 +248,6 @@ class Deployment(Section, frozen=True, kw_only=True):
         Quantity(
             "Rate at which a prefill pool hands its cache over (default: its network's).",
             least=SLOWEST,
-            most=FASTEST,
             rare=True,
         ),
     ] = None
