@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, isinf
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
@@ -307,10 +307,9 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
+    arrivals = service.traffic.arrivals
+    if service.traffic.trace is not None or (arrivals is not None and isinf(arrivals.rate_per_s)):
+        plan["rate"] = float(f"{run.requests_per_s:.3g}")  # as many as ended
     if service.traffic.trace is not None:
-        plan |= {
-            "rate": float(f"{run.requests_per_s:.3g}"),
-            "isl": run.mean_prompt,
-            "osl": run.mean_output,
-        }
+        plan |= {"isl": run.mean_prompt, "osl": run.mean_output}
     return plan

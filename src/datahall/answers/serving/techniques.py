@@ -95,7 +95,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         charts=(_chart(steps),),
         notes=(
             "formats in fewer bits change what the model answers; that is not weighed here",
-            "speculation helps where steps are bound by memory: it fades as the batch grows",
+            *_speculation(steps),
             *cut_share(scenario, describe(traffic).cut_fraction, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
             *idle_in_closed_form(scenario, plain.replica),
@@ -104,6 +104,16 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         sources=(plain.replica.engine.source,),
         next_commands=_next(scenario, plain.replica, precision),
     )
+
+
+def _speculation(steps: Ladder) -> tuple[str, ...]:
+    """What the speed-ups by batch show: that drafting pays and fades, that it never pays, or that it always does."""
+    gains = [gain for _, gain in steps.fading]
+    if max(gains) <= 1.0:
+        return ("speculation slows every batch here: too few of the drafted tokens are kept",)
+    if gains[-1] < gains[0]:
+        return ("speculation helps where steps are bound by memory: it fades as the batch grows",)
+    return ()
 
 
 def _next(scenario: Scenario, replica: Replica, precision: str) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
         tuple[str, ...],
         Listed(
             f"Off the chips, to the host: {', '.join(OFFLOADS)}; to drives as optimizer:nvme.", of=Choice("", options=OFFLOADED),
-            metavar="LIST", rare=True,
+            about=":", metavar="LIST", rare=True,
         ),
     ] = ()  # fmt: skip
     compression: Annotated[
