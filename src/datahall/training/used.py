@@ -7,26 +7,25 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from datahall.cluster.cluster import Cluster
 from datahall.training.layout.asked import INPUTS
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
 from datahall.workload.memory.state import RECIPES
 
 Used: TypeAlias = dict[str, str | int | float | bool]
 
 
-def used_by_job(job: Job, precision: str, cluster: Cluster, books: Bookkeeping) -> Used:
-    """Of the job, and the chip it runs on."""
-    state = next((name for name, recipe in RECIPES.items() if recipe == books.recipe), "")
+def used_by_job(job: Job, framework: Framework, precision: str) -> Used:
+    """Of the job; of the machine it runs on: `cluster/used.py`."""
+    kept = job.books(framework).recipe
+    state = next((name for name, recipe in RECIPES.items() if recipe == kept), "")
     return {
         "seq": job.seq,
         "global_batch": job.global_batch,
         "precision": precision,
         **({"state": state} if state else {}),
-        "chip": cluster.chip.name,
     }
 
 

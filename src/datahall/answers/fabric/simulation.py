@@ -9,6 +9,7 @@ from datahall.answers.fabric.simulation_tables import chart, difference_table, j
 from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
+from datahall.cluster.used import used_by_wires
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
@@ -50,6 +51,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     drawn = done and 0 < sent.num_flows <= MOST_CHARTED and run.makespan_s > 0
     return Answer(
         kind="fabric simulation",
+        inputs={**used_by_wires(scenario, outcome.scenario.wired.num_hosts)},
         headline=_headline(scenario, outcome, sent),
         binding=_binding(outcome, last),
         verdict="yes" if done else "no",

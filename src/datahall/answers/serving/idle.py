@@ -32,10 +32,7 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     lines = [
         *idle_network(
             scenario,
-            [
-                joined(pool.replica, hands_over=pool.role == "prefill" and pool.handoff is None)
-                for pool in pools
-            ],
+            [pool.joined for pool in pools],
             unfelt=lambda: _by_all(
                 scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]
             ),

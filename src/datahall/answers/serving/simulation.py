@@ -21,6 +21,7 @@ from datahall.answers.serving.simulation_tables import (
 )
 from datahall.answers.serving.words import all_at_the_worst, banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
+from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -71,7 +72,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     scaling = run.scaling
     return Answer(
         kind="serving run",
-        inputs=_inputs(service),
+        inputs=_inputs(scenario, service),
         headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome),
         binding=_binding(outcome),
         verdict="yes" if outcome.keeps_limits else "no",
@@ -102,14 +103,15 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     )
 
 
-def _inputs(service: Service) -> dict[str, Cell]:
-    """What follows from what was said: the group that was found."""
+def _inputs(scenario: Scenario, service: Service) -> dict[str, Cell]:
+    """What follows from what was said: the group that was found, and what joins its chips."""
     fleet, replica = service.fleet, service.replica
     return {
         "model": service.model.name,
         "chip": fleet.pools[0].replica.chip.name,
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
+        **used_by_groups(scenario, [pool.joined for pool in fleet.pools]),
     }
 
 
