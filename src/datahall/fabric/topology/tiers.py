@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.scenario.sections.fabric import MOST_TIERS
 
@@ -65,7 +66,7 @@ def num_tiers(
         enough = next(ports_ for ports_ in count(radix, 2) if holds(ports_, tiers) >= num_chips)
         more = f", {tiers + 1} tiers" if tiers < MOST_TIERS else ""
         raise ScenarioError(
-            f"{num_chips:,} chips do not fit {tiers} tiers of {radix}-port switches, which hold {held:,}",
+            f"{num_chips:,} chips do not fit {counted(tiers, 'tier')} of {radix}-port switches, which hold {held:,}",
             field="chips",
             hint=f"take {held:,} chips, switches of {enough} ports{more} or more oversubscription",
         )

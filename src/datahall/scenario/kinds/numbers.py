@@ -64,12 +64,14 @@ class Quantity(Kind, frozen=True):
         return self.most if isfinite(self.most) else LARGEST_OF[self.unit]
 
     def read(self, raw: Raw, at: Reading) -> float:
+        usual = f"e.g. {example(self.unit)}" if self._takes_example() else ""
+        inside = usual or f"e.g. {exact(self.least or self.largest, self.unit)}"
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-            raise self.wrong(raw, f"e.g. {example(self.unit)}")
+            raise self.wrong(raw, inside)
         if not isinstance(raw, str) and raw and not at.bare and "" not in SPELLINGS[self.unit]:
-            raise ScenarioError(f"{raw} has no unit", hint=f"e.g. {example(self.unit)}")
-        number = parsed(raw, self.unit)
-        hint = self.hint() or (f"e.g. {example(self.unit)}" if self._takes_example() else "")
+            raise ScenarioError(f"{raw} has no unit", hint=inside)
+        number = parsed(raw, self.unit, "" if usual else inside)
+        hint = self.hint() or usual
         bounded(number, raw, self.least, self.largest, unit=self.unit, above=self.above, hint=hint)
         return number
 

@@ -111,7 +111,13 @@ def split_roles(text: str) -> list[tuple[Role, int, str]]:
             )
         role: Role = "prefill" if found[1] == "prefill" else "decode"
         pools.append((role, int(found[2]), found[3] or ""))
-    if {role for role, _, _ in pools} != set(PHASES):
+    roles = [role for role, _, _ in pools]
+    if len(set(roles)) < len(roles):
+        twice = next(role for role in roles if roles.count(role) > 1)
+        raise ScenarioError(
+            f"{twice} is said twice", field="disaggregated", hint=option("disaggregated", POOLS)
+        )
+    if set(roles) != set(PHASES):
         raise ScenarioError(
             "prefill and decode pools come together",
             field="disaggregated",

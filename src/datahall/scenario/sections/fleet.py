@@ -88,7 +88,7 @@ class Router(Section, frozen=True, kw_only=True):
     cold_start_s: Annotated[float, Quantity("Until a new replica serves.", needs=("autoscale",))] = 120.0
     interval_s: Annotated[
         float,
-        Quantity("Between two decisions of the autoscaler.", above=True, needs=("autoscale",), rare=True),
+        Quantity("Between two decisions of the autoscaler.", least=0.1, needs=("autoscale",), rare=True),
     ] = 15.0
     patience_s: Annotated[
         float, Quantity("How long fewer replicas must have been enough.", needs=("autoscale",), rare=True)
