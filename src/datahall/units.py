@@ -129,7 +129,7 @@ def parse(text: str | float, unit: str) -> float:
         if match[2]:
             value = value ** int(match[2])
         word = match[3]
-    if not math.isfinite(value):
+    if not math.isfinite(value * spellings.get(word or "", 1.0)):
         raise UnitError(f"{text!r} is not a finite number", hint=f"e.g. {example(unit)}")
     if word is None or word == "":
         if word == "" and "" not in spellings and value != 0:
@@ -147,7 +147,7 @@ def _in_si(value: float, factor: float) -> float:
 
 
 _EXAMPLES = {
-    "bytes": '"80 GB" or "80 GiB"', "bytes_per_s": '"3.35 TB/s" or "400 Gb/s"', "flop": '"1 TFLOP"',
+    "bytes": '"80 GB" or "80 GiB"', "bytes_per_s": '"400 Gb/s" or "3.35 TB/s"', "flop": '"1 TFLOP"',
     "flop_per_s": '"989 TFLOP/s"', "s": '"50 ms"', "w": '"700 W"', "j": '"1 kWh"', "hz": '"1.98 GHz"',
     "usd": '"30000 USD"', "usd_per_hour": '"2.50 USD/h"', "tokens": '"15T tokens"',
     "tokens_per_s": '"4,460 tok/s"', "parameters": '"70.6B"', "count": '"16384" or "2^20"',

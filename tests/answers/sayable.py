@@ -190,7 +190,7 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate fabric", "start"): ("10us",),
     ("simulate fabric", "duration"): ("50us",),
     ("simulate fabric", "size"): ("1MB", "200 kB"),
-    ("simulate fabric", "repeat"): (1, 2),
+    ("simulate fabric", "repeat"): (2, 3),
     ("simulate fabric", "pause"): ("1us", "20 us"),
     ("simulate fabric", "overhead"): ("1us",),
     ("simulate fabric", "algorithm"): ("ring",),

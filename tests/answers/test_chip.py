@@ -73,3 +73,11 @@ def test_claims(shelf: Catalog, name: str, claim: str, verdict: str, words: str)
 def test_a_claim_needs_both_sides(shelf: Catalog, claim: str) -> None:
     with pytest.raises((ScenarioError, UnknownNameError), match=r"claim|peak"):
         show_chip("h100-sxm", claim=claim, catalog=shelf)
+
+
+def test_what_is_known_of_a_chip_is_listed_in_order(shelf: Catalog) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        show_chip("h100-sxm", claim="bogus=80GB", catalog=shelf)
+    names = caught.value.hint.partition(" has ")[2].split(", ")
+    assert len(names) > 1
+    assert names == sorted(names)

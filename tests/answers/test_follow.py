@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.answers.drawing import Asked, all_questions, asked_verbs
 
-from datahall.answers.ask import form_of
+from datahall.answers.ask import ask, form_of
 from datahall.answers.follow import explained, follow
+from datahall.answers.reply import answer_of
 from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog
 from datahall.catalog.document import parse
@@ -19,6 +21,7 @@ from datahall.errors import DatahallError
 from datahall.scenario.kinds import Flag
 from datahall.scenario.read import read_document, read_names
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.traffic import Traffic
 
 QUESTIONS = [asked for seed in (7, 11) for asked in all_questions(seed, 10)]
 Said = dict[str, tuple[dict[str, Any], ...]]
@@ -82,6 +85,24 @@ def test_another_verb_keeps_what_it_takes(shelf: Catalog) -> None:
     assert said(other)["traffic"] == said(scenario)["traffic"]
     fit = typed(follow(scenario, "show fit", {"tp": 4, "chip": None}), "show fit", shelf)
     assert fit.said["deployment"] == ({"tp": 4},)  # changed, left out, and what it does not take fell away
+
+
+def test_another_verb_is_not_given_what_it_refuses(shelf: Catalog) -> None:
+    given = {"model": "llama-3.1-8b", "rate": "inf", "requests": 20, "isl": 100, "osl": 20}
+    scenario = read_names(form_of("simulate serve"), given, shelf)
+    assert "rate" not in said(typed(follow(scenario, "plan serve"), "plan serve", shelf))["traffic"][0]
+
+
+def test_what_follows_a_run_of_requests_that_come_at_once_can_be_asked(shelf: Catalog) -> None:
+    given = {"model": "llama-3.1-8b", "rate": "inf", "requests": 20, "isl": 100, "osl": 20}
+    for line in answer_of(ask("simulate serve", given, catalog=shelf)).next_commands:
+        if line.startswith("datahall plan serve"):
+            asked = typed(line, "plan serve", shelf).one(Traffic).rate_per_s
+            assert asked is not None
+            assert isfinite(asked)
+            break
+    else:
+        pytest.fail("no plan follows")
 
 
 FILE = """

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from datahall.answers.ask import form_of, inputs_of
+from datahall.answer import Answer
+from datahall.answers.ask import ask, form_of, inputs_of
+from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
 from datahall.scenario.read import read_names
 
@@ -38,3 +42,69 @@ def test_a_seed_is_an_input_where_something_is_drawn(shelf: Catalog) -> None:
     assert inputs_of(read_names(form_of("plan serve"), PLAN, shelf))["seed"] == 0
     assert "seed" not in inputs_of(read_names(form_of("simulate train"), run, shelf))
     assert inputs_of(read_names(form_of("simulate train"), {**run, "jitter": "2 %"}, shelf))["seed"] == 0
+
+
+RUN: dict[str, Any] = {"model": "llama-3.1-8b", "rate": 2, "isl": 300, "osl": 20}
+# questions in which chips of several domains meet, those of one, and one alone
+MANY: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("simulate serve", RUN | {"requests": 20, "tp": 16}),
+    ("simulate serve", RUN | {"requests": 20, "tp": 16, "on": "fat-tree"}),
+    ("plan serve", RUN | {"chips": ["h100-sxm"], "precision": ["bf16"], "tp": 16}),
+    ("show techniques", RUN | {"tp": 16}),
+    ("simulate train", {"model": "llama-3.1-8b", "chips": 16, "global_batch": 32}),
+    ("plan train", {"model": "llama-3.1-8b", "chips": 16, "global_batch": 32, "tokens": "1T"}),
+    ("show collective", {"collective": "all-reduce", "chips": 16, "size": "1MB"}),
+    ("simulate fabric", {"on": "fat-tree", "chips": 16, "job": {"size": "1MB", "ranks": "0-15"}}),
+    ("show fabric", {"topologies": "fat-tree", "chips": 16}),
+)
+FEW: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("simulate serve", RUN | {"requests": 20, "tp": 2}),
+    ("plan serve", RUN | {"chips": ["h100-sxm"], "precision": ["bf16"], "tp": 2}),
+    ("simulate train", {"model": "llama-3.1-8b", "chips": 8, "global_batch": 32}),
+    ("show collective", {"collective": "all-reduce", "chips": 8, "size": "1MB"}),
+)
+WIRES = {"domain": "4", "nic": "25 GB/s"}
+
+
+def answered(verb: str, given: dict[str, Any], shelf: Catalog) -> Answer:
+    return answer_of(ask(verb, given, catalog=shelf))
+
+
+@pytest.mark.parametrize(("verb", "given"), MANY, ids=str)
+def test_what_joins_chips_is_a_default_that_acted(verb: str, given: dict[str, Any], shelf: Catalog) -> None:
+    """Said as it is listed it changes nothing, and is an input then; said otherwise it is listed so."""
+    found = answered(verb, given, shelf)
+    assert {"domain", "nic_bytes_per_s"} <= set(found.defaults)
+    same = {"domain": found.inputs["domain"], "nic": f"{found.inputs['nic_bytes_per_s']} B/s"}
+    again = answered(verb, given | same, shelf)
+    assert again.results == found.results
+    assert not {"domain", "nic_bytes_per_s"} & set(again.defaults)
+    other = answered(verb, given | WIRES, shelf)
+    assert (other.inputs["domain"], other.inputs["nic_bytes_per_s"]) == (4, 25e9)
+
+
+@pytest.mark.parametrize(("verb", "given"), FEW, ids=str)
+def test_a_port_that_nothing_goes_through_is_none(verb: str, given: dict[str, Any], shelf: Catalog) -> None:
+    found = answered(verb, given, shelf)
+    assert "nic_bytes_per_s" not in found.inputs
+    assert found.inputs["domain"] == 8
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("show collective", {"collective": "all-reduce", "chips": 16, "size": "1MB"}),
+        ("show collective", {"collective": "all-reduce", "chips": 16, "size": "1MB", "chip": "gaudi3"}),
+        ("show roofline", {"chip": "h100-sxm", "model": "llama-3.1-8b"}),
+        ("show roofline", {"chip": "gaudi3", "model": "llama-3.1-8b"}),
+    ],
+    ids=str,
+)
+def test_the_level_of_the_constants_is_listed_as_it_would_be_said(
+    verb: str, given: dict[str, Any], shelf: Catalog
+) -> None:
+    found = answered(verb, given, shelf)
+    assert "level" in found.defaults
+    again = answered(verb, given | {"level": found.inputs["level"]}, shelf)
+    assert again.results == found.results
+    assert "level" not in again.defaults

@@ -195,3 +195,26 @@ def test_what_spraying_costs_is_said() -> None:
     plain, sprayed = (dh.simulate_fabric(**asked | more) for more in ({}, {"routing": "spray"}))
     assert not any("sprayed" in note for note in plain.notes)
     assert any("sprayed packets" in note and "95 %" in note for note in sprayed.notes)
+
+
+ASKED = {"on": "fat-tree", "chips": 64, "job": {"collective": "all-reduce", "ranks": 64, "size": "64 MB"}}
+WIDE = {"on": "fat-tree", "chips": 128, "job": {"collective": "all-to-all", "ranks": 128, "size": "64 MB"}}
+SLOWED = {"switches": "4", "start": "1 us", "left": "10 %"}
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "adaptive", "spray"])
+def test_a_time_to_reroute_that_changes_nothing_is_said(routing: str) -> None:
+    now, later = (
+        dh.simulate_fabric(**WIDE, routing=routing, failure=SLOWED | {"reroute": time})
+        for time in ("0 s", "200 us")
+    )
+    idle = now.results["makespan_s"] == later.results["makespan_s"]
+    assert idle == (routing != "spray")
+    assert any("reroute does nothing here" in note for note in now.notes) == idle
+
+
+def test_ways_that_are_left_after_the_end_are_not_spoken_of() -> None:
+    words = "flows take the ways that are left then"
+    for start, spoken in (("1 us", True), ("10 d", False)):
+        notes = dh.simulate_fabric(**ASKED, failure={"nics": "3", "start": start, "reroute": "1 us"}).notes
+        assert any(words in note for note in notes) == spoken, notes

@@ -50,6 +50,11 @@ WRONG = (
         "plan train llama-3.1-8b --tokens 1T --chips 64 --on torus --chip tpu-v4 --precision fp8",
         "Google TPU v4 has no FP8",
     ),
+    (
+        "plan train llama-3.1-8b --tokens 1T --chips 64 --on fat-tree --oversubscription 4:1",
+        "4:1 speaks of 2 tiers, and 64 chips make 1",
+    ),
+    ("simulate train llama-3.1-8b --chips 60 --on clos --oversubscription 1:1,2:1", "and 64 chips make 1"),
     ("show model wrong.json", '"model_type" is missing'),
     ("plan serve list.json --rate 1", "list.json"),
     ("simulate train wrong.json --chips 8", '"model_type" is missing'),

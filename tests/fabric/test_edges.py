@@ -17,8 +17,8 @@ from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.fabric.collectives.choice import choose_collective
 from datahall.fabric.collectives.figure import Ask, Wires, closed_form
-from datahall.fabric.design.design import UnneededTier
 from datahall.fabric.design.parts import port_note
+from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.flows.failures import blast_radius, failed, shares_of_ports
 from datahall.fabric.routing.paths import hops
 from datahall.fabric.topology.clos import clos

@@ -10,7 +10,7 @@ import pytest
 from tests.fabric.topologies import FAST, FORWARDING, ONE_GLOBAL_HOP, SMALL, WIRE, graph
 
 from datahall.fabric.routing.paths import hops
-from datahall.fabric.topology.clos import clos, most_chips
+from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
@@ -18,6 +18,7 @@ from datahall.fabric.topology.graph import Fabric
 from datahall.fabric.topology.hyperx import full_mesh, hyperx
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.tiers import most_chips
 from datahall.fabric.topology.torus import torus
 from datahall.fabric.topology.tpu_pod import TPU_V5P, tpu_pod
 from datahall.fabric.topology.tree import tree

@@ -27,8 +27,8 @@ from datahall.fabric.topology.tree import tree
 CATALOG = Catalog(user=False)
 
 BAD: dict[str, tuple[Callable[[], object], str, str]] = {
-    "odd radix": (lambda: fat_tree(16, WIRE, radix=5), "even number of ports, not 5", "4 or 6"),
-    "odd radix of a Clos": (lambda: clos(16, WIRE, radix=33), "not 33", "32 or 34"),
+    "odd radix": (lambda: fat_tree(16, WIRE, radix=5), "even number of ports, not 5", "radix=4 or radix=6"),
+    "odd radix of a Clos": (lambda: clos(16, WIRE, radix=33), "not 33", "radix=32 or radix=34"),
     "too many for a fat tree": (lambda: fat_tree(17, WIRE, radix=4), "which holds 16", "radix 6 holds 54"),
     "too many for two tiers": (lambda: clos(3000, WIRE, radix=64, tiers=2), "hold 2,048", "3 tiers"),
     "too many for three": (lambda: clos(70_000, WIRE, radix=64, tiers=3), "hold 65,536", "66 ports, 4 tiers"),
@@ -37,7 +37,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "no chips": (lambda: clos(0, WIRE, radix=8), "0 chips", "1 chip or more"),
     "no chips in a tree": (lambda: tree(0, WIRE, radix=8), "0 chips", "1 chip or more"),
     "wild oversubscription": (lambda: clos(64, WIRE, radix=8, oversubscription=(9,)), "9:1", "7:1"),
-    "a tree without branches": (lambda: tree(8, WIRE, radix=2), "no two branches", "3 ports"),
+    "a tree without branches": (lambda: tree(8, WIRE, radix=2), "no two branches", "radix=3, a binary tree"),
     "half a server": (lambda: with_scale_up(fat_tree(16, WIRE), 5, FAST), "domains of 5", "15 or 20"),
     "half a rack": (lambda: design("nvl72", 100, catalog=CATALOG), "domains of 72", "72 or 144"),
     "half a rail": (lambda: rail_optimised(60, WIRE, FAST, radix=64), "domains of 8", "56 or 64"),
@@ -57,7 +57,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "slice across cubes": (lambda: check_slice((4, 4, 6), TPU_V4), "whole cubes", "4x4x8"),
     "slice of so many": (lambda: slice_for(100, TPU_V4), "100 chips", "64 or 128"),
     "dragonfly too small": (lambda: dragonfly(1000, WIRE, radix=7), "7-port", "15 ports hold 1,056"),
-    "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "4 or 6"),
+    "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "radix=4 or radix=6"),
     "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16), "HyperX of 16-port", "3 axes"),
     "hyperx over-full": (lambda: hyperx((2, 2), WIRE, terminals=1, num_chips=5), "5 chips", "holds 4"),
     "empty domain": (lambda: scale_up_domain(0, FAST), "0 chips", "8 or 72"),

@@ -14,7 +14,7 @@ from tests.fabric.topologies import FAST, WIRE, assert_legal, fabrics, graph
 
 from datahall.errors import ScenarioError
 from datahall.fabric.routing.paths import hops, num_paths, route
-from datahall.fabric.topology.clos import clos, most_chips, ports, size_clos
+from datahall.fabric.topology.clos import clos, size_clos
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.dragonfly import Dragonfly, dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
@@ -24,6 +24,7 @@ from datahall.fabric.topology.hyperx import full_mesh, hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.sites import sites
+from datahall.fabric.topology.tiers import most_chips, ports
 from datahall.fabric.topology.torus import cubic_sides, torus, torus_for
 from datahall.fabric.topology.tree import tree
 

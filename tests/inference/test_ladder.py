@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from math import isnan, nan, prod
@@ -131,10 +132,14 @@ def test_a_group_that_does_not_divide_the_heads_is_refused(shelf: Catalog) -> No
         climbed(shelf, tp=3)
 
 
-def test_the_refusal_says_what_the_last_group_broke(shelf: Catalog) -> None:
+def test_the_refusal_offers_the_rate_that_the_best_group_holds(shelf: Catalog) -> None:
     with pytest.raises(InfeasibleError) as refused:
         climbed(shelf, rate=1e5)
-    assert refused.value.where.startswith("unstable: it holds")
+    offered = re.search(r"⟦rate=([\d.]+)⟧", refused.value.hint)
+    assert offered is not None
+    assert climbed(shelf, rate=float(offered[1])).setting.replica.tp in GROUPS
+    with pytest.raises(InfeasibleError):
+        climbed(shelf, rate=1.02 * float(offered[1]))
 
 
 def test_groups_double(shelf: Catalog) -> None:

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from datahall.answers.ask import form_of
+from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
-from datahall.errors import DocumentError, ScenarioError
+from datahall.errors import DatahallError, DocumentError, ScenarioError, option
+from datahall.scenario.field import CONCEPTS, Field, fields
+from datahall.scenario.form import Form
 from datahall.scenario.kinds import LARGEST, Raw, whole_or_float
 from datahall.scenario.read import read_names
+from datahall.scenario.rules import broken_rules
 from datahall.scenario.scenario import Scenario
 
+SHELF = Catalog(user=False)
 EU: Raw = {"name": "eu"}
 TRACE = Path(__file__).parents[1] / "answers" / "files" / "requests.jsonl"
 
@@ -40,6 +45,11 @@ UNMET: list[tuple[dict[str, Raw], str]] = [
     ({"rate": 1, "cold_start": "3 s"}, "cold_start does nothing here: it needs autoscale"),
     ({"rate": 1, "oversubscription": "2:1"}, "oversubscription does nothing here: it needs on"),
     ({"rate": 1, "cache": {"process_ttl": "1 s"}}, "process_ttl does nothing here: it needs process"),
+    (
+        {"rate": 1, "cache": {"process": 0, "process_ttl": "1 s", "shared": 5}},
+        "it needs process other than 0",
+    ),
+    ({"rate": 1, "swing": "0 %", "peak": "1 h"}, "peak does nothing here: it needs swing other than 0%"),
 ]
 
 
@@ -78,3 +88,52 @@ def test_a_value_that_cannot_be_read_is_not_called_missing(shelf: Catalog) -> No
 def test_a_number_is_written_without_a_useless_fraction(value: float, kind: type) -> None:
     assert isinstance(whole_or_float(value), kind)
     assert whole_or_float(value) == value
+
+
+NEEDED = [
+    (section, field, other)
+    for section in CONCEPTS
+    for field in fields(section)
+    for other in fields(section)
+    if field.kind.needs == (other.name,) and other.default not in (None, "", ())
+]
+
+
+@pytest.mark.parametrize(("section", "field", "other"), NEEDED, ids=lambda one: getattr(one, "path", one))
+def test_what_an_input_needs_says_something(section: str, field: Field, other: Field) -> None:
+    """At the value that it has anyway, what it needs is as if it had not been said."""
+    value = field.default if field.default is not None else 1e9
+    values = {field.key: value, other.key: other.default}
+    whole = Form(verb="", sections={section: fields(section)})
+    given = frozenset({field.name, other.name})
+    broken = dict(broken_rules(whole, CONCEPTS[section], {**values}, values, given))  # type: ignore[arg-type]
+    assert f"it needs {option(other.name) if not CONCEPTS[section].inline else other.name} other than" in str(
+        broken[field.key].message
+    )
+
+
+@pytest.mark.parametrize("text", ["optimizer,optimizer:nvme", "activations:host,optimizer,activations:nvme"])
+@pytest.mark.parametrize("verb", ["plan train", "simulate train", "show memory"])
+def test_a_thing_is_not_moved_to_two_places(verb: str, text: str) -> None:
+    tokens = {"tokens": "1T"} if verb == "plan train" else {}
+    with pytest.raises(ScenarioError, match="do not go together") as caught:
+        read_names(form_of(verb), {"model": "llama-3.1-8b", "offload": text, **tokens}, SHELF)
+    assert caught.value.field == "offload"
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.takes])
+def test_a_key_that_a_table_has_not_is_told_what_the_border_can_say(verb: str) -> None:
+    """Of flags there are no sections: a key of another is its flag, one that is misspelt the key that is near."""
+    form = form_of(verb)
+    for table in form.tables:
+        keys = form.of(table.name)
+        wrong = {key[:-1]: key for key in keys if len(key) > 3 and key[:-1] not in keys}
+        elsewhere = {"sides", "sort", "context", "seq", "users"} & {*form.fields} - {*keys}
+        for key in (*wrong, *elsewhere):
+            with pytest.raises(DatahallError) as caught:
+                read_names(form, {table.name: {key: "1"}}, SHELF)
+            error = caught.value
+            told = [error.hint] if not isinstance(error, DocumentError) else [p.hint for p in error.problems]
+            assert not any("[" in hint for hint in told), (key, told)
+            meant = wrong[key] if key in wrong else option(key)
+            assert any("did you mean" in hint and meant in hint for hint in told), (key, told)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from datahall.answers.ask import form_of
+from datahall.errors import DatahallError
 from datahall.scenario.field import CONCEPTS, Field
 from datahall.scenario.form import CATALOG, Form, flag_of, quoted
-from datahall.scenario.kinds import Flag, Plain
+from datahall.scenario.kinds import Flag, Plain, Reading
 from datahall.scenario.scenario import Scenario
 
 
@@ -54,13 +55,22 @@ def is_wide(scenario: Scenario) -> bool:
 
 
 def _kept(scenario: Scenario, form: Form) -> dict[str, Plain]:
-    """What was given and means the same for the other verb."""
+    """What was given and the other verb takes."""
     found: dict[str, Plain] = {}
     for name, field in form.fields.items():
         tables = scenario.said.get(field.section, ())
-        if tables and field.key in tables[0]:
+        if tables and field.key in tables[0] and _takes(field, tables[0][field.key], scenario):
             found[name] = tables[0][field.key]
     return found
+
+
+def _takes(field: Field, value: Plain, scenario: Scenario) -> bool:
+    """Whether a verb takes a value for its input that another one was given: one without end may be none for it."""
+    try:
+        field.kind.read(value, Reading(catalog=scenario.catalog))
+    except DatahallError:
+        return False
+    return True
 
 
 def _tables(scenario: Scenario, form: Form, only: Sequence[str] | None = None) -> list[str]:

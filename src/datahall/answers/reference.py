@@ -123,7 +123,7 @@ def allowed(kind: Kind) -> str:
             most = f" to {kind.most:,}" if kind.most < LARGEST else ""
             return f"{noun}, from {kind.least:,}{most}"
         case Rate():
-            return "number per second, or inf"
+            return "number per second" + (", or inf" if kind.endless else "")
         case Quantity():
             return _quantity(kind)
         case Percentile():

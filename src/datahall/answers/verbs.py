@@ -297,7 +297,7 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         traced=True,
-        means=(ON_FABRIC,),
+        means=(ON_FABRIC, ("rate", 'Requests per second, or "inf": all at once.')),
         examples=(
             "llama-3.1-70b --chip h100-sxm --tp 4 --replicas 45 --rate 80 --isl 1000",
             "llama-3.1-8b --chip l40s --users 32 --traffic azure-conversation",

@@ -66,7 +66,7 @@ def _right(catalog: Catalog, entry: Chip | Link | Server | Model, quantity: str)
         return scale_up_total(entry, catalog.chip(entry.chip))
     known = quantities(entry)
     if quantity not in known and quantity not in names(entry):
-        known_names = names(entry)
+        known_names = sorted(names(entry))
         hint = f"{entry.name} has {', '.join(known_names)}"
         raise UnknownNameError("quantity", quantity, known_names, hint=hint)
     return known.get(quantity)

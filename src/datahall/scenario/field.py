@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Annotated, get_args, get_origin, get_type_hints
@@ -11,7 +11,7 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.scenario.kinds import Kind, Plain, Quantity, key_of
+from datahall.scenario.kinds import Kind, Plain, Quantity, Rate, key_of
 from datahall.units import unit_of
 
 
@@ -51,6 +51,12 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     def with_help(self, text: str) -> Field:
         """The same input with what it means to one verb."""
         return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=text))
+
+    def beside(self, keys: Collection[str]) -> Field:
+        """The same input of a verb that takes some keys of its section: a rate that nobody counts is finite."""
+        if not isinstance(self.kind, Rate) or self.kind.endless in keys:
+            return self
+        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, endless=""))
 
     @property
     def placeholder(self) -> str:

@@ -112,11 +112,12 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
     unknown = {*takes.only, *takes.without} - set().union(*words.values())
     assert not unknown, f"[{takes.section}] has no {unknown}"
     inline = CONCEPTS[takes.section].inline
-    return tuple(
+    taken = [
         field if inline or field.name not in means else field.with_help(means[field.name])
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
-    )
+    ]
+    return tuple(field.beside({one.key for one in taken}) for field in taken)
 
 
 def flag_of(name: str) -> str:

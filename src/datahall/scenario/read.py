@@ -6,7 +6,7 @@ refuse what does not apply, and every problem is found at once and named at its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 from pathlib import Path
 
@@ -295,7 +295,8 @@ class _Reader:
         else:
             message = f'unknown key "{key}"'
             path = f"{concept.name}." if concept.name and not concept.inline else ""
-            hint = self._home(key) or _meant(key, known, path) or _known(known)
+            own = nearest(key, known, 1) if concept.inline else ()
+            hint = self._home(key, own) or _meant(key, known, path) or _known(known)
         error = ScenarioError(message, hint=hint)
         self._keep(error, concept.name or key, (concept, index, key))
 
@@ -305,10 +306,16 @@ class _Reader:
         hint = f"did you mean {option(close[0])}?" if close else _known(names)
         self.errors.append(ScenarioError(f"{self.form.verb} takes no {name}", hint=hint, field=name))
 
-    def _home(self, key: str) -> str:
-        """Where a key stands that was written in another place."""
-        homes = [f"[{section}]" for section in self.form.sections if section and key in self.form.of(section)]
-        return f"it stands in {' or '.join(homes)}" if homes else ""
+    def _home(self, key: str, near: Sequence[str] = ()) -> str:
+        """Where a key stands that was written in another place, unless one `near` was meant."""
+        homes = [section for section in self.form.sections if section and key in self.form.of(section)]
+        if self.document is None:  # where there are no sections but the tables of flags
+            words = [
+                option(one) if CONCEPTS[one].inline else option(self.form.of(one)[key].name) for one in homes
+            ]
+            return f"did you mean {' or '.join([*near, *words])}?" if words else ""
+        stands = f"it stands in {' or '.join(f'[{one}]' for one in homes)}" if homes else ""
+        return f"did you mean {near[0]}? {stands}" if near and homes else stands
 
 
 def _dense(degrees: Mapping[str, int], model: Model) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """The one rule for inputs that say nothing where they stand, and for pairs of which one would win.
 
 A declaration says what an input needs beside it (`needs=("autoscale",)`; `needs=("routing=prefix-affinity",)` for a
-value; any one of several is enough, of the same section or another) and what it cannot stand beside (`against`).
+value; any one of several is enough, of the same section or another, unless it is what it is anyway) and what it cannot
+stand beside (`against`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def broken_rules(
             continue
         needs = taken_needs(form, field)
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
-            words = " or ".join(_need(concept, need, by_name) for need in needs)
+            words = " or ".join(_need(concept, need, by_name, values) for need in needs)
             yield (
                 key,
                 _error(
@@ -90,7 +91,11 @@ def _is_met(
         return values.get(field.key, field.default) == wanted or (
             field.key in row and field.key not in values
         )
-    return field.key in row or values.get(field.key) not in NOTHING
+    if (
+        field.key in values
+    ):  # as it is anyway, it gives nothing to say more of: a failure at 0 s, a cache of 0 answers
+        return field.default in (None, "", ()) or values[field.key] != field.default
+    return field.key in row
 
 
 def _word(concept: Concept, name: str, value: str | None = None) -> str:
@@ -100,10 +105,14 @@ def _word(concept: Concept, name: str, value: str | None = None) -> str:
     return name if value is None else f"{name} = {value}"
 
 
-def _need(concept: Concept, need: str, by_name: Mapping[str, Field]) -> str:
-    """What an input needs, which may stand in another section than its own."""
+def _need(concept: Concept, need: str, by_name: Mapping[str, Field], values: Mapping[str, object]) -> str:
+    """What an input needs, which may stand in another section than its own, or be said and say nothing."""
     name, *value = need.split("=", 1)
-    return _word(concept, name, *value) if name in by_name else option(name, *value)
+    if name not in by_name:
+        return option(name, *value)
+    field = by_name[name]
+    idle = f" other than {field.kind.write(values[field.key])}" if field.key in values and not value else ""
+    return f"{_word(concept, name, *value)}{idle}"
 
 
 def _error(concept: Concept, field: Field, message: str, hint: str) -> ScenarioError:

@@ -68,6 +68,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 FLOW_LEVELS: tuple[FlowLevel, ...] = get_args(FlowLevel)
 # how near to the chip itself the constants of its kernels are, and what a figure then rests on
 LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_args(Basis)[1:], strict=True))
+LEVEL_OF = {basis: level for level, basis in LEVELS.items()}
 DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
 
 # the algorithms that NCCL can be limited to, as NCCL_ALGO spells them

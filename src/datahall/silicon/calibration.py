@@ -203,7 +203,9 @@ def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) ->
         return Calibration(_with_measured_peak(generic, chip), "datasheet only")
     have = [name for name, found in (("measured", own), ("family", kin), ("datasheet", True)) if found]
     asked = " and ".join(f'{what} "{name}"' for what, name in (("level", level), ("stack", stack)) if name)
-    raise ScenarioError(f"{chip.name} has no constants of {asked}", hint=f"it has {', '.join(have)}")
+    raise ScenarioError(
+        f"{chip.name} has no constants of {asked}", field="level", hint=f"it has {', '.join(have)}"
+    )
 
 
 @cache

@@ -42,10 +42,14 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Cluster
     layout: Layout
     framework: Framework
-    books: Bookkeeping
     schedule: str
     file: LayoutFile | None = None
     fewest: bool = False  # replicas, as few as hold all experts
+
+    @property
+    def books(self) -> Bookkeeping:
+        """How the framework keeps the job in memory."""
+        return self.job.books(self.framework)
 
     @property
     def degrees(self) -> Degrees:
@@ -56,7 +60,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> Used:
         """What it is computed with, by the attributes of inputs."""
-        job = used_by_job(self.job, self.precision, self.cluster, self.books)
+        job = used_by_job(self.job, self.framework, self.precision)
         experts = self.job.model.moe is not None
         laid = used_by_layout(self.layout, self.schedule, experts=experts)
         if self.file is not None and self.file.num_copies > 1:
@@ -73,14 +77,12 @@ def setup_of(scenario: Scenario) -> Setup:
     """The run that a scenario lays out."""
     laid = laid_out(scenario)
     job = job_of(scenario, laid)
-    framework, books = framework_of(scenario, job)
     return Setup(
         job=job,
         precision=precision_of(scenario.one(TrainingJob), laid.file),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
-        framework=framework,
-        books=books,
+        framework=framework_of(scenario, job),
         schedule=laid.schedule,
         file=laid.file,
         fewest=laid.fewest,
@@ -100,11 +102,12 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     )
 
 
-def framework_of(scenario: Scenario, job: Job) -> tuple[Framework, Bookkeeping]:
-    """Whose overlap and overheads, and how it keeps a job in memory."""
+def framework_of(scenario: Scenario, job: Job) -> Framework:
+    """Whose overlap and overheads; one that cannot keep the job in memory as it says is refused."""
     framework = framework_named(scenario.one(TrainingJob).framework)
     with scenario.at(field="state"):
-        return framework, job.books(framework)
+        job.books(framework)
+    return framework
 
 
 def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from datahall.cluster.cluster import Cluster
 from datahall.training.layout.asked import INPUTS
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
 
 Used: TypeAlias = dict[str, str | int | float | bool]
 
 
-def used_by_job(job: Job, precision: str, cluster: Cluster, books: Bookkeeping) -> Used:
-    """Of the job, and the chip it runs on."""
+def used_by_job(job: Job, framework: Framework, precision: str) -> Used:
+    """Of the job; of the machine it runs on: `cluster/used.py`."""
+    state = job.books(framework).state
     return {
         "seq": job.seq,
         "global_batch": job.global_batch,
         "precision": precision,
-        **({"state": books.state} if books.state else {}),
-        "chip": cluster.chip.name,
+        **({"state": state} if state else {}),
     }
 
 

@@ -31,7 +31,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
         near = sorted(sorted(legal, key=lambda value: abs(value - broken.value))[:2])
         values = " or ".join(option(broken.field, value) for value in near)
         raise ScenarioError(
-            f"{model.name}: {option(broken.field, f'{broken.value:g}')} breaks the rule: {broken.rule}",
+            f"{model.name}: {option(broken.field, f'{broken.value:.12g}')} breaks the rule: {broken.rule}",
             field=broken.field,
             hint=f"nearest legal: {values}" if near else "no value is legal",
         )

@@ -35,6 +35,14 @@ NOTED: dict[str, tuple[Said, set[str]]] = {
         {"autoscale": "1..3", "disaggregated": "prefill=1,decode=1"}, {"only the first pool is scaled"},
     ),
     "a day": ({"swing": "50%"}, {"less than a day"}),
+    "late": (
+        {"replicas": 2, "failure": {"replicas": "0", "start": "10 d"}}, {"failure does nothing here: the last request"},
+    ),
+    "one of two late": (
+        {"replicas": 2, "failure": [{"replicas": "0", "start": "1 s"}, {"replicas": "1", "start": "10 d"}]},
+        {"a failure at 10 days does nothing here: the last request"},
+    ),
+    "lost": ({"replicas": 2, "failure": {"replicas": "0", "start": "1 s"}}, set()),
     "as long as is needed": ({"requests": None}, {"which is long beside the time that one takes"}),
 }  # fmt: skip
 EVERY = {words for _, said in NOTED.values() for words in said}
@@ -103,3 +111,39 @@ def test_a_table_or_chart_stands_where_it_has_something_to_show(case: str, shelf
     answer = answer_of(ask("simulate serve", {**PLAIN, **more}, catalog=shelf))
     shown = {one.title for one in (*answer.tables, *answer.charts)}
     assert shown == {"latency", "replicas", WAITS} | expected
+
+
+@pytest.mark.parametrize("duration", ["10 s", "1 h", "1000 d"])
+def test_a_repair_after_the_last_request_is_no_time_of_the_run(duration: str, shelf: Catalog) -> None:
+    """The rate that is served and the time it took are those of the requests, whenever the replica is back."""
+
+    def run(row: Said) -> dict[str, Any]:
+        asked = PLAIN | {"requests": 60, "replicas": 2, "failure": row}
+        return answer_of(ask("simulate serve", asked, catalog=shelf)).results
+
+    never = run({"replicas": "0", "start": "14 s"})  # near the end, so that a repair after 10 s comes past it
+    back = run({"replicas": "0", "start": "14 s", "duration": duration})
+    assert back["duration_s"] == never["duration_s"]
+    assert back["sustained_per_s"] == never["sustained_per_s"]
+
+
+FADES, SLOWS = "it fades as the batch grows", "slows every batch"
+
+
+@pytest.mark.parametrize("acceptance", ["1 %", "20 %", "60 %", "100 %"])
+@pytest.mark.parametrize("draft", ["ngram", "llama-3.2-1b"])
+def test_speculation_is_spoken_of_as_its_table_shows(draft: str, acceptance: str, shelf: Catalog) -> None:
+    asked = {
+        "model": "llama-3.1-8b",
+        "rate": 4,
+        "isl": 300,
+        "osl": 40,
+        "draft": draft,
+        "acceptance": acceptance,
+    }
+    answer = answer_of(ask("show techniques", asked, catalog=shelf))
+    (table,) = (one for one in answer.tables if one.title == "speculation as the batch grows")
+    gains = [float(str(gain)) for _, gain in table.rows]
+    notes = "; ".join(answer.notes)
+    assert (SLOWS in notes) == (max(gains) <= 1)
+    assert (FADES in notes) == (max(gains) > 1 and gains[-1] < gains[0])

@@ -31,7 +31,7 @@ from datahall.scenario.idle import idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.words import Collective
+from datahall.scenario.words import LEVEL_OF, Collective
 from datahall.units import fmt
 
 
@@ -105,7 +105,11 @@ def _inputs(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> dict
     own: dict[str, Cell] = {"chips": found.choice.num_ranks, **used_by_machine(scenario, cluster)}
     if cluster.system.torus:
         return own
-    return {**own, "version": ".".join(map(str, cluster.system.version))}
+    return {
+        **own,
+        "version": ".".join(map(str, cluster.system.version)),
+        "level": LEVEL_OF[found.choice.level],
+    }
 
 
 def _no_more(found: CollectiveTime) -> dict[str, str]:

@@ -9,14 +9,16 @@ from datahall.answers.fabric.simulation_tables import chart, difference_table, j
 from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
+from datahall.cluster.used import used_by_wires
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY
-from datahall.scenario.idle import idle_notes
+from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, Network
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.views import Simulation
 from datahall.units import fmt
 
@@ -49,6 +51,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     drawn = done and 0 < sent.num_flows <= MOST_CHARTED and run.makespan_s > 0
     return Answer(
         kind="fabric simulation",
+        inputs={**used_by_wires(scenario, outcome.scenario.wired.num_hosts)},
         headline=_headline(scenario, outcome, sent),
         binding=_binding(outcome, last),
         verdict="yes" if done else "no",
@@ -128,7 +131,11 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if net.routing.policy == "spray":
         kept = fmt(SPRAY_EFFICIENCY, "fraction")
         lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
-    lines += [f"from {fmt(one.at_s, 's')} on flows take the ways that are left then" for one in net.tables]
+    lines += [
+        f"from {fmt(one.at_s, 's')} on flows take the ways that are left then"
+        for one in net.tables
+        if one.at_s < outcome.run.makespan_s or outcome.run.num_stuck
+    ]
     if outcome.run.num_stuck:
         lines.append(
             "no way is left around what is out: give the failure a duration, or leave those chips out"
@@ -170,7 +177,16 @@ def _idle(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> tup
         idle.setdefault(
             "check_with", "links change while rounds are under way, which only the full level sees"
         )
-    return idle_notes(scenario, idle)
+    return (*idle_notes(scenario, idle), *(() if "failure" in idle else _not_rerouted(scenario)))
+
+
+def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:
+    """That a time to reroute says nothing of a part that keeps some of its bandwidth, where routing stays with it."""
+    slowed = [one for one in scenario.all(Failure) if one.reroute_s is not None and one.left_fraction > 0]
+    if not slowed or scenario.one(Network).routing == "spray":
+        return ()
+    why = "the part keeps some of its bandwidth, and only spray sends less that way"
+    return (do_nothing(["reroute"], why),)
 
 
 def _next(scenario: Scenario, other: Crosscheck | None) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from datahall.errors import UnsupportedError
 from datahall.inference.memory.figure import shortage_figure
 from datahall.inference.step.one_pass import OnePass, OperatorShare, pass_of
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.words import LEVEL_OF
 from datahall.silicon.kernel import scalar
 from datahall.units import fmt
 
@@ -33,6 +34,7 @@ def _timed(scenario: Scenario, asked: OnePass) -> Answer:
     other = "prefill" if asked.phase == "decode" else "decode"
     return Answer(
         kind="roofline",
+        inputs={"level": LEVEL_OF[asked.times.level]},
         headline=_headline(asked),
         binding=_binding(asked),
         results=_results(asked),

@@ -32,7 +32,7 @@ def show_fit(scenario: Scenario) -> Answer:
     shown = found or asked.on(asked.tp or 1, asked.precision)
     return Answer(
         kind="fit",
-        inputs={"model": model.name},
+        inputs={"model": model.name, **({"tp": found.tp} if found is not None else {})},
         headline=_headline(asked, found, shown),
         binding=_binding(asked, found, shown),
         verdict="yes" if found is not None else "no",

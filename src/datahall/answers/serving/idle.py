@@ -14,11 +14,13 @@ from datahall.inference.fleet.summary import is_scaled, is_shrunk
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.step.unfelt import unfelt
 from datahall.planner.serving.plan import ServingPlan
-from datahall.scenario.idle import idle_together, is_changed
+from datahall.scenario.idle import do_nothing, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import FREE_DRAFT
+from datahall.units import fmt
 
 AUTOSCALER = ("cold_start", "interval", "patience")
 
@@ -30,10 +32,7 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     lines = [
         *idle_network(
             scenario,
-            [
-                joined(pool.replica, hands_over=pool.role == "prefill" and pool.handoff is None)
-                for pool in pools
-            ],
+            [pool.joined for pool in pools],
             unfelt=lambda: _by_all(
                 scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]
             ),
@@ -50,9 +49,22 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         lines += idle_together(scenario, AUTOSCALER, "the number of replicas stayed the same")
     elif scaling is not None and not is_shrunk(scaling) and _would_not_shrink(scenario, run):
         lines += idle_together(scenario, ("patience",), "no replica was stopped")
+    lines += _late(scenario, outcome)
     if len({stream.priority for stream in service.streams}) == 1:
         lines += idle_together(scenario, ("priority",), "all requests have the same")
     return tuple(lines)
+
+
+def _late(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    """Failures that begin after all requests have ended."""
+    run, failures = outcome.run, [one for one in scenario.all(Failure) if one.of_service]
+    late = [one for one in failures if one.start_s >= run.duration_s] if not run.num_unfinished else []
+    if not late:
+        return ()
+    named = (
+        [option("failure")] if late == failures else [f"a failure at {fmt(one.start_s, 's')}" for one in late]
+    )
+    return (do_nothing(named, f"the last request ends at {fmt(run.duration_s, 's', 3)}"),)
 
 
 def _would_not_shrink(scenario: Scenario, run: ServingRun) -> bool:

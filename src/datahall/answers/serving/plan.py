@@ -23,7 +23,9 @@ from datahall.answers.serving.words import (
     shown_share,
 )
 from datahall.breakdown import Breakdown
+from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
+from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
@@ -46,6 +48,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         inputs={
             "model": best.replica.model.name,
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
+            **used_by_groups(scenario, [joined(best.replica)]),
         },
         headline=_headline(best),
         binding=_binding(best),

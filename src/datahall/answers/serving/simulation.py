@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, isinf
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
@@ -21,6 +21,7 @@ from datahall.answers.serving.simulation_tables import (
 )
 from datahall.answers.serving.words import all_at_the_worst, banded, described, implied, percent, shown_share
 from datahall.breakdown import Source
+from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.events import perfetto
@@ -71,7 +72,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     scaling = run.scaling
     return Answer(
         kind="serving run",
-        inputs=_inputs(service),
+        inputs=_inputs(scenario, service),
         headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome),
         binding=_binding(outcome),
         verdict="yes" if outcome.keeps_limits else "no",
@@ -102,14 +103,15 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     )
 
 
-def _inputs(service: Service) -> dict[str, Cell]:
-    """What follows from what was said: the group that was found."""
+def _inputs(scenario: Scenario, service: Service) -> dict[str, Cell]:
+    """What follows from what was said: the group that was found, and what joins its chips."""
     fleet, replica = service.fleet, service.replica
     return {
         "model": service.model.name,
         "chip": fleet.pools[0].replica.chip.name,
         "tp": replica.tp,
         "replicas": fleet.num_replicas,
+        **used_by_groups(scenario, [pool.joined for pool in fleet.pools]),
     }
 
 
@@ -307,10 +309,9 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
+    arrivals = service.traffic.arrivals
+    if service.traffic.trace is not None or (arrivals is not None and isinf(arrivals.rate_per_s)):
+        plan["rate"] = float(f"{run.requests_per_s:.3g}")  # as many as ended
     if service.traffic.trace is not None:
-        plan |= {
-            "rate": float(f"{run.requests_per_s:.3g}"),
-            "isl": run.mean_prompt,
-            "osl": run.mean_output,
-        }
+        plan |= {"isl": run.mean_prompt, "osl": run.mean_output}
     return plan

@@ -11,12 +11,13 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
 from datahall.answers.serving.words import described, implied
+from datahall.cluster.used import used_by_groups
 from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
 from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, joined
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.promise import Promise
@@ -76,6 +77,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
             "draft": steps.speculation.draft,
             "num_draft": steps.speculation.num_draft,
             "acceptance_fraction": steps.speculation.acceptance,
+            **used_by_groups(scenario, [joined(plain.replica, hands_over=True)]),
         },
         headline=(
             f"{words}: together {gain.value:.2f}× what {described(plain.replica, precision)} holds of "
@@ -95,7 +97,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         charts=(_chart(steps),),
         notes=(
             "formats in fewer bits change what the model answers; that is not weighed here",
-            "speculation helps where steps are bound by memory: it fades as the batch grows",
+            *_speculation(steps),
             *cut_share(scenario, describe(traffic).cut_fraction, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
             *idle_in_closed_form(scenario, plain.replica),
@@ -104,6 +106,16 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         sources=(plain.replica.engine.source,),
         next_commands=_next(scenario, plain.replica, precision),
     )
+
+
+def _speculation(steps: Ladder) -> tuple[str, ...]:
+    """What the speed-ups by batch show: that drafting pays and fades, that it never pays, or that it always does."""
+    gains = [gain for _, gain in steps.fading]
+    if max(gains) <= 1.0:
+        return ("speculation slows every batch here: too few of the drafted tokens are kept",)
+    if gains[-1] < gains[0]:
+        return ("speculation helps where steps are bound by memory: it fades as the batch grows",)
+    return ()
 
 
 def _next(scenario: Scenario, replica: Replica, precision: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def show_memory(scenario: Scenario) -> Answer:
     name = f"memory of one chip of {stages_named(full)}"
     return Answer(
         kind="training memory",
-        inputs={**asked.used},
+        inputs={**asked.used, "chip": cluster.chip.name},
         headline=_headline(asked, stages, peak, shortage),
         binding=_binding(full, shortage),
         verdict="no" if shortage or not all(line.fits for line in outside) else "yes",

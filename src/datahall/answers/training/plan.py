@@ -41,7 +41,7 @@ def plan_train(scenario: Scenario) -> Answer:
     return Answer(
         kind="training plan",
         inputs={
-            **used_by_job(plan.job, precision, plan.cluster, plan.search.books),
+            **used_by_job(plan.job, plan.search.framework, precision),
             **used_by_machine(scenario, plan.cluster),
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
         },

@@ -9,6 +9,7 @@ from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.parts import Parts, parts_of, port_note
+from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import Topology, topology_of_parts
 from datahall.fabric.topology.counts import Counts, counts
 from datahall.fabric.topology.cuts import Cut, cuts
@@ -81,6 +82,7 @@ def _switched(
 ) -> tuple[Fabric, tuple[str, ...]]:
     size, num_chips = parts.num_domain, asked.chips or 0
     _check_domains(asked, num_chips, size)
+    check_tiers(asked, parts, num_chips)
     inside = Wire(parts.chip.scale_up_bytes_per_s, parts.domain_latency_s) if size > 1 else None
     spec = Spec(
         asked, num_chips, Wire(parts.port_bytes_per_s, parts.access_latency_s), scale_up=inside, domain=size,
@@ -89,11 +91,9 @@ def _switched(
     fabric = LAYING[kind.name](spec)
     if kind.domain == num_chips:
         return fabric, (ONE_DOMAIN,)
-    ratios = asked.ratios
-    _check_tiers(fabric, ratios)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
-    name = _name(kind.name, fabric, size, ratios)
+    name = _name(kind.name, fabric, size, asked.ratios)
     return msgspec.structs.replace(fabric, name=name, topology=kind.name, link_latency_s=latency), ()
 
 
@@ -108,23 +108,6 @@ def _check_domains(asked: FabricDesign, num_chips: int, size: int) -> None:
         below, above = max(n for n in sizes if n < size), min((n for n in sizes if n > size), default=0)
         near = " or ".join(option("domain", n) for n in (below, above) if n)
         raise ScenarioError(error.message, field="domain", hint=f"{near}; of chips, {error.hint}") from error
-
-
-class UnneededTier(ScenarioError):
-    """A ratio speaks of a tier that so many chips do not need."""
-
-
-def _check_tiers(fabric: Fabric, ratios: tuple[float, ...]) -> None:
-    """A ratio is of a tier with another above it; one too many would say nothing."""
-    tiers = getattr(fabric.shape, "num_levels", len(ratios) + 1)
-    if set(ratios[max(0, tiers - 1) :]) - {1.0}:
-        spoken = ", ".join(f"{ratio:g}:1" for ratio in ratios)
-        fitting = ",".join(f"{ratio:g}:1" for ratio in ratios[: tiers - 1]) or "1:1"
-        raise UnneededTier(
-            f"{spoken} speaks of {len(ratios) + 1} tiers, and {fabric.num_hosts:,} chips make {tiers}",
-            field="oversubscription",
-            hint=f"one ratio for each tier below the top: {option('oversubscription', fitting)}",
-        )
 
 
 def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> str:

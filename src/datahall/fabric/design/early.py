@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.fabric.design.chips import check_built, idle_error, is_built, num_chips, own_parts, unused
 from datahall.fabric.design.parts import Parts, parts_of
+from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import BY_NAME, TABLE, topology_of_parts
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
@@ -35,11 +37,13 @@ def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bo
 
 
 def check_design(asked: FabricDesign, catalog: Catalog) -> None:
-    """Refuse what can be refused of a design, whatever the number of its chips, before anything is laid."""
+    """Refuse what can be refused of a design before anything is laid; of one with so many chips, tiers it has not."""
     if is_built(asked.topology, catalog):
         check_built(asked, catalog)
-    else:
-        chosen_parts(asked, catalog)
+        return
+    parts = chosen_parts(asked, catalog)
+    if asked.chips is not None:
+        check_tiers(asked, parts, ceil(asked.chips / parts.num_domain) * parts.num_domain)
 
 
 def chosen_parts(asked: FabricDesign, catalog: Catalog) -> Parts:

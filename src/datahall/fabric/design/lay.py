@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from datahall.errors import ScenarioError, option
+from datahall.fabric.design.topologies import BY_NAME
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
@@ -57,12 +58,12 @@ def _in_domains(flat: Fabric, spec: Spec) -> Fabric:
     return with_scale_up(flat, spec.domain, spec.scale_up)
 
 
-def _clos(spec: Spec, tiers: int | None = None) -> Fabric:
+def _clos(spec: Spec) -> Fabric:
     flat = clos(
         spec.num_chips,
         spec.wire,
         radix=spec.ports,
-        tiers=tiers or spec.asked.tiers,
+        tiers=BY_NAME[spec.asked.topology].tiers or spec.asked.tiers,
         oversubscription=spec.asked.ratios,
         pod_chips=spec.pod_chips,
     )
@@ -125,7 +126,7 @@ LAYING: dict[str, Lay] = {
     "tree": _flat(lambda spec: tree(spec.num_chips, spec.wire, radix=spec.ports)),
     "fat-tree": _fat_tree,
     "clos": _clos,
-    "leaf-spine": lambda spec: _clos(spec, tiers=2),
+    "leaf-spine": _clos,
     "rail-optimised": _rails(rail_optimised),
     "rail-only": _rails(rail_only),
     "dragonfly": _flat(lambda spec: dragonfly(spec.num_chips, spec.wire, radix=spec.radix)),

@@ -60,9 +60,15 @@ def _known(value: float) -> float:
 
 
 def machine(catalog: Catalog, chip: str = "", server: str = "") -> tuple[Chip, Server]:
-    """A chip and the machine it is sold in; a server may be named, else the first with that chip is taken."""
+    """A chip and the machine it is sold in; a server of it may be named, else the first with that chip is taken."""
     if server:
         found = catalog.server(server)
+        if chip and catalog.chip(chip).name != found.chip:
+            raise ScenarioError(
+                f"{found.title} has {found.chip}, not {catalog.chip(chip).name}",
+                field="server",
+                hint=f"{option('chip', found.chip)}, or leave {option('server')} out",
+            )
         return catalog.chip(found.chip), found
     wanted = catalog.chip(chip)
     return wanted, usual_server(catalog, wanted)

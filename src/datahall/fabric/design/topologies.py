@@ -17,6 +17,7 @@ class Topology(NamedTuple):
     uses: tuple[str, ...]  # inputs that say something of it
     chip: str = USUAL_CHIP  # that it is usually made of
     domain: int = 0  # chips of its scale-up domains, where the name says so
+    tiers: int = 0  # of switches, where the name says so
     alike: bool = False  # whether links that are all alike make it, without parts of the catalogue
     parts: bool = True  # whether parts of the catalogue do
 
@@ -30,7 +31,7 @@ TABLE = (
     Topology("tree", "switched", NETWORK, alike=True),
     Topology("fat-tree", "switched", TIERED, alike=True),
     Topology("clos", "switched", TIERED, alike=True),
-    Topology("leaf-spine", "switched", (*NETWORK, "oversubscription"), alike=True),
+    Topology("leaf-spine", "switched", (*NETWORK, "oversubscription"), tiers=2, alike=True),
     Topology("rail-optimised", "switched", TIERED, alike=True),
     Topology("rail-only", "switched", TIERED),
     Topology("dragonfly", "switched", NETWORK, alike=True),

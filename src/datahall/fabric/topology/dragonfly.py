@@ -15,6 +15,7 @@ import numpy as np
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import ACCESS, FABRIC, Fabric, Floats, Ints, Longs, Paths, Wire, paths_of
+from datahall.fabric.topology.tiers import odd_ports
 
 _FEW = 2_000_000  # leaf pairs that are counted one by one
 
@@ -202,11 +203,7 @@ def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric
 def dragonfly_plus(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     """Groups of k/2 leaves and k/2 spines of k ports: (k/2)² chips and global ports each."""
     if radix < 2 or radix % 2:
-        raise ScenarioError(
-            f"a switch has an even number of ports, not {radix}",
-            field="radix",
-            hint=f"nearest: {radix - 1} or {radix + 1}",
-        )
+        raise odd_ports(radix, lambda even: ((even // 2) ** 2 + 1) * (even // 2) ** 2 >= num_chips)
     half = radix // 2
     most = (half * half + 1) * half * half
     if num_chips < 1 or num_chips > most:

@@ -12,6 +12,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.fabric.topology.tiers import odd_ports
 
 
 def smallest_radix(num_chips: int) -> int:
@@ -35,12 +36,7 @@ def fat_tree(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
         raise ScenarioError(f"a fat tree of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
     k = smallest_radix(num_chips) if radix is None else radix
     if k < 2 or k % 2:
-        near = sorted({max(2, k - 1), max(2, k + 1)})
-        raise ScenarioError(
-            f"a fat tree needs switches with an even number of ports, not {k}",
-            field="radix",
-            hint=f"nearest: {' or '.join(map(str, near))}",
-        )
+        raise odd_ports(k, lambda even: even**3 // 4 >= num_chips)
     if num_chips > k**3 // 4:
         raise ScenarioError(
             f"{num_chips:,} chips do not fit a fat tree of radix {k}, which holds {k**3 // 4:,}",

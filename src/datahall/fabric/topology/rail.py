@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import msgspec
 
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.clos import ports, size_clos
+from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.folded_clos import folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.scale_up import check_whole_domains, with_scale_up
+from datahall.fabric.topology.tiers import rails_of
 
 
 def rail_optimised(
@@ -34,18 +35,10 @@ def rail_optimised(
 ) -> Fabric:
     """Servers of `rails` chips; each leaf holds one rail of as many servers as it has ports down."""
     _check_rails(num_chips, rails)
-    servers = num_chips // rails
-    seats = min(servers, ports(radix, oversubscription[0]).down)
-    groups = -(-servers // seats)
-    if tiers is None and num_chips <= radix:
-        tiers = 1
-    sized = size_clos(
-        num_chips if tiers == 1 else groups * rails * seats,
-        radix=radix,
-        tiers=tiers if tiers is not None or groups * rails > radix else 2,
-        oversubscription=oversubscription,
-        leaf_chips=seats,
+    places, seats, tiers = rails_of(
+        num_chips, radix=radix, rails=rails, tiers=tiers, oversubscription=oversubscription
     )
+    sized = size_clos(places, radix=radix, tiers=tiers, oversubscription=oversubscription, leaf_chips=seats)
     railed = sized.num_levels > 1  # on a single switch every chip is on every rail
     shape = msgspec.structs.replace(
         sized,

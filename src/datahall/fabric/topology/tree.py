@@ -7,7 +7,7 @@ is.
 from __future__ import annotations
 
 from datahall.counted import counted
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
 
@@ -20,7 +20,7 @@ def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
         raise ScenarioError(
             f"a tree of switches with {radix} ports has no two branches",
             field="radix",
-            hint="nearest: 3 ports, a binary tree",
+            hint=f"nearest: {option('radix', 3)}, a binary tree",
         )
     children = []
     nodes = num_chips

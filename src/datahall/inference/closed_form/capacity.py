@@ -119,10 +119,13 @@ def _no_load(replica: Replica, slo: Promise) -> InfeasibleError:
 def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
-        fix = f"more chips a replica ({option('tp')}), a narrower {option('precision')} or {option('draft', 'ngram')}"
+        fix = f"a longer {option('tpot')}, more chips to a replica ({option('tp')}) or a narrower {option('precision')}"
     else:
         name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
-        fix = f"more chips to a replica ({option('tp')}), shorter prompts or a prefix cache"
+        faster = f"more chips to a replica ({option('tp')}) or shorter prompts"
+        fix = f"a longer {option('ttft')}, " + (
+            faster if replica.engine.first_token_s < slo.ttft_s else f"or a shorter {option('first_token')}"
+        )
     return InfeasibleError(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone has a {name} of "
         f"{fmt(value_s, 's', 3)}, over the limit of {fmt(limit_s, 's', 3)}",

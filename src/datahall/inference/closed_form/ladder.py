@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import floor, inf, isfinite, log10
 
 import msgspec
 
@@ -137,23 +137,36 @@ def ladder(
 
 def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int | None) -> Setting:
     """The setting on the group asked for, or on the smallest that holds the rate."""
-    last = ""
+    most_per_s, last = 0.0, Effect(name="", held_per_s=0.0, ttft_s=inf, tpot_s=inf)
     for degree in (tp,) if tp else GROUPS:
         setting = Setting(replica=msgspec.structs.replace(replica, tp=degree), load=load)
         if tp:
             sharding_of(setting.replica)  # refuses what does not divide
         tried = effect("", setting, promise, rate)
-        last = tried.note or last
+        most_per_s = max(most_per_s, tried.held_per_s * setting.replica.num_chips)
+        last = tried if tried.remedy or (tried.note and not last.remedy) else last
         if tried.held_per_s * setting.replica.num_chips >= rate or (tp and tried.held_per_s > 0):
             return setting
     where = f"tp {tp} on" if tp else f"up to {GROUPS[-1]} ×"
+    lower = f"{floor_to(most_per_s, 3):g}"
     raise InfeasibleError(
         f"no group of {where} {replica.chip.name} serves {replica.model.name} at {rate:,.10g} requests/s within "
-        "the limits",
-        where=last,
-        hint=f"a lower {option('rate')} (of one replica), a longer {option('ttft')} or {option('tpot')}, or "
-        f"{option('tp')}",
+        f"the limits: {f'the best holds {lower}' if most_per_s else last.note}",
+        field="rate" if most_per_s else "",
+        hint=f"{option('rate', lower)} of one replica, a longer {option('ttft')} or a longer {option('tpot')}"
+        if most_per_s
+        else last.remedy or f"another {option('chip')}",
     )
+
+
+def floor_to(value: float, digits: int) -> float:
+    """A number with so many digits that is not larger.
+
+    >>> floor_to(62.987, 3), floor_to(0.056789, 3)
+    (62.9, 0.0567)
+    """
+    places = digits - 1 - floor(log10(value)) if value > 0 else 0
+    return floor(value * 10.0**places) / 10.0**places
 
 
 def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:

@@ -12,7 +12,7 @@ from math import log
 import msgspec
 import numpy as np
 
-from datahall.errors import DatahallError
+from datahall.errors import DatahallError, InfeasibleError
 from datahall.inference.closed_form.capacity import BISECTIONS, Held, held
 from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.adapters import first_token_s
@@ -50,6 +50,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     tpot_s: float
     most_per_s: float = np.nan  # requests per second and chip that it holds without any limit
     note: str = ""
+    remedy: str = ""  # where it can be and breaks a limit: what would help
     held: Held | None = (
         None  # of a replica, or of one that only answers where prompts have chips of their own
     )
@@ -143,7 +144,10 @@ def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) 
             return _apart(name, setting, slo, rate_per_s)
         most = held(setting.replica, setting.load, slo)
     except DatahallError as error:
-        return Effect(name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message)
+        remedy = error.hint if isinstance(error, InfeasibleError) and not error.field else ""
+        return Effect(
+            name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message, remedy=remedy
+        )
     state = most.at(rate_per_s)
     return Effect(
         name=name,

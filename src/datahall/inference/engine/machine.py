@@ -10,7 +10,7 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import is_built
-from datahall.fabric.design.design import UnneededTier
+from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.design.topologies import topology_of_parts
 from datahall.inference.engine.replica import Replica
 

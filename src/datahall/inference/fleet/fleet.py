@@ -6,9 +6,10 @@ from typing import cast
 
 import msgspec
 
+from datahall.cluster.idle_wiring import Joined
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.engine.disaggregation import Handoff
-from datahall.inference.engine.replica import Replica
+from datahall.inference.engine.replica import Replica, joined
 from datahall.inference.fleet.autoscale import USUAL, Autoscaling
 from datahall.inference.step.table import StepTable
 from datahall.scenario.words import ROUTINGS, Role, Routing
@@ -31,6 +32,11 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
             raise ScenarioError(
                 f"{batching} batching cannot hand prompts over", field="engine", hint="continuous batching"
             )
+
+    @property
+    def joined(self) -> Joined:
+        """What joins the chips of a replica, and whether a cache goes through their ports too."""
+        return joined(self.replica, hands_over=self.role == "prefill" and self.handoff is None)
 
 
 class ReplicaOutage(msgspec.Struct, frozen=True, kw_only=True):

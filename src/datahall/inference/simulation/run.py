@@ -81,7 +81,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run as a whole.  Percentiles and goodput are of requests that arrived in the part that is measured."""
 
-    duration_s: float  # from the start to the last event
+    duration_s: float  # from the start to the last event, or to the last end where only repairs follow
     num_arrived: int
     num_finished: int
     num_unfinished: int

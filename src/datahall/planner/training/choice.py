@@ -50,12 +50,11 @@ def plan_on_chips(
     num_tokens: float,
     framework: Framework,
     *,
-    books: Bookkeeping | None = None,
     options: Options = WIDE,
     num_simulated: int = NUM_SIMULATED,
 ) -> TrainingPlan:
     """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out."""
-    kept = books or job.books(framework)
+    kept = job.books(framework)
     plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options, num_simulated)
     fronts = chips_against_time(plan.search, machine, plan.chosen, plan.num_steps)
     near = 0 if plan.batch_divides else nearest_batch(plan.search, plan.chosen, machine(num_chips))

@@ -17,7 +17,6 @@ from datahall.planner.training.choice import best_of, with_reasons
 from datahall.planner.training.plan import TrainingPlan, num_steps
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
-from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.setup import Machine, of_any_size
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
@@ -35,7 +34,6 @@ def plan_by_deadline(
     num_tokens: float,
     framework: Framework,
     *,
-    books: Bookkeeping | None = None,
     options: Options = WIDE,
     most_chips: int = MOST_CHIPS,
 ) -> TrainingPlan:
@@ -43,7 +41,7 @@ def plan_by_deadline(
 
     Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before.
     """
-    kept = books or job.books(framework)
+    kept = job.books(framework)
     one_of_it = of_any_size(machine)
     needed = _ideal_chips(job, one_of_it, deadline_s, num_tokens)
     tries = _Tries(deadline_s)

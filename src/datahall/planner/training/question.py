@@ -34,16 +34,14 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
-    framework, books = framework_of(scenario, job)
+    framework = framework_of(scenario, job)
     offload = scenario.one(TrainingLayout).offload
     options = msgspec.structs.replace(
         WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=asked.margin_fraction
     )
     if num_chips is not None:
         machine(num_chips)  # refuses what cannot be wired; the search begins with it
-        return partial(
-            plan_on_chips, job, machine, num_chips, asked.num_tokens, framework, books=books, options=options
-        )
+        return partial(plan_on_chips, job, machine, num_chips, asked.num_tokens, framework, options=options)
     assert asked.deadline_s is not None
     of_any_size(machine)
     return partial(
@@ -53,7 +51,6 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         asked.deadline_s,
         asked.num_tokens,
         framework,
-        books=books,
         options=options,
         most_chips=_most_chips(scenario),
     )

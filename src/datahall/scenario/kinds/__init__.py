@@ -5,6 +5,7 @@ from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, key_of, show
 from datahall.scenario.kinds.lists import Listed, Mapped, Numbers, inline_table, listed
 from datahall.scenario.kinds.numbers import (
     LARGEST,
+    LARGEST_OF,
     Count,
     Percentile,
     Quantity,
@@ -19,6 +20,7 @@ from datahall.scenario.kinds.texts import Choice, File, Flag, Name, Text, unknow
 
 __all__ = [
     "LARGEST",
+    "LARGEST_OF",
     "Choice",
     "Count",
     "File",

@@ -61,7 +61,7 @@ class Ratios(Kind, frozen=True):
                 f"{raw} has more bandwidth up than down", hint=f"did you mean {match[2]}:{match[1]}?"
             )
         if down > STEEPEST * up:
-            raise ScenarioError(f"{raw} is too steep", hint=f"at most {STEEPEST:g}:1")
+            raise ScenarioError(f"{raw} is too steep; it must be at most {STEEPEST:g}:1", hint=self.hint())
         return down / up
 
     def write(self, value: object) -> Plain:
@@ -87,7 +87,10 @@ class Sides(Kind, frozen=True):
             raise self.wrong(raw)
         sides = tuple(int(word) for word in words)
         if prod(sides) > self.most:
-            raise ScenarioError(f"{shown(raw)} has {prod(sides):,} chips", hint=f"at most {self.most:,}")
+            raise ScenarioError(
+                f"{shown(raw)} has {prod(sides):,} chips; it must have at most {self.most:,}",
+                hint=self.hint(),
+            )
         return sides
 
     def write(self, value: object) -> Plain:

@@ -17,6 +17,7 @@ class Listed(Kind, frozen=True):
     of: Kind = Text("")
     empty: bool = False  # whether none is allowed
     repeats: bool = False  # whether one that comes again counts again
+    about: str = ""  # ends what an item speaks of, which only one may: of optimizer, and of optimizer:nvme
 
     @property
     def sample(self) -> str:
@@ -33,7 +34,16 @@ class Listed(Kind, frozen=True):
         found = read if self.repeats else tuple(dict.fromkeys(read))
         if not found and not self.empty:
             raise ScenarioError("nothing is named", hint=self.hint() or "one or more, with commas between")
+        self._check_pairs(found)
         return found
+
+    def _check_pairs(self, items: tuple[object, ...]) -> None:
+        """Refuse two items of which one would win."""
+        first: dict[str, object] = {}
+        for item in items if self.about else ():
+            other = first.setdefault(str(item).partition(self.about)[0], item)
+            if other != item:
+                raise ScenarioError(f"{other} and {item} do not go together", hint="say one of them")
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, tuple)

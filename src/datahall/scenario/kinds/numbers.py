@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from math import inf, isinf
+import shlex
+from math import inf, isfinite, isinf
 
 from datahall.errors import DatahallError, ScenarioError, UnitError
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
-from datahall.units import SPELLINGS, example, fmt, parse, unit_of
+from datahall.units import DAY_S, SPELLINGS, example, fmt, parse, unit_of
 
 LARGEST = 2**40  # beyond it a count is a slip of the hand
+LONGEST_YEARS = 100  # of anything that is simulated or waited for
+# the same of quantities, by unit, where a declaration has no closer bound
+LARGEST_OF = {
+    "s": LONGEST_YEARS * 365 * DAY_S,
+    "bytes": 1e18,  # more than any memory holds
+    "bytes_per_s": 1e15,  # a thousand times what any chip has
+    "tokens": 1e18,  # a million times what any run has used
+    "ratio": 1e6,
+    "count": 1e12,
+}
 
 
 class Count(Kind, frozen=True):
@@ -25,9 +36,9 @@ class Count(Kind, frozen=True):
         legal = min(max(self.least, 8), self.most)
         usual = "4096 or 4k" if self.unit == "tokens" and self.most > 4096 else str(legal)
         number = parsed(raw, self.unit, f"a whole number, e.g. {usual}: {self.help}")
+        bounded(number, raw, self.least, self.most, hint=self.hint() or f"e.g. {legal}")
         if number != int(number):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
-        bounded(number, raw, self.least, self.most, hint=self.hint() or f"e.g. {legal}")
         return int(number)
 
     def schema(self) -> dict[str, object]:
@@ -45,17 +56,29 @@ class Quantity(Kind, frozen=True):
     unit: str = ""
     least: float = 0.0
     above: bool = False  # `least` itself is not allowed
-    most: float = inf
+    most: float = inf  # inf: as large as any of its unit
+
+    @property
+    def largest(self) -> float:
+        """What it may be at most, which is finite."""
+        return self.most if isfinite(self.most) else LARGEST_OF[self.unit]
 
     def read(self, raw: Raw, at: Reading) -> float:
+        usual = f"e.g. {example(self.unit)}" if self._takes_example() else ""
+        inside = usual or f"e.g. {exact(self.least or self.largest, self.unit)}"
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-            raise self.wrong(raw, f"e.g. {example(self.unit)}")
+            raise self.wrong(raw, inside)
         if not isinstance(raw, str) and raw and not at.bare and "" not in SPELLINGS[self.unit]:
-            raise ScenarioError(f"{raw} has no unit", hint=f"e.g. {example(self.unit)}")
-        number = parsed(raw, self.unit)
-        hint = self.hint() or (f"e.g. {example(self.unit)}" if not self.least and number <= self.most else "")
-        bounded(number, raw, self.least, self.most, unit=self.unit, above=self.above, hint=hint)
+            raise ScenarioError(f"{raw} has no unit", hint=inside)
+        number = parsed(raw, self.unit, "" if usual else inside)
+        hint = self.hint() or usual
+        bounded(number, raw, self.least, self.largest, unit=self.unit, above=self.above, hint=hint)
         return number
+
+    def _takes_example(self) -> bool:
+        """Whether what people usually write of its unit is within its bounds."""
+        usual = parse(shlex.split(example(self.unit))[0], self.unit)
+        return (usual > self.least if self.above else usual >= self.least) and usual <= self.largest
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
@@ -71,13 +94,18 @@ class Quantity(Kind, frozen=True):
 
 
 class Rate(Quantity, frozen=True):
-    """Requests per second: 80, "80/s", or "inf" for all at once."""
+    """Requests per second: 80, "80/s", or, where something says how many there are, "inf" for all at once."""
 
     unit: str = "count"
     above: bool = True
+    endless: str = ""  # the input that says how many; a verb that does not take it takes no "inf"
 
     def read(self, raw: Raw, at: Reading) -> float:
         if raw == inf or (isinstance(raw, str) and raw.strip().lower() == "inf"):
+            if not self.endless:
+                raise ScenarioError(
+                    "all at once is no rate", hint=self.hint() or f"e.g. {example(self.unit)}"
+                )
             return inf
         text = raw.replace("requests", "").strip().removesuffix("/s") if isinstance(raw, str) else raw
         return super().read(text, at)
@@ -103,7 +131,9 @@ class Share(Kind, frozen=True):
         del at
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise self.wrong(raw, 'e.g. "80 %" or 0.8')
-        return self.bounded(parsed(raw, "fraction", "" if self._within(0.8) else self._bounds()), raw)
+        return self.bounded(
+            parsed(raw, "fraction", "" if self._within(0.8) else self._bounds() + self._guess(inf, "")), raw
+        )
 
     def bounded(self, number: float, raw: Raw) -> float:
         """A share within its bounds; a number that would be one as a percentage is asked for as such."""
@@ -112,9 +142,10 @@ class Share(Kind, frozen=True):
         raise ScenarioError(f"{raw} is out of bounds", hint=f"{self._bounds()}{self._guess(number, raw)}")
 
     def _guess(self, number: float, raw: Raw) -> str:
-        """What was perhaps meant."""
+        """What was perhaps meant, or what could be."""
         meant = "%" not in str(raw) and number <= 100.0 and self._within(number / 100.0)
-        return f'; did you mean "{raw} %"?' if meant else ""
+        inside = (self.least + min(self.most, 1.0)) / 2
+        return f'; did you mean "{raw} %"?' if meant else f', e.g. "{100 * inside:g} %"'
 
     def _within(self, number: float) -> bool:
         enough = number > self.least if self.above else number >= self.least
@@ -188,7 +219,7 @@ def parsed(raw: str | float, unit: str, hint: str = "") -> float:
         message = f"{shown(raw)} is not a number" if plain else error.message
         raise ScenarioError(message, hint=hint or ("e.g. 1.5" if plain else error.hint)) from error
     except OverflowError:
-        raise ScenarioError(f"{raw} is too large", hint="a smaller number") from None
+        return inf
     return number
 
 
@@ -203,13 +234,14 @@ def bounded(
     hint: str = "",
 ) -> None:
     """Refuse what is out of bounds; the hint says a value that is not, else the bound itself is one."""
-    unit = "count" if unit in ("tokens", "ratio") else unit
+    words = "count" if unit in ("tokens", "ratio") else unit
     if number < least or (above and number == least):
-        how, low = "above" if above else "at least", fmt(least, unit) if least else "0"
-        raise ScenarioError(f"{raw} is too small; it must be {how} {low}", hint=hint or f"e.g. {low}")
+        how, low = "above" if above else "at least", fmt(least, words) if least else "0"
+        hint = hint or f"e.g. {exact(least, unit)}"
+        raise ScenarioError(f"{raw} is too small; it must be {how} {low}", hint=hint)
     if number > most:
-        high = fmt(most, unit, 12)
-        raise ScenarioError(f"{raw} is too large; it must be at most {high}", hint=hint or f"e.g. {high}")
+        high, hint = fmt(most, words, 12), hint or f"e.g. {exact(most, unit)}"
+        raise ScenarioError(f"{raw} is too large; it must be at most {high}", hint=hint)
 
 
 def exact(value: float, unit: str) -> Plain:

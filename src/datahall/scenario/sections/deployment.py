@@ -34,8 +34,7 @@ POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000
 MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
-MOST_CACHED = 1e18  # bytes
-SLOWEST, FASTEST = 1e3, 1e15  # bytes/s of a link: a modem, and a thousand times what any chip has
+SLOWEST = 1e3  # bytes/s of a link: a modem
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
 
 
@@ -119,7 +118,13 @@ def split_roles(text: str) -> list[tuple[Role, int, str]]:
             )
         role: Role = "prefill" if found[1] == "prefill" else "decode"
         pools.append((role, int(found[2]), found[3] or ""))
-    if {role for role, _, _ in pools} != set(PHASES):
+    roles = [role for role, _, _ in pools]
+    if len(set(roles)) < len(roles):
+        twice = next(role for role in roles if roles.count(role) > 1)
+        raise ScenarioError(
+            f"{twice} is said twice", field="disaggregated", hint=option("disaggregated", POOLS)
+        )
+    if set(roles) != set(PHASES):
         raise ScenarioError(
             "prefill and decode pools come together",
             field="disaggregated",
@@ -204,27 +209,23 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = False
     host_cache_bytes: Annotated[
         float,
-        Quantity("Memory of a replica's hosts for blocks of cache that leave the chips.", most=MOST_CACHED),
+        Quantity("Memory of a replica's hosts for blocks of cache that leave the chips."),
     ] = 0.0
     host_link_bytes_per_s: Annotated[
         float | None,
         Quantity(
             "Rate between a chip and its host, one way (default: the chip's link).",
             least=SLOWEST,
-            most=FASTEST,
             needs=("host_cache",),
             rare=True,
         ),
     ] = None
-    drive_cache_bytes: Annotated[
-        float, Quantity("Drives for blocks that leave the hosts' memory.", most=MOST_CACHED)
-    ] = 0.0
+    drive_cache_bytes: Annotated[float, Quantity("Drives for blocks that leave the hosts' memory.")] = 0.0
     drive_rate_bytes_per_s: Annotated[
         float | None,
         Quantity(
             "Rate of a chip's share of the drives (default: as servers are sold).",
             least=SLOWEST,
-            most=FASTEST,
             needs=("drive_cache",),
         ),
     ] = None
@@ -260,7 +261,6 @@ class Deployment(Section, frozen=True, kw_only=True):
         Quantity(
             "Rate at which a prefill pool hands its cache over (default: its network's).",
             least=SLOWEST,
-            most=FASTEST,
             rare=True,
         ),
     ] = None

@@ -18,10 +18,10 @@ from datahall.scenario.kinds import (
     Topology,
     Version,
 )
-from datahall.scenario.sections.deployment import FASTEST, MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
+from datahall.scenario.sections.promise import LONGEST_S
 from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TAPERED, TRANSPORTS
 
-MOST_BYTES = 1e18  # of an array: more than any memory holds
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 4  # of switches: two million chips with 64 ports
 FULL_WIDTH = (1.0,)  # down over up, where nobody says it
@@ -65,9 +65,7 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     ] = None
     nic_bytes_per_s: Annotated[
         float | None,
-        Quantity(
-            "Network of a chip, one way (default: its usual one).", least=SLOWEST, most=FASTEST, group=WIRING
-        ),
+        Quantity("Network of a chip, one way (default: its usual one).", least=SLOWEST, group=WIRING),
     ] = None
     oversubscription: Annotated[
         tuple[float, ...],
@@ -133,7 +131,6 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         Quantity(
             "Bandwidth of every link, one way, instead of the catalogue's parts.",
             least=SLOWEST,
-            most=FASTEST,
             rare=True,
             against=("chip", "server", "switch", "nic"),
         ),
@@ -146,7 +143,6 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         Quantity(
             "A chip's scale-up links beside them, one way.",
             least=SLOWEST,
-            most=FASTEST,
             needs=("bandwidth",),
             group=LINKS,
             rare=True,
@@ -208,13 +204,11 @@ class FabricJob(Section, frozen=True, kw_only=True):
         tuple[int, ...],
         Numbers("Chips that take part: 64 (the first 64), 0-63, 0-1023:8 (default: all).", ranks=True),
     ] = ()
-    size_bytes: Annotated[
-        float, Quantity("The whole array, as in nccl-tests.", above=True, most=MOST_BYTES)
-    ] = 1e6
+    size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
     repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
-    start_s: Annotated[float, Quantity("When the job begins.")] = 0.0
-    pause_s: Annotated[float, Quantity("Time between two runs.", needs=("repeat",))] = 0.0
-    overhead_s: Annotated[float, Quantity("Time that software takes for each message.")] = 0.0
+    start_s: Annotated[float, Quantity("When the job begins.", most=LONGEST_S)] = 0.0
+    pause_s: Annotated[float, Quantity("Time between two runs.", most=LONGEST_S, needs=("repeat",))] = 0.0
+    overhead_s: Annotated[float, Quantity("Time that software takes for each message.", most=LONGEST_S)] = 0.0
 
 
 class Background(Section, frozen=True, kw_only=True):
@@ -227,13 +221,16 @@ class Background(Section, frozen=True, kw_only=True):
         int | None,
         Count("Incast: the chip that receives (default: the first).", needs=("pattern=incast",), least=0),
     ] = None
-    size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True, most=MOST_BYTES)] = 1e6
+    size_bytes: Annotated[float, Quantity("Bytes of one flow.", above=True)] = 1e6
     load_fraction: Annotated[
         float, Share("Random: share of the line rate that is offered.", needs=("pattern=random",), above=True)
     ] = 0.3
-    start_s: Annotated[float, Quantity("When the background begins.")] = 0.0
+    start_s: Annotated[float, Quantity("When the background begins.", most=LONGEST_S)] = 0.0
     until_s: Annotated[
-        float, Quantity("Random: how long flows keep arriving.", needs=("pattern=random",), above=True)
+        float,
+        Quantity(
+            "Random: how long flows keep arriving.", needs=("pattern=random",), above=True, most=LONGEST_S
+        ),
     ] = 1e-3
 
 
@@ -241,7 +238,7 @@ class Stall(Section, frozen=True, kw_only=True):
     """A chip that stops draining its port."""
 
     chip: Annotated[int, Count("Number of the chip.", least=0)] = 0
-    start_s: Annotated[float, Quantity("When it stops draining.")] = 0.0
+    start_s: Annotated[float, Quantity("When it stops draining.", most=LONGEST_S)] = 0.0
     duration_s: Annotated[float | None, Quantity("How long it stalls (default: for good).", above=True)] = (
         None
     )
@@ -256,7 +253,6 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         Quantity(
             "The whole array, as in nccl-tests.",
             above=True,
-            most=MOST_BYTES,
             against=("experts",),
             example="1GB",
         ),

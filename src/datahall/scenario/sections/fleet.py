@@ -90,7 +90,7 @@ class Router(Section, frozen=True, kw_only=True):
     cold_start_s: Annotated[float, Quantity("Until a new replica serves.", needs=("autoscale",))] = 120.0
     interval_s: Annotated[
         float,
-        Quantity("Between two decisions of the autoscaler.", above=True, needs=("autoscale",), rare=True),
+        Quantity("Between two decisions of the autoscaler.", least=0.1, needs=("autoscale",), rare=True),
     ] = 15.0
     patience_s: Annotated[
         float, Quantity("How long fewer replicas must have been enough.", needs=("autoscale",), rare=True)
@@ -114,9 +114,7 @@ class AnswerCache(Section, frozen=True, kw_only=True):
     questions: Annotated[int, Count("Different questions that come again.")] = 10_000
     zipf: Annotated[float, Quantity("Zipf exponent of their popularity.", unit="ratio", most=10.0)] = 0.9
     unique_fraction: Annotated[float, Share("Share of requests that nobody ever asks again.")] = 0.5
-    rate_per_s: Annotated[
-        float | None, Rate("Requests per second, where the traffic does not tell.", most=1e12)
-    ] = None
+    rate_per_s: Annotated[float | None, Rate("Requests per second, where the traffic does not tell.")] = None
     process: Annotated[int, Count("Answers that the cache of a process holds; 0: none.", least=0)] = 0
     process_ttl_s: Annotated[float, Quantity("How long it keeps one.", needs=("process",))] = 300.0
     processes: Annotated[int, Count("Processes with a cache of their own.", needs=("process",))] = 1

@@ -6,7 +6,7 @@ from typing import Annotated
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Percentile, Quantity
 
-LONGEST_S = 86_400.0  # nobody waits longer than a day
+LONGEST_S = 86_400.0  # nobody waits longer than a day, beyond which a clock loses what a message takes
 
 
 class Promise(Section, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from datahall.scenario.kinds import (
     Text,
 )
 from datahall.scenario.sections.lengths import LengthsKind
-from datahall.workload.traffic.shapes import PEAK_S, Fixed, Lengths
+from datahall.workload.traffic.shapes import MOST_TURNS, PEAK_S, Fixed, Lengths
 
 DEFAULT_REQUESTS = 10_000
 REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
@@ -83,11 +83,11 @@ class Traffic(Section, frozen=True, kw_only=True):
     rate_per_s: Annotated[
         float | None,
         Rate(
-            'Requests per second, or "inf": all at once.',
+            "Requests per second.",
             against=("users", "trace"),
             least=1e-6,
-            most=1e12,
             example="80",
+            endless="requests",
         ),
     ] = None
     users: Annotated[
@@ -138,7 +138,9 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = None
     turns: Annotated[
         float | None,
-        Quantity("Mean turns of a conversation.", unit="ratio", least=1.0, most=1e4, against=("trace",)),
+        Quantity(
+            "Mean turns of a conversation.", unit="ratio", least=1.0, most=MOST_TURNS, against=("trace",)
+        ),
     ] = None
     think_s: Annotated[
         float | None,

@@ -11,9 +11,7 @@ from datahall.events import stream
 from datahall.workload.traffic.lengths import Draw, cut_to_context, mean_tokens, sampler
 from datahall.workload.traffic.popularity import draw_ranks
 from datahall.workload.traffic.requests import Floats, Ints, Requests
-from datahall.workload.traffic.shapes import Lengths
-
-MOST_TURNS = 1000  # on average; a chunk holds whole sessions, and one of 65 times the mean never comes
+from datahall.workload.traffic.shapes import MOST_TURNS, Lengths
 
 
 class Think(msgspec.Struct, frozen=True, kw_only=True):

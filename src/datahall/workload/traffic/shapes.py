@@ -9,6 +9,7 @@ import msgspec
 from datahall.errors import ScenarioError
 
 LONGEST_TOKENS = 1e9  # a draw of as much is a mistake in the figures, and would not fit the sums
+MOST_TURNS = 1000  # on average; a chunk holds whole sessions, and one of 65 times the mean never comes
 PEAK_S = 14 * 3600.0  # of a day whose rate swings: two in the afternoon
 
 

@@ -95,15 +95,13 @@ def check_traffic(traffic: Traffic) -> None:
 
 def _check_context(traffic: Traffic) -> None:
     talk = traffic.conversation
-    least = (
-        talk.system_tokens
-        + talk.quoted_tokens
-        + (traffic.prompt.tokens if isinstance(traffic.prompt, Fixed) and talk.opening is None else 1)
-    )
+    prompt = traffic.prompt.tokens if isinstance(traffic.prompt, Fixed) and talk.opening is None else 1
+    parts = {"isl": prompt, "system": talk.system_tokens, "document": talk.quoted_tokens}
+    least = sum(parts.values())
     if traffic.max_context and least >= traffic.max_context:
         raise ScenarioError(
             f"prompts of {least:,} tokens for a context of {traffic.max_context:,}",
-            field="isl",
+            field=max(parts, key=parts.__getitem__),
             hint=f"at most {traffic.max_context - 1:,} tokens leave room for an answer; shorten the prompt, its "
             "system prompt or its documents, or choose a model with a longer context",
         )

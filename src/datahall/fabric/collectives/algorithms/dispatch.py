@@ -73,7 +73,7 @@ def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0
         raise ScenarioError(
             f"{option('topk', call.topk)} of {counted(call.experts, 'expert')}",
             field="topk",
-            hint="at most all of them",
+            hint=f"at most {option('topk', call.experts)}",
         )
     if num_chips not in (0, call.experts):
         raise ScenarioError(
