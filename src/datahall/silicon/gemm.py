@@ -10,10 +10,9 @@ the tile that fills the chip best.  The time follows from that tile:
     power   = flop / (peak · power_efficiency)
     time    = max(launch + (compute^p + memory^p)^(1/p) + split_s, power)
 
-`power` is the energy of the product over the power limit: a chip that would draw more lowers its clock,
-while the
-pause between kernels lets short products run above it.  A product with too few
-tiles splits k over idle multiprocessors and pays a second, reducing kernel.
+`power` is the energy of the product over the power limit: a chip that would draw more lowers its clock, while the
+pause between kernels lets short products run above it.  A product with too few tiles
+splits k over idle multiprocessors and pays a second, reducing kernel.
 
 The library chooses by its own estimate, which knows no shared memory bandwidth: `choose` constants are kept
 apart from the timing ones, because a library does not always choose the fastest.
@@ -22,7 +21,9 @@ apart from the timing ones, because a library does not always choose the fastest
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -219,6 +220,42 @@ def gemm_times(
     widths = (float(weight_bytes), float(activation_bytes), float(output_bytes))
     run(*shapes, *widths, machine, tiles, tile_s, out)
     return GemmTimes(*(column[which].reshape(rows.shape) for column in out))
+
+
+class ChipOptions(TypedDict):
+    """What `gemm_times` is told beside the sides of the products."""
+
+    num_sms: float
+    peak_flop_per_s: float
+    memory_bytes_per_s: float
+    constants: GemmConstants
+    weight_bytes: float
+    activation_bytes: float
+    output_bytes: float
+
+
+def times_of_each(
+    shapes: Sequence[tuple[Number, Number, Number]], **options: Unpack[ChipOptions]
+) -> Iterator[GemmTimes]:
+    """`gemm_times` of several products, each of scalars or columns, in one search; a scalar for scalars."""
+    forms = [np.broadcast(*sides).shape for sides in shapes]
+    rows, width, depth = (
+        np.concatenate([_spread(side, form) for side, form in zip(column, forms, strict=True)])
+        for column in zip(*shapes, strict=True)
+    )
+    every = msgspec.structs.astuple(gemm_times(rows, width, depth, **options))
+    start = 0
+    for form in forms:
+        part = slice(start, start := start + math.prod(form))
+        yield GemmTimes(*(column[part].reshape(form)[()] for column in every))
+
+
+def _spread(side: Number, form: tuple[int, ...]) -> Column:
+    """A side of a product for each value that its other sides have."""
+    found = np.asarray(side, np.float64)
+    if found.shape != form:
+        found = np.full(form, found) if found.size == 1 else np.broadcast_to(found, form)
+    return found.ravel()
 
 
 def _distinct(*columns: Column) -> tuple[tuple[Column, Column, Column], NDArray[np.intp]]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 from typing import Literal, get_args
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from datahall.basis import Basis
 from datahall.catalog.entries.chip import Chip
@@ -16,7 +14,7 @@ from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
 from datahall.silicon.calibration import Calibration, calibrate, kernel_format, num_sms
 from datahall.silicon.experts import expert_times
-from datahall.silicon.gemm import gemm_times
+from datahall.silicon.gemm import times_of_each
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.roofline import BoundTimes, roofline_time
 from datahall.silicon.stream import stream_times
@@ -208,16 +206,9 @@ def _gemms(
     weight_bytes = bytes_per_value(first.weight_precision)
     constants = calibration.constants.gemm_for(kernel, sustained=sustained)
     single_row_s = calibration.constants.path(kernel).single_row_s
-    shapes = [one.shape for one in operators if isinstance(one.shape, Gemm)]
-    sides = [np.broadcast(shape.m, shape.n, shape.k).shape for shape in shapes]
-    rows, width, depth = (
-        np.concatenate([_spread(side, like) for side, like in zip(column, sides, strict=True)])
-        for column in zip(*((shape.m, shape.n, shape.k) for shape in shapes), strict=True)
-    )
-    times = gemm_times(
-        rows,
-        width,
-        depth,
+    shapes = [(one.shape.m, one.shape.n, one.shape.k) for one in operators if isinstance(one.shape, Gemm)]
+    found = times_of_each(
+        shapes,
         num_sms=num_sms(chip),
         peak_flop_per_s=chip.peak(first.precision),
         memory_bytes_per_s=memory_bandwidth(chip),
@@ -226,31 +217,17 @@ def _gemms(
         activation_bytes=max(weight_bytes, bytes_per_value(first.precision)),
         output_bytes=_wide_bytes(first),
     )
-    alone_s = np.where(rows < 2, single_row_s, 0.0)
-    all_s = (times.time_s + alone_s, np.maximum(times.compute_s, times.power_s), times.memory_s, alone_s)
-    start = 0
-    for one, like in zip(operators, sides, strict=True):
-        part = slice(start, start := start + prod(like))
-        time_s, compute_s, memory_s, row_s = (
-            column[part].reshape(like) if like else float(column[part][0]) for column in all_s
-        )
+    for one, (rows, _, _), times in zip(operators, shapes, found, strict=True):
+        alone_s = np.where(np.asarray(rows) < 2, single_row_s, 0.0)
         yield KernelTime(
             operator=one,
             kind="gemm",
-            time_s=time_s,
-            compute_s=compute_s,
-            memory_s=memory_s,
+            time_s=times.time_s + alone_s,
+            compute_s=np.maximum(times.compute_s, times.power_s),
+            memory_s=times.memory_s,
             roofline_s=_roofline(chip, one),
-            launch_s=constants.launch_s + row_s,
+            launch_s=constants.launch_s + alone_s,
         )
-
-
-def _spread(side: Number, like: tuple[int, ...]) -> NDArray[np.float64]:
-    """A side of a product for each value that the other sides have."""
-    found = np.asarray(side, np.float64)
-    if found.shape != like:
-        found = np.full(like, found) if found.size == 1 else np.broadcast_to(found, like)
-    return found.ravel()
 
 
 def _attention(
