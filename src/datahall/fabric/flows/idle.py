@@ -11,7 +11,7 @@ from datahall.catalog import Catalog
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.design.without import each_left_out, unfelt
 from datahall.fabric.flows.jobs import traffic
-from datahall.fabric.flows.outcome import Outcome, is_felt, lost_links, meets
+from datahall.fabric.flows.outcome import Outcome, lost_links, meets
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
@@ -29,11 +29,6 @@ def idle_inputs(
         **_of_wiring(outcome, asked, catalog, used),
         **_of_stalls(outcome),
         **_of_transport(outcome),
-        **(
-            {"level": "links change while rounds are under way, so that all are simulated"}
-            if is_felt(outcome)
-            else {}
-        ),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
         **({} if outcome.scenario.jobs else {"check_with": "background has no end to compare"}),
         **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),

@@ -118,12 +118,17 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def traffic(
-    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...] = (), level: Level = "symmetric"
+    net: Net,
+    jobs: tuple[Job, ...],
+    bursts: tuple[Burst, ...] = (),
+    level: Level = "symmetric",
+    *,
+    in_step: bool = False,
 ) -> Traffic:
-    """Write down the flows of all jobs and bursts."""
+    """Write down the flows of all jobs and bursts; `in_step` with each round for itself at the symmetric level."""
     _check_size(net, jobs, bursts)
     routes = _routes(net, jobs, bursts)
-    parts = [_job(net, job, level, ways) for job, ways in zip(jobs, routes, strict=False)]
+    parts = [_job(net, job, level, ways, in_step) for job, ways in zip(jobs, routes, strict=False)]
     parts += [_burst(net, burst, ways) for burst, ways in zip(bursts, routes[len(jobs) :], strict=True)]
     sizes = [part.num_bytes.size for part in parts]
     first = np.cumsum([0, *sizes])[:-1]
@@ -226,7 +231,7 @@ def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> N
         )
 
 
-def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
+def _job(net: Net, job: Job, level: Level, routes: Spread, in_step: bool) -> _Part:
     """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
     parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
     split = [
@@ -248,7 +253,7 @@ def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
         split, table, num_alike = folded(split, routes.paths)
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
     else:
-        order = alike_order(split, job.repeat, job.pause_s)
+        order = alike_order(split, job.repeat, job.pause_s, in_step=in_step)
     start = np.cumsum([0, *(phase.source.size for phase in split)])
     row = np.append(table, each.size)[
         np.where(order.phase == JOIN, table.size, start[order.phase] + order.member)
