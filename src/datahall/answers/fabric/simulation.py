@@ -61,7 +61,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_idle(scenario, outcome, other)),
+        notes=(*_notes(outcome), *_idle(scenario, outcome)),
         next_commands=_next(scenario, other),
     )
 
@@ -161,16 +161,11 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _idle(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> tuple[str, ...]:
+def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
-    idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
-    if "check_with" in said and other is None:
-        idle.setdefault(
-            "check_with", "links change while rounds are under way, which only the full level sees"
-        )
-    return idle_notes(scenario, idle)
+    return idle_notes(scenario, idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said))
 
 
 def _next(scenario: Scenario, other: Crosscheck | None) -> tuple[str, ...]:
