@@ -34,7 +34,7 @@ def closed_form_s(net: Net, job: Job) -> float:
 def _phase_s(net: Net, job: Job, phase: Phase) -> float:
     """All rounds of one phase [s]: the slower of what stays inside domains and what crosses the network."""
     fabric, source, target = net.fabric, job.hosts[phase.source], job.hosts[phase.target]
-    spraying = net.routing.policy == "spray"
+    spraying = net.routing.rule.sprays
     alone = net if spraying else msgspec.structs.replace(net, routing=Routing("deterministic"))
     how = alone.routing
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
-from datahall.fabric.flows.detours import Tables, reroute_s, tables_of
+from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
 from datahall.fabric.flows.failures import Bools, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
@@ -97,7 +97,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
             transport=transport,
             seed=seed,
             steady=not changes.at_s.size and not stalls,
-            tables=_tables(scenario, later, wired),
+            known_later=_known_later(scenario, later, wired),
         ),
         jobs=tuple(made[0] for made in jobs if made is not None),
         asks=tuple(made[1] for made in jobs if made is not None),
@@ -107,12 +107,14 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
     )
 
 
-def _tables(scenario: Scenario, later: list[tuple[Failure, Bools]], fabric: Fabric) -> tuple[Tables, ...]:
+def _known_later(
+    scenario: Scenario, later: list[tuple[Failure, Bools]], fabric: Fabric
+) -> tuple[LearnedFabric, ...]:
     """What routing learns of failures while flows are under way."""
     network = scenario.one(Network)
     transport = cast(TransportKind, network.transport)
     known = [(failure, hit, reroute_s(failure, transport, scenario.catalog)) for failure, hit in later]
-    return tables_of(known, fabric, cast(Policy, network.routing))
+    return fabrics_known(known, fabric, cast(Policy, network.routing))
 
 
 def _failing(
@@ -186,7 +188,7 @@ def is_felt(outcome: Outcome) -> bool:
     scenario = outcome.scenario
     if not any(phase.num_rounds > 1 for job in scenario.jobs for phase in job.phases):
         return False
-    if scenario.net.routing.policy == "adaptive" and not scenario.net.fabric.whole:
+    if scenario.net.routing.rule.chooses_late and not scenario.net.fabric.whole:
         return True  # each round chooses anew among the ways that are left
     if scenario.net.steady:
         return False
