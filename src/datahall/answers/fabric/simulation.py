@@ -125,10 +125,12 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         f"{net.routing.policy} routing{split}; {transport}; rates are max-min fair; bytes are those on the wire",
         *_transport(outcome),
     ]
-    if net.routing.policy == "spray":
+    if net.routing.rule.sprays:
         kept = fmt(SPRAY_EFFICIENCY, "fraction")
         lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
-    lines += [f"from {fmt(one.at_s, 's')} on flows take the ways that are left then" for one in net.tables]
+    lines += [
+        f"from {fmt(one.at_s, 's')} on flows take the ways that are left then" for one in net.known_later
+    ]
     if outcome.run.num_stuck:
         lines.append(
             "no way is left around what is out: give the failure a duration, or leave those chips out"
