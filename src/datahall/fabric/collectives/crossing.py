@@ -52,7 +52,7 @@ def crossing_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
     if result == "nothing" or outside == 0.0:
         return 0.0
     if sends.algorithm is not None:
-        first = np.arange(0, num_ranks, below)
+        first = np.arange(0, num_ranks, below, dtype=np.int32)
         own = _sent(sends, num_ranks, first, np.minimum(first + below, num_ranks)).max()
         return max(float(own), crossing_share(Sends(sends.collective), num_ranks, cut))
     if result == "sum":

@@ -5,7 +5,7 @@ Each is bounded, as NCCL's are, by what it sends over every narrow place; that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +31,20 @@ def _stepped(collective: Collective, algorithm: str) -> Sending:
     return sending
 
 
+def _first_ranks(domains: Domains) -> Ints:
+    return np.asarray(np.cumsum(domains) - np.asarray(domains), dtype=np.int32)
+
+
+def _numbers(counts: Sequence[int]) -> Ints:
+    """0 so many times as the first says, 1 as the second …"""
+    return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+
 def _along_trees(num_trees: int) -> Sending:
     """Trees over domains, one rank of each for all of it, up and down."""
 
     def sending(_: int, domains: Domains) -> Iterator[Phase]:
-        first = np.cumsum(domains) - domains
+        first = _first_ranks(domains)
         child, parent = (first[ends[: num_trees * (len(domains) - 1)]] for ends in two_trees(len(domains)))
         for source, target in ((child, parent), (parent, child)):
             yield Phase(name="tree", source=source, target=target, num_bytes=1.0 / num_trees)
@@ -47,7 +56,7 @@ def _round_domains(num_bytes: Callable[[int], float]) -> Sending:
     """From each domain to the next."""
 
     def sending(_: int, domains: Domains) -> Iterator[Phase]:
-        first = np.cumsum(domains) - domains
+        first = _first_ranks(domains)
         yield Phase(name="ring", source=first, target=np.roll(first, -1), num_bytes=num_bytes(len(domains)))
 
     return sending
@@ -57,7 +66,7 @@ def _shifted(chunks: Callable[[int, int], int]) -> Sending:
     """From every rank to those 1, 2, 4, … further, so many pieces each time."""
 
     def sending(num_ranks: int, _: Domains) -> Iterator[Phase]:
-        rank, distance = np.arange(num_ranks), 1
+        rank, distance = np.arange(num_ranks, dtype=np.int32), 1
         while distance < num_ranks:
             pieces = chunks(num_ranks, distance) / num_ranks
             yield Phase(name="shift", source=rank, target=(rank + distance) % num_ranks, num_bytes=pieces)
@@ -163,11 +172,11 @@ def _port_rate(
     system: System, collective: Collective, num_ranks: int, sending: Sending | None, port: float
 ) -> float:
     """What a port of a domain gets of the narrowest place that its bytes pass, or all of its own [B/s]."""
-    inside, domains = system.shape(num_ranks)
+    inside, _ = system.shape(num_ranks)
     over_s = _over_cuts_s(system, collective, num_ranks, sending)
     each = (num_ranks - inside) / num_ranks  # of pieces
     if sending is not None:
-        number = np.repeat(np.arange(domains), filled(num_ranks, inside))
+        number = _numbers(filled(num_ranks, inside))
         each = (
             sum(_passing(phase, number, number) for phase in sending(num_ranks, filled(num_ranks, inside)))
             / inside
@@ -181,7 +190,7 @@ def _over_cuts_s(system: System, collective: Collective, num_ranks: int, sending
     if sending is None:
         return float(max((crossing_s(Sends(collective), 1.0, num_ranks, cut) for cut in narrow), default=0.0))
     domains = filled(num_ranks, system.shape(num_ranks)[0])
-    number = np.repeat(np.arange(len(domains)), domains)
+    number = _numbers(domains)
     return max(
         (
             sum(_passing_s(phase, number, cut) for phase in sending(num_ranks, domains))
@@ -194,8 +203,7 @@ def _over_cuts_s(system: System, collective: Collective, num_ranks: int, sending
 
 def _passing_s(phase: Phase, domain: Ints, cut: Cut) -> float:
     """How long the ways out of parts, and the links between two, take for a phase that goes over the network [s]."""
-    part = np.repeat(np.arange(len(cut.sizes)), [count for _, count in cut.sizes])
-    part = np.repeat(np.arange(part.size), np.array(cut.sizes)[part, 0])[: domain.size]
+    part = _numbers([size for size, count in cut.sizes for _ in range(count)])[: domain.size]
     took = _passing(phase, part, domain) / cut.bytes_per_s
     if cut.pair_bytes_per_s > 0:
         took = max(took, _passing(phase, part, domain, between=True) / cut.pair_bytes_per_s)
