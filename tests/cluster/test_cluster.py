@@ -17,7 +17,7 @@ from datahall.cluster.host import Host
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import collective_times, spoken
-from datahall.fabric.collectives.crossing import crossing_s, leaving_bytes_per_s
+from datahall.fabric.collectives.crossing import Sends, crossing_s, leaving_bytes_per_s
 from datahall.fabric.collectives.system import system_of
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
@@ -254,7 +254,7 @@ def test_no_algorithm_of_the_list_beats_the_cut() -> None:
         cluster_from(FabricDesign(topology="tree", chips=1024), CATALOG), "all-reduce", 1e9
     )
     assert found.bound.cut is not None
-    floor = crossing_s("all-reduce", 1e9, 1024, found.bound.cut)
+    floor = crossing_s(Sends("all-reduce"), 1e9, 1024, found.bound.cut)
     assert all(one.time_s >= floor * (1 - 1e-12) for one in found.choice.candidates)
 
 

@@ -13,7 +13,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
-from datahall.fabric.collectives.crossing import least_s, leaving_bytes_per_s, straddling_share
+from datahall.fabric.collectives.crossing import Sends, least_s, leaving_bytes_per_s, straddling_share
 from datahall.fabric.collectives.system import system_of
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.cuts import Cut, cuts
@@ -89,14 +89,14 @@ def test_a_group_that_fits_a_leaf_but_lies_across_two_leaves_it() -> None:
     fabric = clos(24, Wire(50e9), radix=8, tiers=2, oversubscription=(3.0,))
     (leaf,) = cuts(fabric)
     assert (leaf.num_below, leaf.sizes) == (6, ((6, 4),))
-    assert straddling_share("all-reduce", 3, leaf) == 0.0
-    assert straddling_share("all-reduce", 4, leaf) == 1.0
-    assert straddling_share("all-gather", 4, leaf) == 0.5
-    assert straddling_share("all-to-all", 4, leaf) == 1.0
-    assert straddling_share("barrier", 4, leaf) == 0.0
+    assert straddling_share(Sends("all-reduce"), 3, leaf) == 0.0
+    assert straddling_share(Sends("all-reduce"), 4, leaf) == 1.0
+    assert straddling_share(Sends("all-gather"), 4, leaf) == 0.5
+    assert straddling_share(Sends("all-to-all"), 4, leaf) == 1.0
+    assert straddling_share(Sends("barrier"), 4, leaf) == 0.0
     two = leaf.apart(2)  # pairs of groups of four, eight chips a block: the first leaf holds three of each
-    assert straddling_share("all-reduce", 4, two) == 4.0  # the second leaf has ends of both blocks
-    assert straddling_share("broadcast", 4, two) == 2.0  # one comes in, the other goes out
+    assert straddling_share(Sends("all-reduce"), 4, two) == 4.0  # the second leaf has ends of both blocks
+    assert straddling_share(Sends("broadcast"), 4, two) == 2.0  # one comes in, the other goes out
     assert two.widest_bytes_per_s == leaf.bytes_per_s
     assert leaf.within(12).sizes == ((6, 2),)
     assert leaf.within(15).sizes == ((6, 2), (3, 1))
@@ -150,7 +150,7 @@ def test_a_job_on_part_of_a_fabric_crosses_no_boundary_that_it_does_not_reach() 
     part = cluster_from(FabricDesign(topology="meta-24k-roce", chips=2048), CATALOG)
     pod = next(cut for cut in part.system.cuts if cut.name == "pod")
     assert sum(size * count for size, count in pod.sizes) == 2048
-    assert straddling_share("all-reduce", 256, pod.apart(8)) == 0.0
+    assert straddling_share(Sends("all-reduce"), 256, pod.apart(8)) == 0.0
 
 
 def test_a_network_twice_as_fast_halves_what_groups_across_parts_wait() -> None:
@@ -159,7 +159,9 @@ def test_a_network_twice_as_fast_halves_what_groups_across_parts_wait() -> None:
     system = system_of("h100-sxm", num_domain=1, nic_bytes_per_s=50e9, catalog=CATALOG)
     narrow = msgspec.structs.replace(system, cuts=cuts(fabric))
     sizes = np.array([SIZE])
-    straddling = [ranks for ranks in range(2, 7) if straddling_share("all-reduce", ranks, narrow.cuts[0])]
+    straddling = [
+        ranks for ranks in range(2, 7) if straddling_share(Sends("all-reduce"), ranks, narrow.cuts[0])
+    ]
     assert straddling
     for ranks in straddling:
         fast = least_s(narrow.with_network(2.0), "all-reduce", sizes, ranks)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.flows.jobs import Traffic
-from datahall.fabric.flows.rounds import Order
+from datahall.fabric.flows.order import Order
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows
 from datahall.fabric.topology.graph import Floats, Ints, Paths, select
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.cluster.groups import group_times, machine_times
-from datahall.fabric.collectives.crossing import crossed, crossing_s, crossing_share
+from datahall.fabric.collectives.crossing import Sends, crossed, crossing_s, crossing_share
 from datahall.fabric.collectives.system import System, system_of
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.topology.clos import clos
@@ -132,7 +132,7 @@ def test_no_collective_beats_the_bytes_over_the_cut(
     time = machine_times(machine, collective, size, ranks, stride)[0]
     near = machine.apart(stride)
     for cut in crossed(near, ranks):
-        assert time >= crossing_s(collective, float(size[0]), ranks, cut) * (1 - 1e-12)
+        assert time >= crossing_s(Sends(collective), float(size[0]), ranks, cut) * (1 - 1e-12)
     assert time >= machine_times(system(()), collective, size, ranks, stride)[0]
 
 
@@ -156,15 +156,17 @@ def test_what_must_cross_is_what_the_textbook_counts() -> None:
             name="leaf", num_below=below, num_full=full or below, bytes_per_s=1.0, link_bytes_per_s=1.0
         )
 
-    assert crossing_share("all-reduce", 8, leaf(4)) == 1.0  # two halves swap their sums
-    assert crossing_share("all-reduce", 8, leaf(1)) == pytest.approx(2 * 7 / 8)  # a ring's share
-    assert crossing_share("all-reduce", 10, leaf(1, 3)) == 1.5  # four leaves, whatever the last one holds
-    assert crossing_share("all-to-all", 8, leaf(4)) == 2.0  # four ranks send half of what they have
-    assert crossing_share("reduce-scatter", 8, leaf(2)) == 0.75
-    assert crossing_share("all-gather", 8, leaf(6)) == 0.75  # what six hold must reach the two outside
-    assert crossing_share("send-recv", 8, leaf(4)) == 1.0
-    assert crossing_share("barrier", 8, leaf(4)) == 0.0
-    assert crossing_share("all-gather", 4, leaf(4)) == 0.0
+    assert crossing_share(Sends("all-reduce"), 8, leaf(4)) == 1.0  # two halves swap their sums
+    assert crossing_share(Sends("all-reduce"), 8, leaf(1)) == pytest.approx(2 * 7 / 8)  # a ring's share
+    assert (
+        crossing_share(Sends("all-reduce"), 10, leaf(1, 3)) == 1.5
+    )  # four leaves, whatever the last one holds
+    assert crossing_share(Sends("all-to-all"), 8, leaf(4)) == 2.0  # four ranks send half of what they have
+    assert crossing_share(Sends("reduce-scatter"), 8, leaf(2)) == 0.75
+    assert crossing_share(Sends("all-gather"), 8, leaf(6)) == 0.75  # what six hold must reach the two outside
+    assert crossing_share(Sends("send-recv"), 8, leaf(4)) == 1.0
+    assert crossing_share(Sends("barrier"), 8, leaf(4)) == 0.0
+    assert crossing_share(Sends("all-gather"), 4, leaf(4)) == 0.0
 
 
 def test_groups_between_each_others_ranks_share_the_way_out() -> None:

@@ -29,7 +29,7 @@ from datahall.fabric.flows.congestion import (
 )  # fmt: skip
 from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes
 from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, latency_s, traffic
-from datahall.fabric.flows.rounds import alike_order, full_order
+from datahall.fabric.flows.order import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
 from datahall.fabric.routing.paths import route

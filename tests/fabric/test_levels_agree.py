@@ -17,7 +17,7 @@ import pytest
 
 from datahall.catalog import load
 from datahall.errors import DatahallError
-from datahall.fabric.collectives.crossing import crossing_s
+from datahall.fabric.collectives.crossing import Sends, crossing_s
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
@@ -127,7 +127,7 @@ def test_no_collective_is_faster_than_the_bytes_that_must_leave_a_part(wired: tu
             fabric = built(*cell[:3])
             assert fabric is not None
             least = [
-                float(np.max(crossing_s(cell.collective, cell.size_bytes, fabric.num_hosts, cut)))
+                float(np.max(crossing_s(Sends(cell.collective), cell.size_bytes, fabric.num_hosts, cut)))
                 for cut in cuts(fabric)
                 if cut.num_full < fabric.num_hosts
             ]

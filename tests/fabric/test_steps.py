@@ -13,7 +13,7 @@ from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, 
 from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
-from datahall.fabric.flows.rounds import alike_order, full_order
+from datahall.fabric.flows.order import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.topology.clos import clos

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.fabric.oracle import unrolled
 
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, phases
-from datahall.fabric.flows.rounds import JOIN, Order, alike_order, full_order
+from datahall.fabric.flows.order import JOIN, Order, alike_order, full_order
 
 Sends = list[tuple[list[tuple[int, int]], float, int]]  # pairs, bytes, rounds
 

@@ -144,14 +144,15 @@ def test_heads_for_tokens_hide_nothing_and_so_show_once() -> None:
     assert times.slot_s == pytest.approx(times.compute_s + times.tensor_s)
 
 
-def test_a_step_bound_by_its_gradients_takes_as_long_as_they_do() -> None:
-    """All slots and the bubble pass beside them; the update comes after."""
+def test_a_step_bound_by_its_gradients_takes_as_long_as_they_and_what_makes_them() -> None:
+    """The bubble and one micro-batch pass beside them; the others come before, and the update after."""
     calm = msgspec.structs.replace(NEMO, jitter=0.0)
     space = Space.of(Layout(pp=4, dp=16))
     times = step_times(JOB, SLOW, space, calm)
     whole_s = data_exchange(JOB, SLOW, space, msgspec.structs.replace(calm, data_exposed=1.0))
     assert times.bubble_s[0] > 0
-    assert times.step_s == pytest.approx(whole_s + times.optimizer_s + times.fixed_s)
+    before_s = (times.num_micro - 1.0) * times.slot_s
+    assert times.step_s == pytest.approx(before_s + whole_s + times.optimizer_s + times.fixed_s)
 
 
 def test_what_kernels_do_hide_is_left_hidden() -> None:
@@ -221,3 +222,18 @@ def test_a_chain_of_a_collective_is_what_the_columns_have(
     assert not false_nodes(figure)
     link = "scale-up" if ranks * stride <= machine.num_domain else "network of a chip"
     assert any(link in node.name for _, node in figure.walk())
+
+
+@pytest.mark.parametrize(
+    "layout", [Layout(dp=64, zero=1), Layout(tp=2, dp=32, zero=2), Layout(tp=8, dp=8, zero=0)]
+)
+@pytest.mark.parametrize("nic_bytes_per_s", [1e8, 5e8, 1e9])
+@pytest.mark.parametrize("num_micro", [1, 4, 16])
+def test_gradients_hide_behind_one_micro_batch_in_the_closed_form_as_when_simulated(
+    layout: Layout, nic_bytes_per_s: float, num_micro: int
+) -> None:
+    """They are whole with the last backward only; the step before it hides none of them."""
+    cluster = cluster_of(SHELF.chip("h100-sxm"), 64, nic_bytes_per_s=nic_bytes_per_s)
+    job = Job(model=LLAMA, seq=4096, global_batch=num_micro * layout.dp)
+    closed_s = float(step_times(job, cluster, Space.of(layout), NEMO).step_s[0])
+    assert closed_s == pytest.approx(simulate_step(job, cluster, layout, NEMO).step_s, rel=0.06)

@@ -31,8 +31,16 @@ from datahall.fabric.collectives.choice import (
     collective_times,
 )
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.crossing import crossed, crossing, crossing_s, floor_s
-from datahall.fabric.collectives.figure import Ask, Told, Wires, closed_form
+from datahall.fabric.collectives.crossing import (
+    Crossing,
+    Sends,
+    crossed,
+    crossing,
+    crossing_s,
+    floor_s,
+    sends_on,
+)
+from datahall.fabric.collectives.figure import Ask, Told, closed_form
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.fabric.collectives.ways import Way, ways
@@ -53,6 +61,7 @@ class Bound(NamedTuple):
 
     kind: Literal["latency", "scale-up", "NIC", "links", "cut"]
     cut: Cut | None = None
+    passing: Crossing | None = None  # what passes it
 
 
 class Curve(NamedTuple):
@@ -98,7 +107,7 @@ def time_collective(
     found = choose_collective(system, collective, size.value, ranks, only=only)
     told = closed_form(Ask(system, cluster.wires, collective, size, ranks), found.algorithm, found.protocol)
     band = library().bands[band_name(system, ranks)]
-    floor = floor_s(system, collective, found.size_bytes, ranks)
+    floor = floor_s(system, collective, found.size_bytes, ranks, found.algorithm)
     figure = _figure(cluster, found, size, told).with_band(*band, BAND, floor=floor)
     return CollectiveTime(
         choice=found,
@@ -180,40 +189,52 @@ def _figure(cluster: Cluster, found: Choice, size: Breakdown, told: Told) -> Bre
     """The closed form, or the narrow place where that takes longer."""
     name = f"{found.collective} of {found.num_ranks:,} ranks"
     crossings = [
-        _crossing(cluster.wires, found, size, cut)
+        _crossing(cluster, found, size, cut)
         for cut in crossed(cluster.system, found.num_ranks)
-        if crossing(found.collective, found.num_ranks, cut)[0]
+        if crossing(_sends(cluster, found), found.num_ranks, cut)[0]
     ]
     return maximum(name, [told.figure, *crossings]) if crossings else told.figure.named(name)
 
 
-def _crossing(wires: Wires, found: Choice, size: Breakdown, cut: Cut) -> Breakdown:
-    share, width = crossing(found.collective, found.num_ranks, cut)
+def _sends(cluster: Cluster, found: Choice) -> Sends:
+    """What runs: one of NCCL's algorithms, or on a torus the best that can."""
+    algorithm = None if cluster.system.torus else found.algorithm
+    return sends_on(cluster.system, found.collective, algorithm, found.num_ranks)
+
+
+def _crossing(cluster: Cluster, found: Choice, size: Breakdown, cut: Cut) -> Breakdown:
+    sends, wires = _sends(cluster, found), cluster.wires
+    passing = crossing(sends, found.num_ranks, cut)
+    share, width = passing.share, passing.bytes_per_s
     fraction = cut.left_fraction if width == cut.bytes_per_s else 1.0
-    passes = derived("passes of it", share, "ratio", note="the least that any algorithm moves out of it")
-    leaving = product(f"bytes that leave a {cut.name}", [size, passes], "bytes")
+    if passing.between:
+        fraction = cut.pair_left_fraction
+    how = "the least that any algorithm moves there"
+    if sends.algorithm is not None:
+        how = f"what {sends.algorithm} sends there"
+    place, way, moved = f"out of a {cut.name}", f"way out of a {cut.name}", f"bytes that leave a {cut.name}"
+    if passing.between:
+        place = f"from a {cut.name} to the next"
+        way, moved = f"links {place}", f"bytes {place}"
+    leaving = product(moved, [size, derived("passes of it", share, "ratio", note=how)], "bytes")
     speed = cut.link_bytes_per_s
     same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
     link = next(same, derived("a link out of it", speed, "bytes_per_s"))
     count = derived(
-        "links out of it",
-        width / fraction / speed,
-        "count",
-        note=f"for {counted(cut.num_below, 'chip')}",
+        "links out of it", width / fraction / speed, "count", note=f"for {counted(cut.num_below, 'chip')}"
     )
     left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
-    way = product(f"way out of a {cut.name}", [count, link, *left], "bytes_per_s")
-    return quotient(f"out of a {cut.name}", leaving, way, "s")
+    return quotient(place, leaving, product(way, [count, link, *left], "bytes_per_s"), "s")
 
 
 def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) -> Bound:
     narrowest = max(
         crossed(cluster.system, found.num_ranks),
-        key=lambda cut: crossing_s(found.collective, 1.0, found.num_ranks, cut),
+        key=lambda cut: crossing_s(_sends(cluster, found), 1.0, found.num_ranks, cut),
         default=None,
     )
     if narrowest is not None and found.time_s > told.figure.value * (1.0 + 1e-9):
-        return Bound("cut", narrowest)
+        return Bound("cut", narrowest, crossing(_sends(cluster, found), found.num_ranks, narrowest))
     if found.latency_s >= MOSTLY * found.time_s:
         return Bound("latency")
     if links:

@@ -13,6 +13,7 @@ from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.choice import Choice, collective_times
+from datahall.fabric.collectives.crossing import floor_s
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System
 
 
@@ -29,12 +30,12 @@ def idle_inputs(
     reasons = {"size": "a barrier moves one number"} if found.choice.collective == "barrier" else {}
     if not cluster.system.torus:
         reasons |= _of_version(cluster.system, found.choice)
-    time_s = _time_s(cluster.system, found.choice, only)
+    told_s = _told_s(cluster.system, found, only)
     unfelt = without.unfelt(
         cluster,
         wiring,
         catalog,
-        lambda other: _time_s(other.system, found.choice, only) == time_s,
+        lambda other: _told_s(other.system, found, only) == told_s,
         level=level,
     )
     if found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus:
@@ -60,9 +61,16 @@ def _pairs(system: System, choice: Choice) -> set[tuple[str, str]]:
     return set(nccl.times(system, choice.collective, np.array([choice.size_bytes]), choice.num_ranks))
 
 
-def _time_s(system: System, choice: Choice, only: tuple[str, ...]) -> float:
+def _told_s(system: System, found: CollectiveTime, only: tuple[str, ...]) -> tuple[float, float]:
+    """The time, and the low end of its band [s], which a narrow place may hold up where the time is longer."""
+    choice = found.choice
     size = np.array([choice.size_bytes])
-    if system.torus:
-        return float(machine_times(system, choice.collective, size, choice.num_ranks)[0])
     filled = system.filled(choice.num_ranks)
-    return float(collective_times(filled, choice.collective, size, choice.num_ranks, only=only)[0][0])
+    algorithm = None
+    if system.torus:
+        time_s = float(machine_times(system, choice.collective, size, choice.num_ranks)[0])
+    else:
+        times, pairs = collective_times(filled, choice.collective, size, choice.num_ranks, only=only)
+        time_s, algorithm = float(times[0]), pairs[0][0]
+    floor = floor_s(filled, choice.collective, choice.size_bytes, choice.num_ranks, algorithm)
+    return time_s, max(floor, found.ratios[0] * time_s)

@@ -148,7 +148,16 @@ def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
             1.0,
         )
 
-    found = [msgspec.structs.replace(cut, left_fraction=left(cut)) for cut in cuts(fabric)]
+    def left_between(cut: Cut) -> float:
+        alike = [
+            one.pair_bytes_per_s for one in made.cuts if one.name == cut.name and one.pair_bytes_per_s > 0
+        ]
+        return min(1.0, cut.pair_bytes_per_s / min(alike)) if alike else 1.0
+
+    found = [
+        msgspec.structs.replace(cut, left_fraction=left(cut), pair_left_fraction=left_between(cut))
+        for cut in cuts(fabric)
+    ]
     size, port = made.parts.num_domain, made.injection_bytes_per_s
     if share < 1.0 and made.parts.port is not None:
         found.insert(

@@ -84,6 +84,7 @@ VALUES: dict[str, Said] = {
 # what stands in a table besides
 ROWS = {"failure": {"nics": "0"}, "background": {}, "stall": {"duration": "1ms"}, "job": JOB}
 SAME = {"name": "what the answer is called, not what it says"}
+ALIKE = {"stall.chip": "in step any chip holds up the others as long; a stall at all is what acts"}
 CASES = [(verb, case, name) for verb, values in VALUES.items() for case in ASKED[verb] for name in values]
 
 
@@ -140,6 +141,8 @@ def test_an_input_acts_or_is_said_not_to(verb: str, case: str, name: str, shelf:
     if isinstance(before, DatahallError):
         return  # not to be had without it, so that it acts
     said = [note for note in found.notes if re.search(rf"\b{word}\b.* do(es)? nothing here", note)]
+    if name in ALIKE and shown(found) == shown(before):
+        before = asked(verb, {key: value for key, value in without.items() if key != word}, shelf)
     if shown(found) == shown(before):
         assert said, f"{name} of {verb} changes nothing and nobody says so"
     elif said and verb == "show collective":

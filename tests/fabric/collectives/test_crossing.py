@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.fabric.collectives.test_by_hand import MACHINE, changed
 
 from datahall.fabric.collectives.crossing import (
+    Sends,
     crossed,
     crossing,
     crossing_s,
@@ -52,7 +53,7 @@ def exchanged(kind: Collective, ranks: int, inside: int) -> tuple[float, float]:
 
 @given(kind=st.sampled_from(KINDS), ranks=st.integers(2, 40), below=st.integers(1, 60))
 def test_the_wider_of_both_ways_binds(kind: Collective, ranks: int, below: int) -> None:
-    share = crossing_share(kind, ranks, part(below))
+    share = crossing_share(Sends(kind), ranks, part(below))
     if kind == "all-reduce":  # k parts make k − 1 sums and copies go round
         parts = -(-ranks // min(below, ranks))
         assert share == pytest.approx(2 * (parts - 1) / parts)
@@ -62,8 +63,8 @@ def test_the_wider_of_both_ways_binds(kind: Collective, ranks: int, below: int) 
 
 def test_an_all_reduce_goes_through_the_largest_parts() -> None:
     """Ten ranks in parts of up to four are three parts, the narrowest of one rank or not."""
-    assert crossing_share("all-reduce", 10, part(1, 4)) == pytest.approx(4 / 3)
-    assert crossing_share("all-to-all", 10, part(1, 4)) == pytest.approx(0.9)
+    assert crossing_share(Sends("all-reduce"), 10, part(1, 4)) == pytest.approx(4 / 3)
+    assert crossing_share(Sends("all-to-all"), 10, part(1, 4)) == pytest.approx(0.9)
 
 
 def laid_out(kind: Collective, ranks: int, stride: int, sizes: list[int]) -> float:
@@ -89,7 +90,7 @@ def test_groups_across_the_ends_of_parts_are_counted_both_ways(
     kind: Collective, ranks: int, stride: int, sizes: list[int]
 ) -> None:
     rows = tuple((size, 1) for size in sizes)
-    assert straddling_share(kind, ranks, part(1, sizes=rows, stride=stride)) == pytest.approx(
+    assert straddling_share(Sends(kind), ranks, part(1, sizes=rows, stride=stride)) == pytest.approx(
         laid_out(kind, ranks, stride, sizes)
     )
 
@@ -97,27 +98,35 @@ def test_groups_across_the_ends_of_parts_are_counted_both_ways(
 def test_rows_of_equal_parts_are_those_parts_one_by_one() -> None:
     many, each = part(1, sizes=((6, 3), (4, 2))), part(1, sizes=((6, 1), (6, 1), (6, 1), (4, 1), (4, 1)))
     for ranks in range(2, 12):
-        assert straddling_share("all-to-all", ranks, many) == straddling_share("all-to-all", ranks, each)
-    assert straddling_share("all-to-all", 4, part(6)) == 0.0
+        assert straddling_share(Sends("all-to-all"), ranks, many) == straddling_share(
+            Sends("all-to-all"), ranks, each
+        )
+    assert straddling_share(Sends("all-to-all"), 4, part(6)) == 0.0
 
 
 def test_a_copy_goes_one_way_over_each_end() -> None:
     """Parts of six, groups of four: the second part has the ends of two groups, one copy in, one out."""
     six = part(6, sizes=((6, 4),))
-    assert straddling_share("broadcast", 4, six) == 1.0
-    assert straddling_share("broadcast", 3, six) == 0.0
+    assert straddling_share(Sends("broadcast"), 4, six) == 1.0
+    assert straddling_share(Sends("broadcast"), 3, six) == 0.0
 
 
 def test_the_narrower_of_one_group_and_of_all_that_lie_across_binds() -> None:
     """Eight ranks, parts of six: one group sends 6·2/8 out of its own; of the second part two groups send."""
     narrow = part(6, rate=2.0, sizes=((6, 4),), widest_bytes_per_s=50.0)
-    assert crossing("all-to-all", 8, narrow) == (crossing_share("all-to-all", 8, narrow), 2.0)
+    assert crossing(Sends("all-to-all"), 8, narrow)[:2] == (
+        crossing_share(Sends("all-to-all"), 8, narrow),
+        2.0,
+    )
     wide = msgspec.structs.replace(narrow, bytes_per_s=50.0, widest_bytes_per_s=2.0)
-    assert crossing("all-to-all", 8, wide) == (straddling_share("all-to-all", 8, wide), 2.0)
+    assert crossing(Sends("all-to-all"), 8, wide)[:2] == (straddling_share(Sends("all-to-all"), 8, wide), 2.0)
     inside = msgspec.structs.replace(narrow, sizes=())
-    assert crossing("all-to-all", 6, inside) == (0.0, 2.0)
-    assert crossing("all-to-all", 4, narrow) == (straddling_share("all-to-all", 4, narrow), 50.0)
-    assert crossing_s("all-to-all", 100.0, 8, narrow) == pytest.approx(100 * 1.5 / 2)
+    assert crossing(Sends("all-to-all"), 6, inside)[:2] == (0.0, 2.0)
+    assert crossing(Sends("all-to-all"), 4, narrow)[:2] == (
+        straddling_share(Sends("all-to-all"), 4, narrow),
+        50.0,
+    )
+    assert crossing_s(Sends("all-to-all"), 100.0, 8, narrow) == pytest.approx(100 * 1.5 / 2)
 
 
 def test_a_group_crosses_what_it_does_not_fit_into() -> None:
@@ -141,7 +150,7 @@ def test_no_algorithm_is_faster_than_the_slowest_of_the_places_it_crosses() -> N
     machine = changed(num_domain=2, cuts=(small, large))
     sizes = np.array([0.0, 30.0, 60.0])
     for kind in KINDS:
-        each = [crossing_s(kind, 60.0, 32, cut) for cut in (small, large)]
+        each = [crossing_s(Sends(kind), 60.0, 32, cut) for cut in (small, large)]
         assert least_s(machine, kind, sizes, 32).tolist() == pytest.approx([0, max(each) / 2, max(each)])
     assert least_s(machine, "all-to-all", sizes, 4).tolist() == [0, 0, 0]
 

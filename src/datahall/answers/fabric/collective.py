@@ -146,12 +146,19 @@ def _on(cluster: Cluster, topology: str) -> str:
 
 
 def _binding(found: CollectiveTime) -> str:
-    choice, cut = found.choice, found.bound.cut
-    if cut is not None:
-        leaving = found.figure.at(f"out of a {cut.name}", f"bytes that leave a {cut.name}")
+    choice, cut, passing = found.choice, found.bound.cut, found.bound.passing
+    if cut is not None and passing is not None:
+        rate = fmt(passing.bytes_per_s, "bytes_per_s", 3)
+        if passing.between:
+            moved = found.figure.at(f"from a {cut.name} to the next", f"bytes from a {cut.name} to the next")
+            return (
+                f"The links from a {cut.name} to the next bind: {fmt(moved.value, 'bytes', 3)} pass them, and they "
+                f"carry {rate} one way."
+            )
+        moved = found.figure.at(f"out of a {cut.name}", f"bytes that leave a {cut.name}")
         return (
-            f"The way out of a {cut.name} binds: at least {fmt(leaving.value, 'bytes', 3)} must leave its "
-            f"{counted(cut.num_below, 'chip')}, and it carries {fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way."
+            f"The way out of a {cut.name} binds: {fmt(moved.value, 'bytes', 3)} leave its "
+            f"{counted(cut.num_below, 'chip')}, and it carries {rate} one way."
         )
     waits = fmt(choice.latency_fraction, "fraction", 2)
     if found.bound.kind == "latency":

@@ -64,7 +64,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_idle(scenario, outcome, other)),
+        notes=(*_notes(outcome), *_idle(scenario, outcome)),
         next_commands=_next(scenario, other),
     )
 
@@ -128,12 +128,12 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         f"{net.routing.policy} routing{split}; {transport}; rates are max-min fair; bytes are those on the wire",
         *_transport(outcome),
     ]
-    if net.routing.policy == "spray":
+    if net.routing.rule.sprays:
         kept = fmt(SPRAY_EFFICIENCY, "fraction")
         lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
     lines += [
         f"from {fmt(one.at_s, 's')} on flows take the ways that are left then"
-        for one in net.tables
+        for one in net.known_later
         if one.at_s < outcome.run.makespan_s or outcome.run.num_stuck
     ]
     if outcome.run.num_stuck:
@@ -168,15 +168,11 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _idle(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> tuple[str, ...]:
+def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
     idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
-    if "check_with" in said and other is None:
-        idle.setdefault(
-            "check_with", "links change while rounds are under way, which only the full level sees"
-        )
     return (*idle_notes(scenario, idle), *(() if "failure" in idle else _not_rerouted(scenario)))
 
 

@@ -83,14 +83,17 @@ def collective_times(
 ) -> tuple[Floats, list[tuple[str, str]]]:  # fmt: skip
     """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes.
 
-    Never less than the narrowest place that the ranks cross needs; NCCL does not know of it when it chooses.
+    Never less than the narrowest place on the way needs for what the algorithm sends; NCCL does not know of it when it
+    chooses.
     """
     _check(collective, size_bytes)
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
     possible = nccl.times(system, collective, size, num_ranks)
     pairs = _chosen(system, collective, size, num_ranks, possible, only, without)
-    taken = np.array([possible[pair][index] for index, pair in enumerate(pairs)])
-    return np.maximum(taken, least_s(system, collective, size, num_ranks)), pairs
+    bounded = {
+        pair: _bounded(system, collective, size, num_ranks, pair, possible[pair]) for pair in set(pairs)
+    }
+    return np.array([bounded[pair][index] for index, pair in enumerate(pairs)]), pairs
 
 
 def choose_collective(
@@ -100,9 +103,10 @@ def choose_collective(
     only = tuple(only)
     time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only)
     size = np.array([float(size_bytes)])
-    least = least_s(system, collective, size, num_ranks)
     own = nccl.times(system, collective, size, num_ranks)
-    possible = {pair: np.maximum(found, least) for pair, found in own.items()}
+    possible = {
+        pair: _bounded(system, collective, size, num_ranks, pair, found) for pair, found in own.items()
+    }
     thought = _estimates(system, collective, size, num_ranks)
     smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
     return Choice(
@@ -158,6 +162,12 @@ def band_name(system: System, num_ranks: int) -> str:
     """The band of the constants that a prediction rests on: measured over predicted at P10 and P90."""
     _, domains = system.shape(num_ranks)
     return f"{'inside' if domains == 1 else 'across'} {system.level(num_ranks)}"
+
+
+def _bounded(
+    system: System, collective: Collective, size: Floats, num_ranks: int, pair: nccl.Pair, time_s: Floats
+) -> Floats:
+    return np.maximum(time_s, least_s(system, collective, size, num_ranks, pair[0]))
 
 
 def _chosen(

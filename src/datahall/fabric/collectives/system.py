@@ -101,7 +101,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         ports_bytes_per_s = last * self.nic_bytes_per_s
         domain = Cut(
             name=PART_FILLED, num_below=last, num_full=num_ranks, bytes_per_s=ports_bytes_per_s,
-            link_bytes_per_s=self.nic_bytes_per_s, sizes=((last, 1),), widest_bytes_per_s=ports_bytes_per_s,
+            link_bytes_per_s=self.nic_bytes_per_s, sizes=((num_ranks - last, 1), (last, 1)),
+            widest_bytes_per_s=ports_bytes_per_s,
         )  # fmt: skip
         return msgspec.structs.replace(self, cuts=(*self.cuts, domain))
 
@@ -124,6 +125,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
                     bytes_per_s=factor * cut.bytes_per_s,
                     widest_bytes_per_s=factor * cut.widest_bytes_per_s,
                     link_bytes_per_s=factor * cut.link_bytes_per_s,
+                    pair_bytes_per_s=factor * cut.pair_bytes_per_s,
                 )
                 for cut in self.cuts
             ),

@@ -21,10 +21,8 @@ from datahall.fabric.flows.jobs import Job, Net, Routing, latency_s
 from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import entry
 from datahall.fabric.routing.pooling import pooled
-from datahall.fabric.topology.cuts import parts, width
-from datahall.fabric.topology.dragonfly import Dragonfly
-from datahall.fabric.topology.graph import Fabric, Floats, Ints
-from datahall.fabric.topology.hyperx import HyperX
+from datahall.fabric.topology.cuts import Pairs, pairs, parts, width
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs
 
 
 def closed_form_s(net: Net, job: Job) -> float:
@@ -36,7 +34,7 @@ def closed_form_s(net: Net, job: Job) -> float:
 def _phase_s(net: Net, job: Job, phase: Phase) -> float:
     """All rounds of one phase [s]: the slower of what stays inside domains and what crosses the network."""
     fabric, source, target = net.fabric, job.hosts[phase.source], job.hosts[phase.target]
-    spraying = net.routing.policy == "spray"
+    spraying = net.routing.rule.sprays
     alone = net if spraying else msgspec.structs.replace(net, routing=Routing("deterministic"))
     how = alone.routing
     rng = np.random.default_rng(0)
@@ -85,19 +83,15 @@ def _loads_across(fabric: Fabric, source: Ints, target: Ints) -> Iterator[float]
         first, last = part[source], part[target]
         apart = first != last
         yield _busiest(first[apart], last[apart], leaves, enters)
-        if isinstance(fabric.shape, Dragonfly | HyperX):
-            yield _between(fabric, part, first[apart], last[apart])
+        yield _between(pairs(fabric, part), first[apart] * np.int64(leaves.size) + last[apart])
 
 
-def _between(fabric: Fabric, part: Ints, source: Ints, target: Ints) -> float:
+def _between(joined: Pairs, sent: Longs) -> float:
     """The same for every two parts: the shortest way between two groups is over the links that join them."""
-    count = int(part.max()) + 1
-    here, there = part[fabric.link_source], part[fabric.link_target]
-    joins = (here >= 0) & (there >= 0) & (here != there)
-    joined = np.bincount(here[joins] * count + there[joins], fabric.link_bytes_per_s[joins], count * count)
-    sent = np.bincount(source * count + target, minlength=count * count)
-    met = (sent > 0) & (joined > 0)
-    return float((sent[met] / joined[met]).max(initial=0.0))
+    key, count = np.unique(sent, return_counts=True)
+    _, here, there = np.intersect1d(key, joined.key, assume_unique=True, return_indices=True)
+    met = joined.bytes_per_s[there] > 0
+    return float((count[here][met] / joined.bytes_per_s[there][met]).max(initial=0.0))
 
 
 def _busiest(source: Ints, target: Ints, out: Floats, into: Floats) -> float:

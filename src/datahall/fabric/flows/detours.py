@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from datahall.catalog import Catalog
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.simulate import Detours, Ways
-from datahall.fabric.routing.ecmp import Spread
+from datahall.fabric.routing.ecmp import Spread, rule_of
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 from datahall.scenario.words import Policy, TransportKind
 
 
-class Tables(msgspec.Struct, frozen=True):
+class LearnedFabric(msgspec.Struct, frozen=True):
     """From at_s on, routing knows the fabric as this."""
 
     at_s: float
     fabric: Fabric
 
 
-class Table(msgspec.Struct, frozen=True):
+class FlowRoutes(msgspec.Struct, frozen=True):
     """Routes, and which of them each of some flows takes: `row`, past the last where it takes none."""
 
     routes: Spread
@@ -47,14 +47,14 @@ def reroute_s(failure: Failure, transport: TransportKind, catalog: Catalog) -> f
     return catalog.reroute(way).reroute_s
 
 
-def tables_of(
+def fabrics_known(
     failures: Sequence[tuple[Failure, Bools, float]], fabric: Fabric, policy: Policy
-) -> tuple[Tables, ...]:
+) -> tuple[LearnedFabric, ...]:
     """The fabric as routing knows it, from each moment on at which it learns of a failure or a repair."""
     known = []
     for failure, hit, after_s in failures:
         start_s, end_s = failure.start_s + after_s, failure.start_s + (failure.duration_s or np.inf)
-        if start_s < end_s and (failure.left_fraction == 0.0 or policy == "spray"):
+        if start_s < end_s and (failure.left_fraction == 0.0 or rule_of(policy).sprays):
             known.append((start_s, end_s, hit, failure.left_fraction))
     found = []
     for at_s in sorted({time for start_s, end_s, *_ in known for time in (start_s, end_s) if time < np.inf}):
@@ -63,21 +63,21 @@ def tables_of(
             if start_s <= at_s < end_s:
                 left[hit] *= share
         after = msgspec.structs.replace(fabric, link_bytes_per_s=fabric.link_bytes_per_s * left)
-        found.append(Tables(at_s, after))
+        found.append(LearnedFabric(at_s, after))
     return tuple(found)
 
 
-def ways_of(tables: Sequence[Table]) -> Ways | None:
+def ways_of(routes: Sequence[FlowRoutes]) -> Ways | None:
     """What every flow may choose from when it starts; None where nobody chooses."""
-    if not any(table.routes.ways is not None for table in tables):
+    if not any(one.routes.ways is not None for one in routes):
         return None
-    return _joined([_ways(table.routes, table.row) for table in tables])
+    return _joined([_ways(one.routes, one.row) for one in routes])
 
 
-def detours_of(moments: Sequence[float], tables: Sequence[Sequence[Table]]) -> Detours | None:
-    """Who has other ways from when on: `tables[0]` are the routes at first, the next ones those from each moment on."""
+def detours_of(moments: Sequence[float], routes: Sequence[Sequence[FlowRoutes]]) -> Detours | None:
+    """Who has other ways from when on: `routes[0]` are the routes at first, the next ones those from each moment on."""
     found, at_s, flows = [], [], []
-    for moment, before, now in zip(moments, tables[:-1], tables[1:], strict=True):
+    for moment, before, now in zip(moments, routes[:-1], routes[1:], strict=True):
         for one, other in zip(before, now, strict=True):
             some = np.append(_changed(one.routes, other.routes), False)[other.row]
             at_s.append(np.full(int(some.sum()), moment))

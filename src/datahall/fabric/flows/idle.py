@@ -11,7 +11,7 @@ from datahall.catalog import Catalog
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.design.without import each_left_out, unfelt
 from datahall.fabric.flows.jobs import traffic
-from datahall.fabric.flows.outcome import Outcome, is_felt, lost_links, meets
+from datahall.fabric.flows.outcome import Outcome, lost_links, meets
 from datahall.fabric.routing.paths import num_paths
 from datahall.fabric.topology.graph import Fabric, Ints
 from datahall.scenario.sections.fabric import LINKS, PARTS, WIRING, FabricDesign
@@ -29,11 +29,6 @@ def idle_inputs(
         **_of_wiring(outcome, asked, catalog, used),
         **_of_stalls(outcome),
         **_of_transport(outcome),
-        **(
-            {"level": "links change while rounds are under way, so that all are simulated"}
-            if is_felt(outcome)
-            else {}
-        ),
         **({} if _failures_act(outcome, used) else {"failure": "no flow meets what is out"}),
         **({} if outcome.scenario.jobs else {"check_with": "background has no end to compare"}),
         **(_of_routing(outcome) if {"lanes", "seed", "routing", "paths"} & set(said) else {}),
@@ -63,12 +58,12 @@ def _of_routing(outcome: Outcome) -> dict[str, str]:
     net, flows, reasons = outcome.scenario.net, outcome.traffic, {}
     if not net.transport.head_of_line:
         reasons["lanes"] = "with two lanes no flow waits behind another, so more are no better"
-    if net.routing.policy != "ecmp" and not outcome.scenario.bursts:
+    if not net.routing.rule.draws and not outcome.scenario.bursts:
         reasons["seed"] = "nothing is drawn at random"
     sent = flows.source >= 0
     pairs = np.unique(flows.source[sent] * np.int64(net.fabric.num_hosts) + flows.target[sent])
     ends = np.divmod(pairs, net.fabric.num_hosts)
-    if net.routing.policy != "spray" and bool((num_paths(net.fabric, *ends) <= 1).all()):
+    if not net.routing.rule.sprays and bool((num_paths(net.fabric, *ends) <= 1).all()):
         names = ("routing", "paths", *(() if outcome.scenario.bursts else ("seed",)))
         reasons |= dict.fromkeys(
             names, "there is one shortest path between any two of them, and flows share it"
@@ -98,7 +93,7 @@ def _failures_act(outcome: Outcome, used: Ints) -> bool:
     scenario = outcome.scenario
     if any(meets(outcome, *lost) for lost in lost_links(scenario.changes, scenario.net.fabric, used)):
         return True
-    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired, steady=False, tables=())
+    whole = msgspec.structs.replace(scenario.net, fabric=scenario.wired, steady=False, known_later=())
     if whole.fabric is scenario.net.fabric:
         return False
     before = traffic(whole, scenario.jobs, scenario.bursts, outcome.level).flows.paths

@@ -8,10 +8,10 @@ import numpy as np
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import Transport
-from datahall.fabric.flows.detours import Table, Tables, detours_of, kept, ways_of
-from datahall.fabric.flows.rounds import JOIN, alike_order, folded, full_order
+from datahall.fabric.flows.detours import FlowRoutes, LearnedFabric, detours_of, kept, ways_of
+from datahall.fabric.flows.order import JOIN, alike_order, folded, full_order
 from datahall.fabric.flows.simulate import Flows, Rounds
-from datahall.fabric.routing.ecmp import Spread, spread
+from datahall.fabric.routing.ecmp import Row, Spread, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.words import FlowLevel, Policy
@@ -25,6 +25,11 @@ class Routing(msgspec.Struct, frozen=True):
 
     policy: Policy = "ecmp"
     num_parts: int = 1
+
+    @property
+    def rule(self) -> Row:
+        """What the policy is and needs."""
+        return rule_of(self.policy)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +90,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     transport: Transport = Transport()
     seed: int = 0
     steady: bool = True  # no link changes while flows are under way
-    tables: tuple[Tables, ...] = ()  # what routing knows later
+    known_later: tuple[LearnedFabric, ...] = ()  # of failures under way, by routing
 
     @property
     def pool(self) -> Ints | None:
@@ -118,17 +123,25 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def traffic(
-    net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...] = (), level: Level = "symmetric"
+    net: Net,
+    jobs: tuple[Job, ...],
+    bursts: tuple[Burst, ...] = (),
+    level: Level = "symmetric",
+    *,
+    in_step: bool = False,
 ) -> Traffic:
-    """Write down the flows of all jobs and bursts."""
+    """Write down the flows of all jobs and bursts; `in_step` with each round for itself at the symmetric level."""
     _check_size(net, jobs, bursts)
     routes = _routes(net, jobs, bursts)
-    parts = [_job(net, job, level, ways) for job, ways in zip(jobs, routes, strict=False)]
+    parts = [_job(net, job, level, ways, in_step) for job, ways in zip(jobs, routes, strict=False)]
     parts += [_burst(net, burst, ways) for burst, ways in zip(bursts, routes[len(jobs) :], strict=True)]
     sizes = [part.num_bytes.size for part in parts]
     first = np.cumsum([0, *sizes])[:-1]
     tables = [
-        [Table(ways, part.row, int(start)) for ways, part, start in zip(every, parts, first, strict=True)]
+        [
+            FlowRoutes(ways, part.row, int(start))
+            for ways, part, start in zip(every, parts, first, strict=True)
+        ]
         for every in _in_time(net, jobs, bursts, routes)
     ]
     shares = [part.share_fraction for part in parts if part.share_fraction is not None]
@@ -146,7 +159,7 @@ def traffic(
         weight=np.concatenate([np.empty(0), *(part.num_alike for part in parts)]),
         rounds=_rounds(parts),
         ways=ways_of(tables[0]),
-        detours=detours_of([later.at_s for later in net.tables], tables),
+        detours=detours_of([later.at_s for later in net.known_later], tables),
     )  # fmt: skip
     return Traffic(
         flows=flows,
@@ -179,7 +192,7 @@ def _in_time(
 ) -> list[list[Spread]]:
     """The same at first and from each moment on at which routing learns something."""
     found = [routes]
-    for later in net.tables:
+    for later in net.known_later:
         after = msgspec.structs.replace(net, fabric=later.fabric)
         now = _routes(after, jobs, bursts, partial=True)
         found.append([kept(one, other) for one, other in zip(found[-1], now, strict=True)])
@@ -226,9 +239,9 @@ def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> N
         )
 
 
-def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
+def _job(net: Net, job: Job, level: Level, routes: Spread, in_step: bool) -> _Part:
     """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
-    parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
+    parts = net.routing.num_parts if net.routing.rule.splits else 1
     split = [
         msgspec.structs.replace(
             phase,
@@ -248,7 +261,7 @@ def _job(net: Net, job: Job, level: Level, routes: Spread) -> _Part:
         split, table, num_alike = folded(split, routes.paths)
         order = full_order(split, job.hosts.size, job.repeat, job.pause_s)
     else:
-        order = alike_order(split, job.repeat, job.pause_s)
+        order = alike_order(split, job.repeat, job.pause_s, in_step=in_step)
     start = np.cumsum([0, *(phase.source.size for phase in split)])
     row = np.append(table, each.size)[
         np.where(order.phase == JOIN, table.size, start[order.phase] + order.member)
@@ -287,7 +300,7 @@ def _targets(job: Job) -> Ints:
 
 
 def _burst(net: Net, burst: Burst, routes: Spread) -> _Part:
-    parts = net.routing.num_parts if net.routing.policy == "ecmp" else 1
+    parts = net.routing.num_parts if net.routing.rule.splits else 1
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)

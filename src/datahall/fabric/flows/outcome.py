@@ -12,7 +12,7 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
-from datahall.fabric.flows.detours import Tables, reroute_s, tables_of
+from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
 from datahall.fabric.flows.failures import Bools, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
@@ -50,6 +50,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     traffic: Traffic
     run: Run
     grain_fraction: float = 0.0  # how far apart ends may lie that were taken together
+    in_step: bool = (
+        False  # at the symmetric level: each round is simulated, and begins when all have the one before
+    )
 
 
 def flow_scenario(scenario: Scenario) -> FlowScenario:
@@ -94,7 +97,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
             transport=transport,
             seed=seed,
             steady=not changes.at_s.size and not stalls,
-            tables=_tables(scenario, later, wired),
+            known_later=_known_later(scenario, later, wired),
         ),
         jobs=tuple(made[0] for made in jobs if made is not None),
         asks=tuple(made[1] for made in jobs if made is not None),
@@ -104,12 +107,14 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
     )
 
 
-def _tables(scenario: Scenario, later: list[tuple[Failure, Bools]], fabric: Fabric) -> tuple[Tables, ...]:
+def _known_later(
+    scenario: Scenario, later: list[tuple[Failure, Bools]], fabric: Fabric
+) -> tuple[LearnedFabric, ...]:
     """What routing learns of failures while flows are under way."""
     network = scenario.one(Network)
     transport = cast(TransportKind, network.transport)
     known = [(failure, hit, reroute_s(failure, transport, scenario.catalog)) for failure, hit in later]
-    return tables_of(known, fabric, cast(Policy, network.routing))
+    return fabrics_known(known, fabric, cast(Policy, network.routing))
 
 
 def _failing(
@@ -141,14 +146,15 @@ def _transport(network: Network) -> Transport:
 def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcome:
     """Run a scenario, folding alike flows at the symmetric level where nothing forbids it.
 
-    Of what changes while rounds are under way each feels another part: then every message is simulated at either level.
+    Of what changes while rounds are under way each feels another part: then each is simulated for itself.  At the
+    symmetric level they stay in step, as they are where nothing changes, so that the two can be compared.
     """
     outcome = _simulated(scenario, level)
-    return _simulated(scenario, "full") if level == "symmetric" and is_felt(outcome) else outcome
+    return _simulated(scenario, level, in_step=True) if level == "symmetric" and is_felt(outcome) else outcome
 
 
-def _simulated(scenario: FlowScenario, level: Level) -> Outcome:
-    flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level)
+def _simulated(scenario: FlowScenario, level: Level, *, in_step: bool = False) -> Outcome:
+    flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level, in_step=in_step)
     pool = scenario.net.pool
     capacity = pooled(pool, scenario.net.fabric.link_bytes_per_s)
     storms = [
@@ -161,7 +167,7 @@ def _simulated(scenario: FlowScenario, level: Level) -> Outcome:
     changes = paused(scenario.changes, storms, capacity)
     grain = GRAIN if flows.flows.num_flows > MANY_FLOWS else 0.0
     alike = flows.flows.ways is None and flows.flows.detours is None  # else what they take tells them apart
-    if level == "symmetric" and not flows.head_of_line and alike:
+    if level == "symmetric" and not in_step and not flows.head_of_line and alike:
         run = simulate_folded(flows.flows, capacity, changes=changes, grain_fraction=grain)
     else:
         run = simulate(
@@ -172,7 +178,9 @@ def _simulated(scenario: FlowScenario, level: Level) -> Outcome:
         link_bytes=shared_out(pool, run.link_bytes),
         link_peak_bytes_per_s=shared_out(pool, run.link_peak_bytes_per_s),
     )
-    return Outcome(scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain)
+    return Outcome(
+        scenario=scenario, level=level, traffic=flows, run=run, grain_fraction=grain, in_step=in_step
+    )
 
 
 def is_felt(outcome: Outcome) -> bool:
@@ -180,7 +188,7 @@ def is_felt(outcome: Outcome) -> bool:
     scenario = outcome.scenario
     if not any(phase.num_rounds > 1 for job in scenario.jobs for phase in job.phases):
         return False
-    if scenario.net.routing.policy == "adaptive" and not scenario.net.fabric.whole:
+    if scenario.net.routing.rule.chooses_late and not scenario.net.fabric.whole:
         return True  # each round chooses anew among the ways that are left
     if scenario.net.steady:
         return False
@@ -197,10 +205,11 @@ def meets(outcome: Outcome, link: int, start_s: float, end_s: float) -> bool:
     """
     flows, run = outcome.traffic.flows, outcome.run
     over = _passing(flows, link)[run.flow]
-    waiting_s = run.delay_s if outcome.level == "full" else outcome.traffic.pause_s[run.flow]
+    each = outcome.level == "full" or outcome.in_step
+    waiting_s = run.delay_s if each else outcome.traffic.pause_s[run.flow]
     begin_s = run.ready_s[over] + waiting_s[over]
     last_s = run.end_s[over] + (run.times[over] - 1) * run.every_s[over]
-    if outcome.level == "symmetric":
+    if not each:
         last_s = np.maximum(last_s, _ends_of_rounds(outcome)[over])
     return bool(((begin_s < end_s) & (last_s > start_s)).any())
 

@@ -7,8 +7,9 @@ waits for, a seventh.  Both are always given: the mean, and the slowest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
-from typing import assert_never
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from datahall.errors import ScenarioError, nearest
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import num_paths, route
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
-from datahall.scenario.words import POLICIES, Policy
+from datahall.scenario.words import Policy
 
 GOLDEN_SECTION = 0.618033988749895
 SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
@@ -54,6 +55,28 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     striped_slowest_fraction: float
 
 
+class Asked(NamedTuple):
+    """Flows that need paths; with `partial` those of pairs that are cut off are empty."""
+
+    fabric: Fabric
+    source: Ints
+    target: Ints
+    rng: np.random.Generator
+    num_parts: int = 1
+    pool: Ints | None = None
+    partial: bool = False
+
+
+class Row(NamedTuple):
+    """One way to route: how it chooses the path or paths of each flow, and what the rest has to know of it."""
+
+    choose: Callable[[Asked], Spread]
+    draws: bool = False  # at random
+    splits: bool = False  # each flow into queue pairs, which go their own ways
+    chooses_late: bool = False  # a flow takes one of its ways when it starts
+    sprays: bool = False  # packets over all ways alike, fewer where a link is slow
+
+
 def spread(
     fabric: Fabric,
     source: Ints,
@@ -65,34 +88,43 @@ def spread(
     pool: Ints | None = None,
     partial: bool = False,
 ) -> Spread:
-    """Choose the path or paths of each flow; with `partial` those of pairs that are cut off are empty.
-
-    "deterministic" is destination-based (D-mod-k: flows to one endpoint share one tree); "ecmp" hashes each
-    of `num_parts` queue pairs onto a path of its own; "adaptive" leaves each flow its equal-cost paths to choose
-    from when it starts; "spray" sends packets over all paths alike: over the links that stand for a `pool`, or
-    over each path by the bandwidth of its narrowest link.
-    """
-    if policy not in POLICIES:
-        close = nearest(policy, POLICIES, 1)
-        raise ScenarioError(
-            f'"{policy}" is not a way to route',
-            hint=f"one of {', '.join(POLICIES)}" + (f"; did you mean {close[0]}?" if close else ""),
-        )
+    """Choose the path or paths of each flow; with `partial` those of pairs that are cut off are empty."""
+    rule = rule_of(policy)
     if num_parts < 1:
         raise ScenarioError(f"{num_parts} paths per flow", hint="1 or more")
-    if policy == "deterministic":
-        return Spread(paths=route(fabric, source, target, np.asarray(target, np.int64), partial=partial))
-    if policy == "ecmp":
-        pick = rng.integers(0, 2**62, source.size * num_parts)
-        both = np.repeat(source, num_parts), np.repeat(target, num_parts)
-        return Spread(paths=route(fabric, *both, pick, partial=partial), num_parts=num_parts)
-    if policy == "adaptive":
-        most = max(2, min(MOST_CHOSEN, MOST_STEPS // max(1, source.size)))
-        paths, offsets = _several(fabric, source, target, most, partial)
-        return Spread(paths=select(paths, offsets[:-1]), ways=paths, ways_offsets=offsets)
-    if policy == "spray":
-        return _sprayed(fabric, source, target, pool, partial)
-    assert_never(policy)
+    return rule.choose(Asked(fabric, source, target, rng, num_parts, pool, partial))
+
+
+def rule_of(policy: Policy) -> Row:
+    """What a policy is; of one that is none, a `ScenarioError` that names the nearest."""
+    if policy not in TABLE:
+        close = nearest(policy, TABLE, 1)
+        raise ScenarioError(
+            f'"{policy}" is not a way to route',
+            hint=f"one of {', '.join(TABLE)}" + (f"; did you mean {close[0]}?" if close else ""),
+        )
+    return TABLE[policy]
+
+
+def _by_destination(asked: Asked) -> Spread:
+    """D-mod-k: flows to one endpoint share one tree."""
+    pick = np.asarray(asked.target, np.int64)
+    return Spread(paths=route(asked.fabric, asked.source, asked.target, pick, partial=asked.partial))
+
+
+def _hashed(asked: Asked) -> Spread:
+    """Each queue pair onto a path of its own."""
+    parts = asked.num_parts
+    pick = asked.rng.integers(0, 2**62, asked.source.size * parts)
+    both = np.repeat(asked.source, parts), np.repeat(asked.target, parts)
+    return Spread(paths=route(asked.fabric, *both, pick, partial=asked.partial), num_parts=parts)
+
+
+def _left_open(asked: Asked) -> Spread:
+    """Each flow keeps its equal-cost paths to choose from when it starts."""
+    most = max(2, min(MOST_CHOSEN, MOST_STEPS // max(1, asked.source.size)))
+    paths, offsets = _several(asked.fabric, asked.source, asked.target, most, asked.partial)
+    return Spread(paths=select(paths, offsets[:-1]), ways=paths, ways_offsets=offsets)
 
 
 def _several(fabric: Fabric, source: Ints, target: Ints, most: int, partial: bool) -> tuple[Paths, Longs]:
@@ -109,7 +141,9 @@ def _several(fabric: Fabric, source: Ints, target: Ints, most: int, partial: boo
     return paths, offsets
 
 
-def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None, partial: bool) -> Spread:
+def _sprayed(asked: Asked) -> Spread:
+    """Packets over the links that stand for a pool, or over each path by the bandwidth of its narrowest link."""
+    fabric, source, target, _, _, pool, partial = asked
     if pool is not None:
         return Spread(paths=route(fabric, source, target), efficiency=SPRAY_EFFICIENCY)
     paths, ways = _several(fabric, source, target, MOST_SPRAYED, partial)
@@ -130,6 +164,14 @@ def _sprayed(fabric: Fabric, source: Ints, target: Ints, pool: Ints | None, part
         share_fraction=sent / np.bincount(flow, width, source.size)[flow_of],
         efficiency=SPRAY_EFFICIENCY,
     )
+
+
+TABLE: dict[Policy, Row] = {
+    "deterministic": Row(_by_destination),
+    "ecmp": Row(_hashed, draws=True, splits=True),
+    "adaptive": Row(_left_open, chooses_late=True),
+    "spray": Row(_sprayed, sprays=True),
+}
 
 
 def _stride(count: Longs, most: int) -> Longs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from datahall.fabric.routing.ecmp import rule_of
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.words import Policy
@@ -21,7 +22,7 @@ def pools(fabric: Fabric, policy: Policy) -> Ints | None:
     None where every link stands for itself: packets are not spread, the network is no up–down one, or not whole.
     """
     shape = fabric.shape
-    if policy != "spray" or not isinstance(shape, FoldedClos):
+    if not rule_of(policy).sprays or not isinstance(shape, FoldedClos):
         return None
     first = np.arange(fabric.num_links, dtype=np.int32)
     for level in range(1, shape.num_levels + 1):

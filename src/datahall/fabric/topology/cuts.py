@@ -8,6 +8,7 @@ and in.  Links of scale-up domains do not count: where chips forward for each ot
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 
 from datahall.fabric.topology.dragonfly import Dragonfly
 from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs
 from datahall.fabric.topology.hyperx import HyperX
 from datahall.fabric.topology.torus import Torus
 
 LEVELS = ("leaf", "pod")
+PAIR = 2  # parts: what leaves one goes to the other
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,10 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     left_fraction: float = 1.0  # what failures leave of the narrowest of its kind
     sizes: tuple[tuple[int, int], ...] = ()  # endpoints and number of the parts in a row; none: not in a row
     widest_bytes_per_s: float = 0.0  # out of the widest of those
+    pair_bytes_per_s: float = (
+        0.0  # of the links from one to another, which are the shortest way; 0: there are none
+    )
+    pair_left_fraction: float = 1.0  # what failures leave of those
     stride: int = 1  # of the ranks that see it
 
     def apart(self, stride: int) -> Cut:
@@ -49,6 +55,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_below=members,
             num_full=max(1, self.num_full // max(1, stride)),
             bytes_per_s=self.bytes_per_s * members / self.num_below,
+            pair_bytes_per_s=self.pair_bytes_per_s * members / self.num_below,
             stride=self.stride * max(1, stride),
         )
 
@@ -73,6 +80,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
             num_full=max(num_domain, self.num_full),
             bytes_per_s=self.bytes_per_s * num_domain / self.num_below,
             widest_bytes_per_s=self.widest_bytes_per_s * num_domain / self.num_below,
+            pair_bytes_per_s=self.pair_bytes_per_s * num_domain / self.num_below,
             sizes=((num_domain, sum(size * count for size, count in self.sizes) // num_domain),),
         )
 
@@ -186,7 +194,7 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
         return
     width_bytes_per_s = np.where(members > 0, np.minimum(*width(fabric, part)), np.inf)
     fastest = float(fabric.link_bytes_per_s[_leaving(fabric, part)].max(initial=0.0))
-    row = _in_a_row(hosts)
+    row, joined = _in_a_row(hosts), pairs(fabric, part).bytes_per_s
     each, least = int((width_bytes_per_s / np.maximum(members, 1)).argmin()), int(width_bytes_per_s.argmin())
     for index in (each, least) if width_bytes_per_s[least] < width_bytes_per_s[each] else (each,):
         yield Cut(
@@ -197,7 +205,26 @@ def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
             link_bytes_per_s=fastest,
             sizes=row,
             widest_bytes_per_s=float(width_bytes_per_s[members > 0].max()),
+            pair_bytes_per_s=float(joined[joined > 0].min()) if joined.any() else 0.0,
         )
+
+
+class Pairs(NamedTuple):
+    """Pairs of parts, as first · parts + second in order, and what the links from one to the other carry [B/s]."""
+
+    key: Longs
+    bytes_per_s: Floats
+
+
+def pairs(fabric: Fabric, part: Ints) -> Pairs:
+    """The parts that links join directly, where the shortest way between two is over those."""
+    count = int(part.max()) + 1
+    here, there = part[fabric.link_source].astype(np.int64), part[fabric.link_target]
+    joins = (here >= 0) & (there >= 0) & (here != there)
+    if not isinstance(fabric.shape, Dragonfly | HyperX) or count <= PAIR:
+        joins = np.zeros_like(joins)
+    key, index = np.unique(here[joins] * count + there[joins], return_inverse=True)
+    return Pairs(key, np.bincount(index, fabric.link_bytes_per_s[joins], key.size).astype(np.float64))
 
 
 def width(fabric: Fabric, part: Ints) -> tuple[Floats, Floats]:

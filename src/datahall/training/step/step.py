@@ -133,7 +133,8 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
-    data_s = data_exchange(job, cluster, space, framework, slot_s * num_micro + bubble_s)
+    # parameters are gathered beside the first forward and gradients reduced beside the last backward, or in the bubble
+    data_s = data_exchange(job, cluster, space, framework, slot_s + bubble_s)
     optimizer_s = optimizer_time(job, cluster, space, framework)
     offload_s = offload_time(job, cluster, space, framework, slot_s)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))

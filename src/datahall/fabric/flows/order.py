@@ -87,16 +87,25 @@ class _Sheet:
         )
 
 
-def alike_order(phases: Sequence[Phase], repeat: int = 1, pause_s: float = 0.0) -> Order:
-    """One row per flow of each phase, and a join between phases."""
+def alike_order(
+    phases: Sequence[Phase], repeat: int = 1, pause_s: float = 0.0, *, in_step: bool = False
+) -> Order:
+    """One row per flow of each phase, and a join between phases.
+
+    `in_step` it is sent in every round, which begins when all have the one before: with rates that stay the same each
+    lasts as long as the first, and all together as long as the one row that stands for them.
+    """
     sheet = _Sheet()
     join = np.empty(0, np.int32)
     for turn in range(repeat):
         for index, phase in enumerate(phases):
             size = phase.source.size
+            together = np.full(size, turn * len(phases) + index, np.int32), np.full(size, -1, np.int32)
             rows = sheet.write(
                 index, size, np.repeat(join, size), np.full(size, join.size, np.int32),
-                num_rounds=phase.num_rounds, wait_s=pause_s if turn and not index else 0.0,
+                num_rounds=1 if in_step else phase.num_rounds, num_times=phase.num_rounds if in_step else 1,
+                ends=together if in_step and phase.num_rounds > 1 else None,
+                wait_s=pause_s if turn and not index else 0.0,
             )  # fmt: skip
             join = sheet.write(JOIN, 1, rows, np.array([size], np.int32))
     return sheet.order()
