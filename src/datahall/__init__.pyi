@@ -88,7 +88,7 @@ def plan_serve(
     seed : str | int
         Seed of every random draw. (default 0)
     rate : str | float | None
-        Requests per second, or "inf": all at once.
+        Requests per second.
     users : str | int | None
         People who wait for their answers, instead of a rate.
     traffic : str
@@ -821,7 +821,7 @@ def show_techniques(
     first_token : str | float | None
         Front end: tokenising, queues, the first chunk back.
     rate : str | float | None
-        Requests per second, or "inf": all at once.
+        Requests per second.
     traffic : str
         Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
