@@ -11,7 +11,7 @@ from tests.test_house import ORDER
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PLACES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z0-9_.]+)*(?:/|\.(?:py|toml|csv|md)))`", PAGE)))
-ELSEWHERE = ("src", "tests", "docs", "calibration")
+ELSEWHERE = ("src", "tests", "docs", "calibration", "release")
 # a row of a table or a point of a list, whole
 POINTS = [
     " ".join(point.split())

@@ -48,7 +48,7 @@ def test_sglang_stops_decodes_for_prompts_and_trtllm_never_evicts() -> None:
 
 def test_a_default_is_that_of_the_section_that_declares_the_input() -> None:
     router, said, cache = Router(), Deployment(), AnswerCache()
-    rule, fleet = Autoscaling(), Fleet.__struct_defaults__
+    rule, fleet = Autoscaling(least=1, most=2), Fleet.__struct_defaults__
     assert (rule.interval_s, rule.cold_start_s, rule.patience_s) == (
         router.interval_s, router.cold_start_s, router.patience_s,
     )  # fmt: skip

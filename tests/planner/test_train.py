@@ -19,7 +19,7 @@ from datahall.errors import (
     UnsupportedError,
     spelled,
 )
-from datahall.planner.training.choice import plan_on_chips
+from datahall.planner.training.choice import ALIKE, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.nearest import nearest_chips
 from datahall.training.layout.search import search
@@ -112,7 +112,7 @@ def test_other_numbers_of_chips_are_of_the_same_machine() -> None:
     front = plan_on_chips(JOB, slow, 128, 1e12, KIT).chips_front
     for one in front:
         there = search(JOB, slow(one.candidate.num_chips), KIT)
-        assert one.candidate.closed_step_s <= float(there.step_s[there.order[0]]) * (1 + 1e-12)
+        assert one.candidate.closed_step_s <= float(there.step_s[there.order[0]]) * (1 + ALIKE)
         usual = search(JOB, MACHINE(one.candidate.num_chips), KIT)
         assert one.candidate.closed_step_s > float(usual.step_s[usual.order[0]])
 

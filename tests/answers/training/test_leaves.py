@@ -105,10 +105,11 @@ def test_a_number_is_made_of_its_own_parts(
 
 def test_ranks_that_share_a_state_come_from_its_group() -> None:
     """Of 16 replicas 8 share dense weights; of 64 chips of a stage two hold the same experts, one in each group."""
-    for one in nodes(answer("mixture"), "own share"):
-        ranks = one.at("ranks that share it")
+    for one in nodes(answer("mixture"), "own dense"):
+        ranks = one.at("ranks that share them")
         assert ranks.value == 8
         assert leaves_of(ranks) == {"replicas that share a state"}
+    assert {one.at("ranks that share them").value for one in nodes(answer("mixture"), "own expert")} == {1.0}
     found = {one.value for one in nodes(answer("mixture, its memory"), "ranks that share it")}
     assert found == {8.0, 1.0}
 

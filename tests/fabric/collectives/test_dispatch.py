@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.breakdown import false_nodes
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, spelled
 from datahall.fabric.collectives.algorithms.dispatch import array_of, dispatch_of
 from datahall.fabric.collectives.nccl import BARRIER_BYTES
 from datahall.scenario.sections.fabric import CollectiveCall
@@ -47,9 +47,10 @@ def test_a_token_has_at_most_as_many_experts_as_there_are(experts: int, topk: in
     if topk <= experts:
         assert dispatch_of(call, "all-to-all", experts) is not None
         return
-    with pytest.raises(ScenarioError, match="at most all") as caught:
+    with pytest.raises(ScenarioError, match=f"topk={topk} of {experts} experts") as caught:
         dispatch_of(call, "all-to-all")
     assert caught.value.field == "topk"
+    assert spelled(caught.value.hint) == f"at most topk={experts}"
 
 
 def test_without_experts_there_is_no_layer() -> None:
