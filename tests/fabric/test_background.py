@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, spelled
 from datahall.fabric.flows.sections import burst_of, changes_of, endpoints
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.scenario.sections.fabric import Background
 from datahall.scenario.sections.failure import Failure
+from datahall.units import parse
 
 FABRIC = fat_tree(16, Wire(1e9, 1e-6))
 
@@ -72,6 +73,8 @@ def test_too_many_random_flows_and_strangers_are_refused() -> None:
     with pytest.raises(ScenarioError, match="background flows") as caught:
         drawn(pattern="random", load_fraction=1.0, size_bytes=1.0, until_s=10.0)
     assert caught.value.field == "size"
+    large = spelled(caught.value.hint).partition("size=")[2]
+    drawn(pattern="random", load_fraction=1.0, size_bytes=parse(large, "bytes"), until_s=10.0)
     with pytest.raises(ScenarioError, match="endpoint 16 is not there") as caught:
         endpoints((3, 16), FABRIC, "hosts")
     assert caught.value.field == "hosts"

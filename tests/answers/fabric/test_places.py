@@ -32,6 +32,12 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (COLLECTIVE, {**AN_ALL_REDUCE, "on": "full-mesh", "chips": 16}, "chips", "chips=8"),
     (COLLECTIVE, {**AN_ALL_REDUCE, "on": "full-mesh", "chip": "h100-sxm", "chips": 16}, "on", "chips=8"),
     ("simulate fabric", {"on": "full-mesh", "chips": 16, "job": {"size": "1MB"}}, "chips", "chips=8"),
+    (
+        "simulate fabric",
+        {"on": "fat-tree", "chips": 16, "job": {"size": "1MB", "ranks": [3]}},
+        "ranks",
+        "ranks=2",
+    ),
     ("simulate train", {"model": "llama-3.1-8b", "on": "full-mesh", "chips": 16}, "chips", "chips=8"),
     (FABRIC, {"topologies": "tpu-pod", "chips": 100}, "chips", "64 or 128"),
     (FABRIC, {"topologies": "hyperx", "chips": 1_000_000}, "chips", "holds"),

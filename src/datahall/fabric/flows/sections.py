@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events import stream
 from datahall.fabric.collectives.algorithms.steps import algorithms, phases
 from datahall.fabric.flows.failures import Bools
@@ -18,6 +18,7 @@ from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.sections.fabric import Background, FabricJob
 from datahall.scenario.sections.fabric import Stall as StallSection
 from datahall.scenario.sections.failure import Failure
+from datahall.units import fmt
 
 MOST_BACKGROUND = 2_000_000
 
@@ -33,6 +34,8 @@ class Stall(msgspec.Struct, frozen=True):
 def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
     """A collective on some endpoints, and what was asked for."""
     hosts = endpoints(asked.ranks, fabric, "ranks")
+    if hosts.size < 2:
+        raise ScenarioError("a collective joins two chips or more", field="ranks", hint=option("ranks", 2))
     known = algorithms(asked.collective)
     algorithm = asked.algorithm or (known[0] if known else "")
     try:
@@ -107,11 +110,9 @@ def _pattern(
     line = float(fabric.link_bytes_per_s[: fabric.num_hosts].max())
     expected = asked.load_fraction * line * hosts.size * asked.until_s / asked.size_bytes
     if expected > MOST_BACKGROUND:
-        raise ScenarioError(
-            f"about {expected:,.0f} background flows",
-            field="size",
-            hint=f"at most {MOST_BACKGROUND:,}: larger ones",
-        )
+        large = fmt(1.001 * asked.size_bytes * expected / MOST_BACKGROUND, "bytes")
+        hint = f"at most {MOST_BACKGROUND:,}, as with {option('size', large)}"
+        raise ScenarioError(f"about {expected:,.0f} background flows", field="size", hint=hint)
     count = int(rng.poisson(expected))
     first = rng.integers(0, hosts.size, count)
     second = (first + rng.integers(1, hosts.size, count)) % hosts.size
