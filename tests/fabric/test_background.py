@@ -74,7 +74,7 @@ def test_too_many_random_flows_and_strangers_are_refused() -> None:
         drawn(pattern="random", load_fraction=1.0, size_bytes=1.0, until_s=10.0)
     assert caught.value.field == "size"
     large = spelled(caught.value.hint).partition("size=")[2]
-    drawn(pattern="random", load_fraction=1.0, size_bytes=parse(large, "bytes"), until_s=10.0)
+    drawn(pattern="random", load_fraction=1.0, size_bytes=parse(large.strip(chr(34)), "bytes"), until_s=10.0)
     with pytest.raises(ScenarioError, match="endpoint 16 is not there") as caught:
         endpoints((3, 16), FABRIC, "hosts")
     assert caught.value.field == "hosts"
