@@ -35,7 +35,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "simulate fabric",
         {"on": "fat-tree", "chips": 16, "job": {"size": "1MB", "ranks": [3]}},
-        "ranks",
+        "job",
         "ranks=2",
     ),
     ("simulate train", {"model": "llama-3.1-8b", "on": "full-mesh", "chips": 16}, "chips", "chips=8"),
