@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import networkx as nx
@@ -20,8 +21,10 @@ from tests.fabric.topologies import (
     pairs,
 )  # fmt: skip
 
+from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import hops, num_paths, route
-from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.dragonfly import dragonfly
+from datahall.fabric.topology.graph import Fabric, Wire
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -145,3 +148,26 @@ def test_neighbours_talk_inside_their_domain_and_others_over_the_network(name: s
     paths = route(fabric, source, target, np.arange(source.size))
     inside = (fabric.domain[source] == fabric.domain[target])[paths.owners()]
     assert ((paths.links >= fabric.scale_up_start) == inside).all()
+
+
+def test_ways_of_many_flows_need_room_for_the_flows_and_not_for_every_cable() -> None:
+    """Two groups with 512 cables between them, and a quarter of all pairs of 1,024 chips."""
+    fabric = dragonfly(1024, Wire(1e10), radix=63)
+    source, target = np.divmod(np.arange(256 * 1024, dtype=np.int32), 1024)
+    tracemalloc.start()
+    count = num_paths(fabric, source, target)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < source.size * 512  # a byte for each flow and cable
+    assert count.max() == 32
+
+
+def test_packets_of_many_flows_are_spread_over_all_links_by_few_ways_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fabric = dragonfly(256, Wire(1e10), radix=31)
+    source, target = np.divmod(np.arange(256 * 256, dtype=np.int32), 256)
+    monkeypatch.setattr("datahall.fabric.routing.ecmp.MOST_SPREAD", 3 * source.size)
+    found = spread(fabric, source, target, "spray", np.random.default_rng(0))
+    assert np.diff(found.paths.offsets).max() <= 3 * 5  # of at most five links each
+    assert (np.bincount(found.paths.links, minlength=fabric.num_links) > 0).mean() > 0.95

@@ -23,7 +23,10 @@ from datahall.scenario.words import Policy
 GOLDEN_SECTION = 0.618033988749895
 SPRAY_EFFICIENCY = 0.95  # reordering and protocol: what vendors of per-packet spraying report of line rate
 MOST_CHOSEN, MOST_STEPS = 64, 4_000_000  # paths that an adaptive flow looks at, and all of them together
-MOST_SPRAYED = 256  # paths of a pair that packets are spread over; more changes nothing that can be seen
+MOST_SPRAYED, MOST_SPREAD = (
+    256,
+    8_000_000,
+)  # paths that packets of a flow are spread over, and those of all flows
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +149,10 @@ def _sprayed(asked: Asked) -> Spread:
     fabric, source, target, _, _, pool, partial = asked
     if pool is not None:
         return Spread(paths=route(fabric, source, target), efficiency=SPRAY_EFFICIENCY)
-    paths, ways = _several(fabric, source, target, MOST_SPRAYED, partial)
+    most = max(
+        2, min(MOST_SPRAYED, MOST_SPREAD // max(1, source.size))
+    )  # more of many flows are met by them together
+    paths, ways = _several(fabric, source, target, most, partial)
     flow = np.repeat(np.arange(source.size), np.diff(ways))
     width = np.full(flow.size, np.inf)  # of the narrowest link of each path, as a share of the widest path's
     np.minimum.at(width, paths.owners(), fabric.link_bytes_per_s[paths.links])

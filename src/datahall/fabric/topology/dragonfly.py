@@ -97,19 +97,29 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         lengths: Longs = 1 + away + (entry != there[:, None] % self.leaves)
         return lengths
 
+    def _cables(self, here: Ints, there: Ints) -> tuple[Longs, Longs, Longs, Longs]:
+        """Of each pair of leaves that is met: links of its shortest way, how many cables give one, all cables with
+        those first, and for each row which pair it is."""
+        num = self.groups * self.leaves
+        pairs, which = np.unique(here.astype(np.int64) * num + there, return_inverse=True)
+        lengths = self._lengths((pairs // num).astype(np.int32), (pairs % num).astype(np.int32))
+        shortest = lengths.min(axis=1)
+        longer = lengths != shortest[:, None]
+        return shortest, (~longer).sum(axis=1), np.argsort(longer, axis=1, kind="stable"), which
+
     def hops(self, source: Ints, target: Ints) -> Ints:
         here, there = self.leaf(source), self.leaf(target)
         inside = np.where(here == there, 0, 2 if self.plus else 1)
-        across = self._lengths(here, there).min(axis=1)
+        shortest, _, _, which = self._cables(here, there)
+        across = shortest[which]
         same_group = here // self.leaves == there // self.leaves
         return np.where(source == target, 0, 2 + np.where(same_group, inside, across)).astype(np.int32)
 
     def num_paths(self, source: Ints, target: Ints) -> Longs:
         here, there = self.leaf(source), self.leaf(target)
-        lengths = self._lengths(here, there)
-        across = (lengths == lengths.min(axis=1)[:, None]).sum(axis=1)
+        _, count, _, which = self._cables(here, there)
         inside = np.where(here == there, 1, max(self.spines, 1))
-        return np.where(here // self.leaves == there // self.leaves, inside, across)
+        return np.where(here // self.leaves == there // self.leaves, inside, count[which])
 
     def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
         here, there = self.leaf(source), self.leaf(target)
@@ -117,9 +127,8 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         a, b = here % self.leaves, there % self.leaves
         left = pick % self.num_paths(source, target)
         offset = ((goal - group) % self.groups).astype(np.int64)
-        lengths = self._lengths(here, there)
-        best = lengths == lengths.min(axis=1)[:, None]
-        copy = np.argmax(np.cumsum(best, axis=1) > left[:, None], axis=1)
+        _, count, cables, which = self._cables(here, there)
+        copy = cables[which, np.minimum(left, count[which] - 1)]  # inside a group none of them is taken
         port, exit_, entry = self.ends(np.maximum(offset, 1), copy)
         crosses, apart = group != goal, here != there
         over = np.where(crosses, self.global_start + group * self.used_ports + port, -1)
