@@ -202,6 +202,19 @@ def test_a_bug_is_called_one(datahall: Callable, monkeypatch: pytest.MonkeyPatch
     assert "the sky fell" in err
 
 
+def test_a_question_that_is_too_large_for_the_machine_is_no_bug(
+    datahall: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 4.00 GiB")
+
+    monkeypatch.setattr("datahall.answers.ask._function", lambda _: full)
+    code, _, err = datahall("show", "chip", "h100")
+    assert code == 2
+    assert "too little memory" in err
+    assert "fewer chips" in err
+
+
 def test_debug_shows_the_traceback_of_an_error(datahall: Callable) -> None:
     assert "Traceback" in datahall("show", "chip", "h10", "--debug").err
     assert "Traceback" in datahall("--debug", "show", "chip", "h10").err

@@ -16,7 +16,7 @@ import click
 from datahall import __version__
 from datahall.cli.groups import Root
 from datahall.cli.streams import Closed, silence
-from datahall.errors import DatahallError, OutputError
+from datahall.errors import DatahallError, OutputError, UnsupportedError
 
 
 @click.group(
@@ -69,6 +69,11 @@ def run(words: Sequence[str]) -> int:
         return 0
     except OSError as error:
         return _failed(OutputError(f"could not write: {error.strerror or error}"), words)
+    except MemoryError:
+        hint = "fewer chips, ranks or requests, or a coarser level"
+        return _failed(
+            UnsupportedError("this machine has too little memory for the question", hint=hint), words
+        )
     except Exception as error:  # the process boundary: whatever is left is ours
         return _bug(error, words)
 
