@@ -191,7 +191,7 @@ def test_no_negative_users_and_no_time_before_the_start(users: int, until_s: flo
 
 def test_no_traffic_is_refused_however_it_comes() -> None:
     for traffic in (some(0), [], [some(0)]):
-        with pytest.raises(ScenarioError, match="no requests"):
+        with pytest.raises(ScenarioError, match="no request comes"):
             simulate_serving(fleet(), traffic)
 
 

@@ -279,7 +279,7 @@ def test_the_first_seconds_can_be_seen_as_a_timeline() -> None:
 
 
 def test_bad_input_is_said() -> None:
-    with pytest.raises(ScenarioError, match="no requests"):
+    with pytest.raises(ScenarioError, match="no request comes"):
         simulate_serving(fleet(), poisson(0, 1.0))
     with pytest.raises(ScenarioError, match="order of their arrival"):
         simulate_serving(

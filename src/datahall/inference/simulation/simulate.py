@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events.queue import num_pending
 from datahall.events.schedule import push
 from datahall.events.streams import stream
@@ -299,7 +299,9 @@ class Play:
 
 def _begun(traffic: Requests | Iterable[Requests]) -> tuple[Requests | Iterable[Requests], Requests]:
     """The traffic, and its first chunk to look at."""
-    empty = ScenarioError("there are no requests to simulate", hint="traffic with at least one request")
+    empty = ScenarioError(
+        "no request comes in that time", field="duration", hint=f"a longer {option('duration')}"
+    )
     if isinstance(traffic, Requests):
         if not len(traffic):
             raise empty
