@@ -19,6 +19,9 @@ JOBS = (
 )  # fmt: skip
 
 
+WHEN = (",start=10us", ",start=100us,duration=1ms", ",start=1ms,duration=100ms", ",start=1s")
+
+
 @cache
 def time_s(on: str, chips: int, job: str, routing: str, failure: str = "") -> float:
     said = {"failure": failure} if failure else {}
@@ -30,13 +33,18 @@ def time_s(on: str, chips: int, job: str, routing: str, failure: str = "") -> fl
     return float(makespan) if isinstance(makespan, float) else float("inf")  # flows that never end
 
 
+@pytest.mark.parametrize("when", WHEN)
+def test_every_time_that_is_drawn_can_be_asked(when: str) -> None:
+    assert time_s("fat-tree", 16, f"{JOBS[0]},size=1MB", "ecmp", f"links=3,left=50 %{when}") > 0
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     where=st.sampled_from([(on, chips) for on, sizes in ON.items() for chips in sizes]),
     kind=st.sampled_from(JOBS), size=st.sampled_from(("1MB", "64MB")),
     routing=st.sampled_from(("ecmp", "spray", "deterministic", "adaptive")),
     part=st.sampled_from(("links", "links", "nics")), number=st.integers(0, 120), left=st.sampled_from((50, 90, 99)),
-    when=st.sampled_from((",start=10us", ",start=100us,end=1ms", ",start=1ms,end=100ms", ",start=1s")),
+    when=st.sampled_from(WHEN),
 )  # fmt: skip
 def test_a_part_that_slows_down_under_way_makes_nothing_faster(
     where: tuple[str, int], kind: str, size: str, routing: str, part: str, number: int, left: int, when: str

@@ -45,7 +45,7 @@ def in_format(work: Job, name: str) -> Job:
 
 
 def kept_as(work: Job, books: Bookkeeping = PLAIN) -> Bookkeeping:
-    return msgspec.structs.replace(books, recipe=work.books(framework("nemo")).recipe)
+    return msgspec.structs.replace(books, state=work.books(framework("nemo")).state)
 
 
 @pytest.mark.parametrize("name", WIDE)

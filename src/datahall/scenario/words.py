@@ -58,6 +58,7 @@ Collective = Literal[
 ]
 Pattern = Literal["permutation", "incast", "random"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+SPLITTING: tuple[Policy, ...] = ("ecmp",)  # queue pairs of one flow go their own ways
 TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)

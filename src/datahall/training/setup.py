@@ -82,7 +82,7 @@ def setup_of(scenario: Scenario) -> Setup:
         precision=precision_of(scenario.one(TrainingJob), laid.file),
         cluster=machine_of(scenario)(laid.num_chips),
         layout=laid.layout,
-        framework=framework_of(scenario, job),
+        framework=framework_of(scenario),
         schedule=laid.schedule,
         file=laid.file,
         fewest=laid.fewest,
@@ -102,12 +102,9 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     )
 
 
-def framework_of(scenario: Scenario, job: Job) -> Framework:
-    """Whose overlap and overheads; one that cannot keep the job in memory as it says is refused."""
-    framework = framework_named(scenario.one(TrainingJob).framework)
-    with scenario.at(field="state"):
-        job.books(framework)
-    return framework
+def framework_of(scenario: Scenario) -> Framework:
+    """Whose overlap and overheads."""
+    return framework_named(scenario.one(TrainingJob).framework)
 
 
 def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:

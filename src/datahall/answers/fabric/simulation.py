@@ -14,7 +14,7 @@ from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels,
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
-from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY
+from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, rule_of
 from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign, Network
@@ -179,9 +179,9 @@ def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
 def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:
     """That a time to reroute says nothing of a part that keeps some of its bandwidth, where routing stays with it."""
     slowed = [one for one in scenario.all(Failure) if one.reroute_s is not None and one.left_fraction > 0]
-    if not slowed or scenario.one(Network).routing == "spray":
+    if not slowed or rule_of(scenario.one(Network).routing).sprays:
         return ()
-    why = "the part keeps some of its bandwidth, and only spray sends less that way"
+    why = "the part keeps some of its bandwidth, and only who sprays packets sends fewer that way"
     return (do_nothing(["reroute"], why),)
 
 

@@ -14,7 +14,7 @@ from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.ecmp import Row, Spread, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
-from datahall.scenario.words import FlowLevel, Policy
+from datahall.scenario.words import SPLITTING, FlowLevel, Policy
 
 Level = FlowLevel
 MOST_FLOWS = 6_000_000  # about 4 GB
@@ -241,7 +241,7 @@ def _check_size(net: Net, jobs: tuple[Job, ...], bursts: tuple[Burst, ...]) -> N
 
 def _job(net: Net, job: Job, level: Level, routes: Spread, in_step: bool) -> _Part:
     """The flows of one job: a table of the flows of its phases, and rows of that table in order."""
-    parts = net.routing.num_parts if net.routing.rule.splits else 1
+    parts = net.routing.num_parts if net.routing.policy in SPLITTING else 1
     split = [
         msgspec.structs.replace(
             phase,
@@ -300,7 +300,7 @@ def _targets(job: Job) -> Ints:
 
 
 def _burst(net: Net, burst: Burst, routes: Spread) -> _Part:
-    parts = net.routing.num_parts if net.routing.rule.splits else 1
+    parts = net.routing.num_parts if net.routing.policy in SPLITTING else 1
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
     effect = net.transport.effect(num_bytes, _line(net.fabric), latency)

@@ -75,7 +75,6 @@ class Row(NamedTuple):
 
     choose: Callable[[Asked], Spread]
     draws: bool = False  # at random
-    splits: bool = False  # each flow into queue pairs, which go their own ways
     chooses_late: bool = False  # a flow takes one of its ways when it starts
     sprays: bool = False  # packets over all ways alike, fewer where a link is slow
 
@@ -174,7 +173,7 @@ def _sprayed(asked: Asked) -> Spread:
 
 TABLE: dict[Policy, Row] = {
     "deterministic": Row(_by_destination),
-    "ecmp": Row(_hashed, draws=True, splits=True),
+    "ecmp": Row(_hashed, draws=True),
     "adaptive": Row(_left_open, chooses_late=True),
     "spray": Row(_sprayed, sprays=True),
 }

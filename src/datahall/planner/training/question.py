@@ -34,7 +34,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
-    framework = framework_of(scenario, job)
+    framework = framework_of(scenario)
     offload = scenario.one(TrainingLayout).offload
     options = msgspec.structs.replace(
         WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=asked.margin_fraction

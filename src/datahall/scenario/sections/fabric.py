@@ -20,7 +20,16 @@ from datahall.scenario.kinds import (
 )
 from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
 from datahall.scenario.sections.promise import LONGEST_S
-from datahall.scenario.words import ALGORITHMS, COLLECTIVES, LEVELS, PATTERNS, POLICIES, TAPERED, TRANSPORTS
+from datahall.scenario.words import (
+    ALGORITHMS,
+    COLLECTIVES,
+    LEVELS,
+    PATTERNS,
+    POLICIES,
+    SPLITTING,
+    TAPERED,
+    TRANSPORTS,
+)
 
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 4  # of switches: two million chips with 64 ports
@@ -169,7 +178,12 @@ class Network(Section, frozen=True, kw_only=True):
         str, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
     ] = "ecmp"
     paths: Annotated[
-        int, Count("Queue pairs that a flow is split into.", most=1024, needs=("routing=ecmp",))
+        int,
+        Count(
+            "Queue pairs that a flow is split into.",
+            most=1024,
+            needs=tuple(f"routing={one}" for one in SPLITTING),
+        ),
     ] = 1
     transport: Annotated[
         str, Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS)

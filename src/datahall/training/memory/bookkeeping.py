@@ -31,7 +31,8 @@ USUAL = Source("usual sizes: NCCL 1–2 GB, CUDA context 0.5–1 GB", "2026-11",
 class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     """How a framework uses memory; shares are of what its tensors take."""
 
-    recipe: StateRecipe = RECIPES["megatron"]
+    state: str = "megatron"  # the recipe of its state; none where only this framework has it
+    own_recipe: StateRecipe | None = None
     saving: Saving = Saving()
     loss: Loss = "fused"
     loss_bytes: float = 4.0  # of a value of the eager cross-entropy
@@ -48,9 +49,9 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = (LOGGED, USUAL)
 
     @property
-    def state(self) -> str:
-        """The name of its recipe, or nothing where only this framework has it."""
-        return next((name for name, recipe in RECIPES.items() if recipe == self.recipe), "")
+    def recipe(self) -> StateRecipe:
+        """What a parameter's state takes."""
+        return self.own_recipe or StateRecipe.named(self.state)
 
     def buffers(self, value_bytes: float) -> float:
         """What libraries and exchange hold whatever the model [B], in values of so many bytes."""
@@ -62,18 +63,19 @@ _UNFUSED = Saving(flash=False, dropout=True)
 BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
     {
         "nemo": Bookkeeping(),
-        "mlperf": Bookkeeping(recipe=RECIPES["bf16-gradients"], narrow_activations=True),
+        "mlperf": Bookkeeping(state="bf16-gradients", narrow_activations=True),
         "megatron-2022": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False),
         # a reduce and an all-gather bucket
         "megatron-deepspeed": Bookkeeping(saving=_UNFUSED, loss="wide", placeholders=False, num_buckets=2.0),
-        "fsdp": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        "fsdp": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
         # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
-        "torchtitan": Bookkeeping(recipe=RECIPES["fp32"], loss="eager", placeholders=False, pads_vocab=False),
+        "torchtitan": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
         # MLPerf's adapters: frozen weights are kept in one byte
-        "mlperf-lora": Bookkeeping(recipe=RECIPES["fp8-parameters"], narrow_activations=True),
+        "mlperf-lora": Bookkeeping(state="fp8-parameters", narrow_activations=True),
         # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
         "megatron-deepspeed-bf16": Bookkeeping(
-            recipe=StateRecipe(2.0, 6.0, 4.0, 8.0),
+            state="",
+            own_recipe=StateRecipe(2.0, 6.0, 4.0, 8.0),
             saving=_UNFUSED,
             loss="wide",
             placeholders=False,
@@ -81,7 +83,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         ),
         # one process, weights, gradients and moments in bf16, cross-entropy of bf16 logits
         "eager": Bookkeeping(
-            recipe=RECIPES["pure-bf16"],
+            state="pure-bf16",
             saving=Saving(framework="huggingface-eager"),
             loss="eager",
             loss_bytes=2.0,
@@ -91,7 +93,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         ),
         # the same compiled: what kernels between the products need is computed again, and so is the loss
         "compiled": Bookkeeping(
-            recipe=RECIPES["pure-bf16"],
+            state="pure-bf16",
             frees_gradients=True,
             placeholders=False,
             pads_vocab=False,
@@ -112,4 +114,4 @@ def bookkeeping_of(framework: Framework, state: str = "", precision: Precision =
     )
     books = BOOKS[kind]
     named = state or ("fp32" if precision.wide_bytes_per_value == RECIPES["fp32"].weight else "")
-    return msgspec.structs.replace(books, recipe=StateRecipe.named(named)) if named else books
+    return msgspec.structs.replace(books, state=named, own_recipe=None) if named else books
