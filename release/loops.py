@@ -1,4 +1,4 @@
-"""The machine code that a wheel carries: a first answer then compiles nothing.
+"""The machine code that a wheel carries: a first plan, and a first simulated service, then compile nothing.
 
 It runs on every processor of the architecture that it was made on.  Elsewhere, and with another source, a loop is
 compiled on its first use, as in a checkout.

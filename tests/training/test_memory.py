@@ -25,6 +25,7 @@ from datahall.training.memory.remedy import why_not
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.stage import in_flight, stage_layers, stage_runs
 from datahall.training.step.step import Job
+from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)
@@ -254,3 +255,11 @@ def test_where_no_change_is_enough_it_says_how_far_the_nearest_is() -> None:
     assert found is not None
     assert found.cheapest is None
     assert "still" in found.advice
+
+
+def test_a_state_is_said_by_the_name_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though another takes the same bytes."""
+    twins = {"twin": RECIPES["megatron"], **RECIPES}
+    monkeypatch.setattr("datahall.workload.memory.recipe.RECIPES", twins)
+    for name in ("twin", "megatron"):
+        assert bookkeeping_of(framework("nemo"), name).state == name

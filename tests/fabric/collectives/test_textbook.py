@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.fabric.collectives.test_by_hand import MACHINE, changed
 
+from datahall.catalog import Catalog
+from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.choice import choose_collective
 from datahall.fabric.collectives.nccl import num_steps
@@ -86,3 +88,11 @@ def test_a_barrier_has_ways_and_no_bandwidth() -> None:
     found = ways(MACHINE, choose_collective(MACHINE, "barrier", 8.0, 8))
     assert found
     assert {one.algbw_bytes_per_s for one in found} == {one.busbw_bytes_per_s for one in found} == {None}
+
+
+def test_what_nccl_runs_is_not_there_a_second_time() -> None:
+    alone = cluster_of(Catalog(user=False).chip("h100-sxm"), 16, num_domain=1).system
+    chosen = choose_collective(alone, "all-gather", 1e6, 16)
+    found = [one.algorithm for one in ways(alone, chosen)]
+    assert found.count("PAT") == 1
+    assert "Bruck" in found

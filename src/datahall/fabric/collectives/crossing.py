@@ -126,7 +126,10 @@ def _sent(sends: Sends, num_ranks: int, first: Ints, last: Ints) -> Floats:
 
 
 def _least(result: str, num_ranks: int, inside: Ints) -> Floats:
-    """The least that leaves a part with some of a group's ranks inside, over the size of the array."""
+    """The least that leaves a part with some of a group's ranks inside, over the size of the array.
+
+    Of an all-reduce it is one array: of a part among several, and where switches add, no more need leave.
+    """
     across = (inside > 0) & (inside < num_ranks)
     if result == "whole":
         return np.where(across, inside / num_ranks, 0.0)

@@ -1,4 +1,4 @@
-"""Published algorithms that NCCL does not run, with a machine's own hop and rate, beside what it does run.
+"""Published algorithms with a machine's own hop and rate, beside what NCCL runs.
 
 Each is bounded, as NCCL's are, by what it sends over every narrow place; that is counted message by message.
 """

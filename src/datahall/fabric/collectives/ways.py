@@ -24,7 +24,7 @@ class Way(NamedTuple):
 
 
 def ways(system: System, choice: Choice) -> tuple[Way, ...]:
-    """NCCL's candidates, fastest first, then those of textbooks."""
+    """NCCL's candidates, fastest first, then those of textbooks that are not among them."""
     kind, ranks = choice.collective, choice.num_ranks
 
     def way(name: str, algorithm: str, time_s: float, estimate_s: float | None, steps: float | None) -> Way:
@@ -45,5 +45,6 @@ def ways(system: System, choice: Choice) -> tuple[Way, ...]:
     textbooks = [
         way(one.name, one.name, one.time_s, None, None)
         for one in textbook_times(system, kind, choice.size_bytes, ranks)
+        if one.name not in {candidate.algorithm for candidate in choice.candidates}
     ]
     return (*own, *textbooks)

@@ -15,7 +15,7 @@ LONGEST_YEARS = 100  # of anything that is simulated or waited for
 LARGEST_OF = {
     "s": LONGEST_YEARS * 365 * DAY_S,
     "bytes": 1e18,  # more than any memory holds
-    "bytes_per_s": 1e15,  # a thousand times what any chip has
+    "bytes_per_s": 1e15,  # a thousand times what any port has
     "tokens": 1e18,  # a million times what any run has used
     "ratio": 1e6,
     "count": 1e12,
