@@ -191,7 +191,9 @@ def test_a_lost_replica_loses_its_host_too() -> None:
     fleet = msgspec.structs.replace(
         tiered_fleet(1500, 4000), outages=(ReplicaOutage(replica=0, start_s=1e4, duration_s=10.0),)
     )
-    run = simulate_serving(fleet, conversations(300, 6.0), until_s=2e4)
+    late = Requests.of(np.array([1.5e4]), np.array([10]), np.array([2]))  # after it is back
+    run = simulate_serving(fleet, [conversations(300, 6.0), late], until_s=2e4)
+    assert run.num_finished == 301
     assert run.replicas.host_blocks.tolist() == [0]
 
 

@@ -186,8 +186,8 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
             return NO_MORE_ROWS
         event_s, row_s = next_time(s)
         now = min(event_s, row_s)
-        if now == np.inf:
-            return DONE
+        if now == np.inf or (fleet["rows_out"] and fleet["num_free_slots"] == s.slots.size):
+            return DONE  # failures and repairs after the last request are no part of the run
         if now > until_s:
             fleet["now_s"] = max(fleet["now_s"], until_s)
             return UNTIL

@@ -74,18 +74,13 @@ def summarise(
     ended: Rows,
     begun: Meter | None = None,
     closed: Meter | None = None,
-    *,
-    outlived: bool = False,
 ) -> ServingRun:
-    """Counts, rates and what the replicas did, between two readings where they are far enough from each other.
-
-    `outlived`: failures and repairs may come after the last request has ended, which are no part of the run.
-    """
+    """Counts, rates and what the replicas did, between two readings where they are far enough from each other."""
     whole = state.fleet[0]
     now_s, last_s = float(whole["now_s"]), float(whole["last_end_s"])
     arrived, finished = int(whole["num_arrived"]), int(whole["num_finished"])
     refused = int(whole["num_too_long"] + whole["num_too_large"])
-    duration_s = last_s if outlived and arrived == finished + refused and last_s > 0 else max(now_s, last_s)
+    duration_s = max(now_s, last_s)
     stable, sustained = stability(state, finished, duration_s)
     end = read_meter(state)
     stop = closed or end

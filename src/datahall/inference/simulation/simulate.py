@@ -287,9 +287,7 @@ class Play:
 
     def _result(self) -> ServingRun:
         self._take_records()
-        outlived = bool(self.fleet.outages) and self.fleet.autoscaling is None
-        ended = np.concatenate(self._ended)
-        run = summarise(self.state, ended, self._begun, self._closed, outlived=outlived)
+        run = summarise(self.state, np.concatenate(self._ended), self._begun, self._closed)
         if not self._looks:
             return run
         time_s, active, starting, requests = (np.array(column) for column in zip(*self._looks, strict=True))
