@@ -1,6 +1,5 @@
 """What leaves a chip's memory: memory falls by it, traffic shows where kernels are shorter, a no is a clear line."""
 
-from collections.abc import Iterator
 from math import nan
 
 import msgspec
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 import datahall as dh
-from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host, host_of
@@ -164,15 +162,9 @@ def test_the_chain_of_a_step_shows_the_hosts_update_or_that_it_is_left_out(chip:
         "llama-3.1-8b", chips=8, chip=chip, global_batch=8, offload=["optimizer"], catalog=SHELF
     )
     assert found.figure is not None
-    updates = [node for node in nodes(found.figure) if node.name == "update on the host"]
+    updates = [node for _, node in found.figure.walk() if node.name == "update on the host"]
     assert updates
     for update in updates:
         assert (update.value > 0) == bool(update.parts) == counted
         assert ("not counted" in update.note) != counted
     assert any("own update is not counted" in note for note in found.notes) != counted
-
-
-def nodes(figure: Breakdown) -> Iterator[Breakdown]:
-    yield figure
-    for part in figure.parts:
-        yield from nodes(part)
