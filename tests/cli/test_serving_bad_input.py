@@ -70,7 +70,11 @@ BAD = [
     ("simulate serve llama-3.1-8b --rate 5 --requests 1.5", 2, "whole number"),
     ("simulate serve llama-3.1-8b --rate 5 --duration 0", 2, "--> --duration"),
     ("simulate serve llama-3.1-8b --rate 5 --duration 1us", 2, "--> --duration"),
-    ("simulate serve llama-3.1-8b --rate inf --duration 10s", 2, "say how many: --requests"),
+    (
+        "simulate serve llama-3.1-8b --rate inf --duration 10s",
+        2,
+        "--duration does nothing here: all requests come at once",
+    ),
     (f"{RUN} --rate 5 --spread -1", 2, "--> --spread"),
     (f"{RUN} --rate 5 --spread 50", 2, "at most 20"),
     (f"{RUN} --rate 5 --burstiness -1", 2, "--> --burstiness"),

@@ -7,9 +7,10 @@ from functools import cache, partial
 import msgspec
 import pytest
 
+import datahall as dh
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
-from datahall.errors import ScenarioError
+from datahall.errors import InfeasibleError, ScenarioError, spelled
 from datahall.planner.training.choice import plan_on_chips, ranked
 from datahall.planner.training.plan import TrainingPlan, num_steps
 from datahall.planner.training.shortage import chips_that_hold, on_the_host
@@ -19,6 +20,7 @@ from datahall.training.layout.space import WIDE
 from datahall.training.memory.bookkeeping import bookkeeping_of
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_band
+from datahall.workload.memory.recipe import RECIPES
 
 SHELF = Catalog(user=False)
 KIT = framework("nemo")
@@ -91,6 +93,49 @@ def test_more_chips_hold_what_one_does_not() -> None:
     assert ranked(job, machine, enough, KIT, bookkeeping_of(KIT), WIDE).num_fitting > 0
     half = search(job, machine(enough // 2), KIT, books=bookkeeping_of(KIT))
     assert half.num_fitting == 0
+
+
+def test_the_chips_proposed_are_those_that_hold_it_with_what_may_be_offloaded() -> None:
+    job = Job(model=SHELF.model("llama-3.1-405b"), seq=8192, global_batch=1024)
+    kept, moved = (
+        search(
+            job,
+            machine(16),
+            KIT,
+            options=msgspec.structs.replace(WIDE, offload=offload),
+            books=bookkeeping_of(KIT),
+        )
+        for offload in (((),), ((), ("optimizer",)))
+    )
+    assert kept.num_fitting == moved.num_fitting == 0
+    enough = chips_that_hold(moved, machine)
+    assert 16 < enough < chips_that_hold(kept, machine)
+    half = search(job, machine(enough // 2), KIT, options=moved.options, books=bookkeeping_of(KIT))
+    assert half.num_fitting == 0
+
+
+@pytest.mark.parametrize("state", sorted({*RECIPES} - {"pure-bf16", "fp8-parameters"}))
+def test_a_leaner_state_is_proposed_where_there_is_one(state: str) -> None:
+    assert 'state="pure-bf16"' in refused_hint(state=state)
+
+
+def test_the_leanest_state_is_not_proposed_to_who_has_it() -> None:
+    hint = refused_hint(state="pure-bf16")
+    assert "state" not in hint
+    assert "seq" in hint
+
+
+def test_a_narrow_format_is_proposed_with_a_narrow_state_where_a_wide_one_was_asked_for() -> None:
+    assert "state" not in refused_hint(precision="fp32").replace("a leaner state", "")
+    hint = refused_hint(precision="fp32", state="fp32")
+    assert 'precision="bf16"' in hint
+    assert 'state="pure-bf16"' in hint
+
+
+def refused_hint(**asked: str) -> str:
+    with pytest.raises(InfeasibleError) as refused:
+        dh.plan_train("llama-3.1-405b", chips=16, tokens="1B", catalog=SHELF, **asked)
+    return spelled(str(refused.value.hint))
 
 
 def test_a_machine_that_has_no_more_chips_holds_it_on_none() -> None:

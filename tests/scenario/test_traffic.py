@@ -128,7 +128,7 @@ REFUSED: list[tuple[dict[str, Raw], str]] = [
         {"rate": 1, "spread": 1, "isl": {"shape": "uniform", "low": 1, "high": 2}},
         "isl with a shape beside spread",
     ),
-    ({"rate": "inf", "duration": "1s"}, "all at once, for a duration"),
+    ({"rate": "inf", "duration": "1s"}, "duration does nothing here: all requests come at once"),
     ({"users": 5, "duration": "1s"}, "users who never pause, for a duration"),
     ({"rate": 1, "peak": "3 h"}, "peak does nothing here: it needs swing"),
     ({"rate": 1, "think_variation": 2}, "think_variation does nothing here: it needs think"),

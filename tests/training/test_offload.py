@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import datahall as dh
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host, host_of
@@ -140,3 +141,30 @@ def test_a_tier_without_a_known_rate_is_refused() -> None:
     host = msgspec.structs.replace(CLUSTER.host, nvme_bytes_per_s=nan)
     with pytest.raises(ScenarioError, match="optimizer cannot go to nvme"):
         step_s(out("optimizer:nvme"), msgspec.structs.replace(CLUSTER, host=host))
+
+
+def test_an_update_that_nobody_can_time_is_said_to_be_left_out() -> None:
+    """With a host memory of unknown bandwidth what shows is the weights' way back, and no line calls it the update."""
+    layout = out("optimizer")
+    unknown = msgspec.structs.replace(CLUSTER.host, memory_bytes_per_s=nan)
+    cluster = msgspec.structs.replace(CLUSTER, host=unknown)
+    (line,) = layout_offload(JOB, cluster, layout, KIT, BOOKS_)
+    assert line.keeps_up
+    assert "own update shows" not in line.sentence
+    assert "own update is not counted" in line.sentence
+    (parameters,) = layout_offload(JOB, cluster, out("parameters"), KIT, BOOKS_)
+    assert "update" not in parameters.sentence
+
+
+@pytest.mark.parametrize(("chip", "counted"), [("h100-sxm", True), ("tpu-v5p", False)])
+def test_the_chain_of_a_step_shows_the_hosts_update_or_that_it_is_left_out(chip: str, counted: bool) -> None:
+    found = dh.simulate_train(
+        "llama-3.1-8b", chips=8, chip=chip, global_batch=8, offload=["optimizer"], catalog=SHELF
+    )
+    assert found.figure is not None
+    updates = [node for _, node in found.figure.walk() if node.name == "update on the host"]
+    assert updates
+    for update in updates:
+        assert (update.value > 0) == bool(update.parts) == counted
+        assert ("not counted" in update.note) != counted
+    assert any("own update is not counted" in note for note in found.notes) != counted

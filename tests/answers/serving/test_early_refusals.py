@@ -36,7 +36,7 @@ REFUSED: tuple[tuple[str, dict[str, Raw], str], ...] = (
     ("simulate serve", RUN | {"adapters": 2, "resident_adapters": 5}, "resident_adapters"),
     ("simulate serve", RUN | {"warmup": "5 s", "until": "2 s"}, "warmup"),
     ("simulate serve", RUN | {"cache": {"questions": 5}}, "cache"),
-    ("simulate serve", RUN | {"rate": "inf", "duration": "5 s"}, "rate"),
+    ("simulate serve", RUN | {"rate": "inf", "duration": "5 s"}, "duration"),
     ("simulate serve", RUN | {"wait": "5 ms"}, "wait"),
     ("simulate serve", RUN | {"percentile": 1}, "percentile"),
     *(

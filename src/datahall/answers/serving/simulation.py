@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite, isinf
+from math import isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
@@ -29,6 +29,7 @@ from datahall.inference.fleet.figure import tpot_figure, ttft_figure
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service, service_of, simulate_service
+from datahall.inference.fleet.span import is_at_once
 from datahall.inference.fleet.summary import (
     all_ended_s,
     enough_replicas,
@@ -173,9 +174,11 @@ def _unmeasured(outcome: Outcome) -> str:
     if not run.num_arrived:
         return f"None had come when the run ended, after {fmt(service.until_s, 's')}: {longer}."
     if run.num_finished:
+        shorter = f"a shorter {option('warmup')}"
+        ways = f"leave out {option('warmup')}" if is_at_once(service.traffic) else f"{longer}, or {shorter}"
         return (
             f"{counted(run.num_arrived, 'request')} came, all before the end of the warm-up, after "
-            f"{fmt(service.window.start_s, 's')}: {longer}, or a shorter {option('warmup')}."
+            f"{fmt(service.window.start_s, 's')}: {ways}."
         )
     short = f"{unended(run).rstrip('.')}, after {fmt(service.until_s, 's')}: {longer}."
     return refused(run) or (short if ends and run.num_unfinished else unended(run))
@@ -279,6 +282,8 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
             return (follow(scenario, changes={"replicas": more}),)
         if scenario.given("rate") and not is_wide(scenario):
             return (follow(scenario, changes={"rate": float(f"{outcome.run.sustained_per_s:.2g}")}),)
+    if not outcome.run.num_measured:  # no rate and no lengths to plan for
+        return ("datahall validate inference",)
     if is_wide(scenario) or service.records:  # more than a plan can be asked for
         return (follow(scenario, changes={"seed": service.seed + 1}), "datahall validate inference")
     if service.replica.engine.batching != "continuous":  # of which there is a plan
@@ -288,10 +293,20 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _longer(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
-    """What makes the run of a question long enough in which no request was measured; nothing where it is."""
+    """What makes the run of a question long enough; nothing where it is, or where more time would not help.
+
+    It is too short where no request was measured, and where all come at once if it ends before they do: how many
+    ended by then is no rate that lasts.
+    """
+    run = outcome.run
     given = [name for name in ("until", "warmup") if scenario.given(name)]
-    if outcome.run.num_measured or outcome.run.num_rejected or not given:
+    if run.num_rejected:
         return {}
+    if run.num_measured:
+        cut = is_at_once(outcome.service.traffic) and run.num_unfinished and "until" in given
+        return {"until": None} if cut and not is_wide(scenario) else {}
+    if not given:
+        return {"warmup": fmt(0.0, "s")} if run.num_finished else {}
     if not is_wide(scenario):
         return dict.fromkeys(given)
     return {
@@ -309,8 +324,7 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
-    arrivals = service.traffic.arrivals
-    if service.traffic.trace is not None or (arrivals is not None and isinf(arrivals.rate_per_s)):
+    if service.traffic.trace is not None or is_at_once(service.traffic):
         plan["rate"] = float(f"{run.requests_per_s:.3g}")  # as many as ended
     if service.traffic.trace is not None:
         plan |= {"isl": run.mean_prompt, "osl": run.mean_output}

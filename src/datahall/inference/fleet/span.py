@@ -43,12 +43,17 @@ def enough_requests(traffic: Traffic, stay: float) -> int:
     """Requests of a run that is long beside a stay, without end where there are many at once."""
     if traffic.users is not None:
         at_once, cycles = float(traffic.users.num), MANY_REQUESTS / traffic.users.num
-    elif traffic.arrivals is not None and isfinite(traffic.arrivals.rate_per_s):
+    elif traffic.arrivals is not None and not is_at_once(traffic):
         at_once = traffic.arrivals.rate_per_s * stay
         cycles = MANY_REQUESTS / at_once if at_once else 0.0
     else:
         return DEFAULT_REQUESTS
     return max(DEFAULT_REQUESTS, ceil(min(max(cycles, LEAST_CYCLES), MOST_CYCLES) * at_once))
+
+
+def is_at_once(traffic: Traffic) -> bool:
+    """Whether all requests, or all conversations, begin at 0."""
+    return traffic.arrivals is not None and not isfinite(traffic.arrivals.rate_per_s)
 
 
 def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
@@ -57,9 +62,9 @@ def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
     if traffic.users is not None and traffic.num_requests and stay:
         round_s = stay + traffic.users.think.mean_s
         return min(limit_s, traffic.num_requests * round_s / traffic.users.num)
-    if traffic.arrivals is None or not isfinite(traffic.arrivals.rate_per_s):
-        return traffic.duration_s
-    if not traffic.num_requests:
+    if is_at_once(traffic):
+        return 0.0
+    if traffic.arrivals is None or not traffic.num_requests:
         return traffic.duration_s
     sessions = traffic.num_requests / traffic.conversation.num_turns
     return min(limit_s, sessions / traffic.arrivals.rate_per_s)

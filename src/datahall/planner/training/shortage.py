@@ -12,13 +12,16 @@ from datahall.scenario.words import OFFLOADS
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Search, search
 from datahall.training.layout.space import Options
+from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.peak import least_state_bytes
 from datahall.training.memory.remedy import least_bytes, why_not
 from datahall.training.setup import Machine, built
 from datahall.training.step.step import Job
 from datahall.units import fmt
+from datahall.workload.memory.recipe import StateRecipe
 
 MOST_DOUBLINGS = 8  # of the chips asked for, to find where a model fits at all
+LEANEST = "pure-bf16"  # recipe of a state
 # what may go to the host, least traffic first
 OUT = (
     ("optimizer",),
@@ -56,14 +59,20 @@ def fits_nowhere(found: Search, machine: Machine) -> InfeasibleError:
         f"the leanest ({layout.words}) lacks {fmt(shortage.over_bytes, 'bytes', 3)} per chip",
         where=f"memory: {shortage.sentence}; state alone is {fmt(state, 'bytes', 3)} per chip if spread evenly",
         field="chips",
-        hint=f"{_changes(found, machine)}; or a leaner state ({_leaner(job)}), a shorter "
-        f"{option('seq')}, a chip with more memory",
+        hint=f"{_changes(found, machine)}; or {_leaner(job, found.books)}a shorter {option('seq')}, "
+        "a chip with more memory",
     )
 
 
-def _leaner(job: Job) -> str:
-    """What keeps fewer bytes of a parameter: values of 32 bits have no other state."""
-    return option("state", "pure-bf16") if job.value_bytes <= 2 else option("precision", "bf16")
+def _leaner(job: Job, books: Bookkeeping) -> str:
+    """What keeps fewer bytes of a parameter, if anything does: values of 32 bits have no other state."""
+    if job.value_bytes > 2:
+        ways = [option("precision", "bf16"), *([option("state", LEANEST)] if job.state else [])]
+    elif books.recipe.total > StateRecipe.named(LEANEST).total:
+        ways = [option("state", LEANEST)]
+    else:
+        return ""
+    return f"a leaner state ({' '.join(ways)}), "
 
 
 def _most_free(found: Search) -> float:
@@ -108,8 +117,11 @@ def on_the_host(found: Search) -> Outside | None:
 
 
 def chips_that_hold(found: Search, machine: Machine) -> int:
-    """The fewest chips of the same machine, doubling, on which some layout fits; 0 where none does."""
-    usual = Options(margin_fraction=found.options.margin_fraction)
+    """The fewest chips of the same machine, doubling, on which some layout fits; 0 where none does.
+
+    What may be offloaded on those asked for may be on more.
+    """
+    usual = Options(offload=found.options.offload, margin_fraction=found.options.margin_fraction)
     for doubling in range(1, MOST_DOUBLINGS + 1):
         num_chips = found.cluster.num_chips << doubling
         cluster = built(machine, num_chips)

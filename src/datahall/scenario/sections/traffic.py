@@ -7,6 +7,7 @@ from typing import Annotated
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import (
     Count,
     File,
@@ -269,10 +270,21 @@ class Traffic(Section, frozen=True, kw_only=True):
                 field="rate",
                 hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
             )
-        if self.rate_per_s == inf and self.duration_s is not None and not self.requests:
-            yield ScenarioError(
-                "all at once, for a duration", field="rate", hint=f"say how many: {option('requests', 1000)}"
-            )
+        if self.rate_per_s == inf:
+            shaping = {
+                "burstiness": self.burstiness_ratio is not None,
+                "hourly": self.hourly,
+                "swing": self.swing_fraction,
+                "busy": self.busy_s,
+                "lull": self.lull_s,
+                "duration": self.duration_s is not None,
+            }
+            for name in (name for name, said in shaping.items() if said):
+                yield ScenarioError(
+                    does_nothing(name, "all requests come at once"),
+                    field=name,
+                    hint=f"leave it out, or {option('rate', 80)}",
+                )
         for name, lengths in (("isl", self.isl), ("osl", self.osl)):
             if self.spread_ratio is not None and lengths is not None and not isinstance(lengths, Fixed):
                 yield ScenarioError(

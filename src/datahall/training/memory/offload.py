@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FORWARD = 1.0 / 3.0  # share of a micro-batch
 MEMORY_SHARE = STREAM_SHARE  # of the host's memory bandwidth that a streaming update reaches, as on the chip
+UNKNOWN_MEMORY = "the catalogue knows no bandwidth of its memory"
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +129,7 @@ def _update(
 
 
 def _update_time(host: Host, traffic: Traffic) -> Column:
-    """Time in which the host reads and writes the state it updates [s]; 0 where its rate is unknown."""
+    """Time in which the host reads and writes the state it updates [s]; 0, and said, where its rate is unknown."""
     if not isfinite(host.memory_bytes_per_s):
         return np.zeros(np.shape(traffic.owned_values))
     return traffic.owned_values * traffic.recipe.updated / (MEMORY_SHARE * host.memory_bytes_per_s)
@@ -154,6 +155,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     needed_bytes_per_s: float  # to stay hidden
     there_bytes_per_s: float
     exposed_s: float
+    counts_update: bool = True  # whether the host's own update is part of what shows
 
     @property
     def keeps_up(self) -> bool:
@@ -172,8 +174,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         )
         rate = f"{needed} needed to hide, {there} there"
         shown = fmt(self.exposed_s, "s", 3)
-        own = self.what == "optimizer" and self.keeps_up
+        own = self.what == "optimizer" and self.keeps_up and self.counts_update
         shows = f"the host's own update shows: {shown}" if own else f"{shown} of the step shows"
+        if not self.counts_update:
+            shows = f"{shows} at least; the host's own update is not counted: {UNKNOWN_MEMORY}"
         verdict = "keeps up" if self.keeps_up else "does not keep up"
         room = (
             ""
@@ -225,6 +229,7 @@ def offload_lines(
                     needed_bytes_per_s=needed,
                     there_bytes_per_s=host.tier_bytes_per_s(tier),
                     exposed_s=float(getattr(exposed, f"{what}_s")[0]),
+                    counts_update=what != "optimizer" or isfinite(host.memory_bytes_per_s),
                 )
             )
     return tuple(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from datahall.breakdown import (
     Breakdown,
     assumed,
@@ -18,7 +20,7 @@ from datahall.scenario.words import TIERS
 from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted
 from datahall.training.memory.figure import updated_figure
-from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, Traffic, traffic_of
+from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, UNKNOWN_MEMORY, Traffic, traffic_of
 from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
@@ -99,36 +101,30 @@ class _Outside:
 
     def optimizer(self) -> Breakdown:
         """Gradients down beside the last backward, then the host's update; drives and the way back run beside it."""
-        traffic, host = self.traffic, self.cluster.host
+        traffic = self.traffic
         sent = self.framework.sent_bytes(traffic.value_bytes)
         down = self._weights("optimizer", "gradients down", sent, "on the wire")
         late = maximum("gradients after backward", [NOTHING, difference("left over", down, self.backward)])
-        longest = [self._weights("optimizer", "weights back", traffic.value_bytes, self.job.value_width)]
-        if host.memory_bytes_per_s == host.memory_bytes_per_s:
-            size = product(
-                "state read and written",
-                [
-                    self._owned(),
-                    updated_figure(self.job.books(self.framework)),
-                ],
-                "bytes",
-            )
-            share = assumed("share reached", MEMORY_SHARE, "fraction", "as on the chip")
-            memory = assumed(
-                "host memory bandwidth",
-                host.memory_bytes_per_s,
-                "bytes_per_s",
-                f"a chip's share of {host.title}",
-            )
-            longest.append(
-                quotient("update on the host", size, product("reached", [memory, share], "bytes_per_s"), "s")
-            )
+        back = self._weights("optimizer", "weights back", traffic.value_bytes, self.job.value_width)
+        longest = [back, self._update()]
         if self.place("optimizer") == 2:
             both = 2.0 * traffic.recipe.optimizer
             longest.append(
                 self._weights("optimizer", "states from drives and back", both, "read and written")
             )
         return total("optimizer outside", [late, maximum("update", longest)])
+
+    def _update(self) -> Breakdown:
+        """The host reads and writes the state."""
+        host, name = self.cluster.host, "update on the host"
+        if not isfinite(host.memory_bytes_per_s):
+            return assumed(name, 0.0, "s", f"not counted: {UNKNOWN_MEMORY}")
+        state = [self._owned(), updated_figure(self.job.books(self.framework))]
+        share = assumed("share reached", MEMORY_SHARE, "fraction", "as on the chip")
+        why = f"a chip's share of {host.title}"
+        memory = assumed("host memory bandwidth", host.memory_bytes_per_s, "bytes_per_s", why)
+        reached = product("reached", [memory, share], "bytes_per_s")
+        return quotient(name, product("state read and written", state, "bytes"), reached, "s")
 
     def every_micro_batch(self) -> Breakdown:
         """Weights come up beside forward while activations go down; in backward both come up."""
