@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 from datahall.answer import Answer, Cell
 from datahall.answers.fabric.simulation_tables import chart, difference_table, job_table, link_table, timeline
@@ -20,6 +21,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign, Network
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.views import Simulation
+from datahall.scenario.words import Policy
 from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows
@@ -179,7 +181,7 @@ def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
 def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:
     """That a time to reroute says nothing of a part that keeps some of its bandwidth, where routing stays with it."""
     slowed = [one for one in scenario.all(Failure) if one.reroute_s is not None and one.left_fraction > 0]
-    if not slowed or rule_of(scenario.one(Network).routing).sprays:
+    if not slowed or rule_of(cast(Policy, scenario.one(Network).routing)).sprays:
         return ()
     why = "the part keeps some of its bandwidth, and only who sprays packets sends fewer that way"
     return (do_nothing(["reroute"], why),)
