@@ -18,7 +18,7 @@ from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, ma
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, rule_of
 from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign, Network
+from datahall.scenario.sections.fabric import FabricDesign, FabricJob, Network
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.views import Simulation
 from datahall.scenario.words import Policy
@@ -66,7 +66,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_idle(scenario, outcome)),
+        notes=(*_notes(outcome), *_unasked(scenario, outcome), *_idle(scenario, outcome)),
         next_commands=_next(scenario, other),
     )
 
@@ -153,6 +153,13 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
             "a phase starts when the one before has ended everywhere; the full level simulates each message"
         )
     return tuple(lines)
+
+
+def _unasked(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    """What runs of jobs whose algorithm nobody said."""
+    pairs = zip(scenario.all(FabricJob), outcome.scenario.asks, strict=True)
+    lines = [f"by default {ran.collective} is {ran.algorithm}" for job, ran in pairs if not job.algorithm]
+    return tuple(dict.fromkeys(lines))
 
 
 def _transport(outcome: Outcome) -> tuple[str, ...]:
