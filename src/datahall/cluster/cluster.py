@@ -96,6 +96,7 @@ def cluster_from(
     num_chips: int = 0,
     least_domains: int = 1,
     failures: Sequence[Failure] = (),
+    in_order: bool = False,
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
@@ -105,7 +106,8 @@ def cluster_from(
 
     Without a topology it is the chip's usual domain and NIC with full bisection.  With one (or a fabric that was
     built) collectives are bounded by what they cross in it, and `failures` make that narrower; what they cut off
-    altogether is an `InfeasibleError`.
+    altogether is an `InfeasibleError`.  `in_order`: the chips fill the domains in order, and what failed of others is
+    nobody's; else they may be any.
     """
     if design.topology:
         try:
@@ -116,8 +118,12 @@ def cluster_from(
             ):  # their number follows from what runs
                 error.field, error.hint = "on", f"another topology; of chips, {error.hint}"
             raise
-        network = network_of_design(made, failures, catalog=catalog, version=version, level=level)
-        return _on(made, network, design.chips or num_chips, catalog)
+        count = design.chips or num_chips or made.counts.num_hosts
+        ranks = count if in_order else 0
+        network = network_of_design(
+            made, failures, num_ranks=ranks, catalog=catalog, version=version, level=level
+        )
+        return _on(made, network, count, catalog)
     if failures:
         raise ScenarioError(
             "what fails depends on how the chips are wired",
@@ -137,11 +143,10 @@ def cluster_from(
 
 
 def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Cluster:
-    count = num_chips or made.counts.num_hosts
     return Cluster(
         chip=made.parts.chip,
-        num_chips=count,
-        system=part_of(network.system, made, count),
+        num_chips=num_chips,
+        system=part_of(network.system, made, num_chips),
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
         wires=network.wires,

@@ -37,6 +37,7 @@ def idle_inputs(
         catalog,
         lambda other: _told_s(other.system, found, only) == told_s,
         level=level,
+        in_order=True,
     )
     if found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus:
         why = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isclose, isfinite, prod
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,10 +17,11 @@ from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.algorithms.torus import HOP_S
 from datahall.fabric.collectives.figure import Wires
-from datahall.fabric.collectives.system import System, TorusLink, system_of
+from datahall.fabric.collectives.system import System, TorusLink, part_filled, system_of
 from datahall.fabric.design.design import Design
-from datahall.fabric.flows.failures import compared, failed, shares_of_ports
+from datahall.fabric.flows.failures import compared, failed, ports, shares_of_ports
 from datahall.fabric.topology.cuts import Cut, cuts
+from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.torus import Torus
@@ -46,17 +48,23 @@ def network_of_design(
     catalog: Catalog,
     version: tuple[int, int],
     level: str | None = None,
+    num_ranks: int = 0,
 ) -> Network:
-    """The system that collectives run on, on a design of which some parts may be out."""
+    """The system that collectives run on, on a design of which some parts may be out.
+
+    `num_ranks`: the first so many chips take part, and what failed of the others is nobody's; 0: any may.
+    """
     if made.topology == "full-mesh" and made.counts.num_hosts > made.parts.num_domain:
         raise UnsupportedError(
             f"collectives on a full mesh of ports are not modelled, only of the links of {made.parts.num_domain} chips",
             field="on",
             hint=f"at most {option('chips', made.parts.num_domain)}, or {option('on', 'fat-tree')}",
         )
-    fabric = left_by(made.fabric, failures)
+    ranks = num_ranks or made.counts.num_hosts
+    fabric = left_by(made.fabric, failures, ranks)
     port = made.parts.port
-    share = _narrowest_share(fabric) / _narrowest_share(made.fabric) if failures else 1.0
+    shares = _ports_left(made.fabric, fabric, ranks) if failures else PortsLeft()
+    share = shares.whole_fraction
     rate = made.injection_bytes_per_s * share if port is not None and made.counts.num_switches else 0.0
     if not isfinite(rate):
         rate = 0.0
@@ -69,7 +77,9 @@ def network_of_design(
         level=level,
         catalog=catalog,
     )
-    system = msgspec.structs.replace(system, cuts=_cuts_left(made, fabric, share) if failures else made.cuts)
+    system = msgspec.structs.replace(
+        system, cuts=_cuts_left(made, fabric, shares, ranks) if failures else made.cuts
+    )
     nic = None
     if rate:
         nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s)
@@ -102,8 +112,8 @@ def _leaf(known: Fact | None, name: str, value: float) -> Breakdown:
     return fact(name, known.value, known.unit, known.source, note=known.note)
 
 
-def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
-    """The fabric with all failed parts out; whom they cut off altogether is an `InfeasibleError`."""
+def left_by(fabric: Fabric, failures: Sequence[Failure], num_ranks: int) -> Fabric:
+    """The fabric with all failed parts out that its first chips use; whom they cut off is an `InfeasibleError`."""
     after = fabric
     for failure in failures:
         try:
@@ -113,11 +123,16 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
             raise
     if not failures:
         return fabric
+    after = _without_nobodys(fabric, after, num_ranks)
     gone = compared(fabric, after).cut_off
+    gone = gone[gone < num_ranks]
+    last = _ports_left(fabric, after, num_ranks)
+    if not gone.size and last.num_last and last.last_fraction <= 0:
+        gone = np.arange(num_ranks - last.num_last, num_ranks, dtype=np.int32)
     if gone.size:
         named = ", ".join(str(one) for one in gone[:NAMED].tolist()) + (" …" if gone.size > NAMED else "")
         raise InfeasibleError(
-            f"the failure cuts off {gone.size:,} of {fabric.num_hosts:,} chips: {named}",
+            f"the failure cuts off {gone.size:,} of {num_ranks:,} chips: {named}",
             field="failure",
             hint="a collective waits for every chip: leave those out, or take a fabric with a second way",
         )
@@ -137,7 +152,45 @@ def left_by(fabric: Fabric, failures: Sequence[Failure]) -> Fabric:
     return after
 
 
-def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
+def _without_nobodys(before: Fabric, after: Fabric, num_ranks: int) -> Fabric:
+    """The fabric with what failed of chips that take no part, and of leaves that have none but those, as it was.
+
+    Where chips forward for each other those matter to the others, and so do switches that others' ways lead through.
+    """
+    if num_ranks >= before.num_hosts or not before.num_switches:
+        return after
+    idle = np.zeros(before.num_nodes, np.bool_)
+    idle[num_ranks : before.num_hosts] = True
+    if isinstance(before.shape, FoldedClos):
+        held = before.link_target[before.link_source < before.num_hosts]
+        used = before.link_target[before.link_source < num_ranks]
+        idle[np.setdiff1d(held, used)] = True
+    nobodys = idle[before.link_source] | idle[before.link_target]
+    speed = np.where(nobodys, before.link_bytes_per_s, after.link_bytes_per_s)
+    return msgspec.structs.replace(after, link_bytes_per_s=speed)
+
+
+class PortsLeft(NamedTuple):
+    """What failures leave of the ports of the worst-off full domain, and of a last one that its ranks do not fill."""
+
+    whole_fraction: float = 1.0
+    last_fraction: float = 1.0
+    num_last: int = 0  # ranks in a domain that is not full, where there are others
+
+
+def _ports_left(before: Fabric, after: Fabric, num_ranks: int) -> PortsLeft:
+    """Chips share the ports of those of their scale-up domain that take part; inside one domain nobody needs them."""
+    own = before.domain == before.domain[num_ranks - 1]
+    size, last = int(own.sum()), int(own[:num_ranks].sum())
+    if before.scale_up_start < 0 or last in {size, num_ranks}:
+        last = 0
+    full, rest = slice(num_ranks - last), slice(num_ranks - last, num_ranks)
+    whole = [float(np.min(shares_of_ports(one)[full])) for one in (after, before)]
+    few = [float(np.minimum(*ports(one))[rest].sum()) for one in (after, before)]
+    return PortsLeft(whole[0] / whole[1], few[0] / few[1] if last else 1.0, last)
+
+
+def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) -> tuple[Cut, ...]:
     """The narrow places after a failure, each with what it leaves; the ports of a domain are one where some are out."""
 
     def left(cut: Cut) -> float:
@@ -158,7 +211,7 @@ def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
         msgspec.structs.replace(cut, left_fraction=left(cut), pair_left_fraction=left_between(cut))
         for cut in cuts(fabric)
     ]
-    size, port = made.parts.num_domain, made.injection_bytes_per_s
+    size, port, share = made.parts.num_domain, made.injection_bytes_per_s, shares.whole_fraction
     if share < 1.0 and made.parts.port is not None:
         found.insert(
             0,
@@ -167,6 +220,8 @@ def _cuts_left(made: Design, fabric: Fabric, share: float) -> tuple[Cut, ...]:
                 link_bytes_per_s=port, left_fraction=share,
             ),
         )  # fmt: skip
+    if shares.num_last and min(share, shares.last_fraction) < 1.0:
+        found.append(part_filled(shares.num_last, num_ranks, port, shares.last_fraction))
     return tuple(found)
 
 
@@ -176,11 +231,6 @@ def _scale_up_share(before: Fabric, after: Fabric) -> float:
         return 1.0  # chips wired to each other: what is left has other ways round
     links = before.link_kind == SCALE_UP_LINK
     return float((after.link_bytes_per_s[links] / before.link_bytes_per_s[links]).min(initial=1.0))
-
-
-def _narrowest_share(fabric: Fabric) -> float:
-    """What the ports of the worst-off scale-up domain give each of its chips [B/s]."""
-    return float(np.min(shares_of_ports(fabric)))
 
 
 def _on_torus(system: System, fabric: Fabric) -> System:

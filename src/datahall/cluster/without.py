@@ -43,13 +43,16 @@ def unfelt(
     *,
     level: str | None = None,
     otherwise: str = BINDS,
+    in_order: bool = False,
 ) -> dict[str, str]:
     """Inputs without which the machine is the same, or another that is `as_fast`, each with why."""
 
     def why(less: Wiring) -> str:
         design = msgspec.structs.replace(less.design, chips=cluster.num_chips, chip=cluster.chip.name)
         version = cluster.system.version
-        other = cluster_from(design, catalog, failures=less.failures, version=version, level=level)
+        other = cluster_from(
+            design, catalog, failures=less.failures, in_order=in_order, version=version, level=level
+        )
         if other.system == cluster.system:
             return SAME
         return otherwise if as_fast(other) else ""

@@ -45,6 +45,7 @@ def show_collective(scenario: Scenario) -> Answer:
         scenario.catalog,
         num_chips=moe.num_experts if moe else 0,
         failures=wiring.failures,
+        in_order=True,
         version=call.version or DEFAULT_VERSION,
         level=call.level,
     )

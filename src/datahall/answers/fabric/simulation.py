@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 from datahall.answer import Answer, Cell
 from datahall.answers.fabric.simulation_tables import chart, difference_table, job_table, link_table, timeline
@@ -17,9 +18,10 @@ from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, ma
 from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, rule_of
 from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign, Network
+from datahall.scenario.sections.fabric import FabricDesign, FabricJob, Network
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.views import Simulation
+from datahall.scenario.words import Policy
 from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows
@@ -64,7 +66,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_idle(scenario, outcome)),
+        notes=(*_notes(outcome), *_unasked(scenario, outcome), *_idle(scenario, outcome)),
         next_commands=_next(scenario, other),
     )
 
@@ -153,6 +155,13 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _unasked(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+    """What runs of jobs whose algorithm nobody said."""
+    pairs = zip(scenario.all(FabricJob), outcome.scenario.asks, strict=True)
+    lines = [f"by default {ran.collective} is {ran.algorithm}" for job, ran in pairs if not job.algorithm]
+    return tuple(dict.fromkeys(lines))
+
+
 def _transport(outcome: Outcome) -> tuple[str, ...]:
     """What the transport did to flows that no link is to blame for."""
     transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.kept_fraction, "fraction")
@@ -179,7 +188,7 @@ def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
 def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:
     """That a time to reroute says nothing of a part that keeps some of its bandwidth, where routing stays with it."""
     slowed = [one for one in scenario.all(Failure) if one.reroute_s is not None and one.left_fraction > 0]
-    if not slowed or rule_of(scenario.one(Network).routing).sprays:
+    if not slowed or rule_of(cast(Policy, scenario.one(Network).routing)).sprays:
         return ()
     why = "the part keeps some of its bandwidth, and only who sprays packets sends fewer that way"
     return (do_nothing(["reroute"], why),)

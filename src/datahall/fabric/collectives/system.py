@@ -98,13 +98,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         last = num_ranks % self.num_domain
         if self.torus or last in {0, num_ranks} or self.nic_bytes_per_s <= 0:
             return self
-        ports_bytes_per_s = last * self.nic_bytes_per_s
-        domain = Cut(
-            name=PART_FILLED, num_below=last, num_full=num_ranks, bytes_per_s=ports_bytes_per_s,
-            link_bytes_per_s=self.nic_bytes_per_s, sizes=((num_ranks - last, 1), (last, 1)),
-            widest_bytes_per_s=ports_bytes_per_s,
-        )  # fmt: skip
-        return msgspec.structs.replace(self, cuts=(*self.cuts, domain))
+        if any(cut.name == PART_FILLED for cut in self.cuts):  # failures left it ports unlike the others'
+            return self
+        return msgspec.structs.replace(
+            self, cuts=(*self.cuts, part_filled(last, num_ranks, self.nic_bytes_per_s))
+        )
 
     def with_scale_up(self, factor: float) -> System:
         """The same machine with scale-up links `factor` times as fast."""
@@ -158,6 +156,16 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
             version=self.version,
             num_channels=self.num_channels,
         )
+
+
+def part_filled(num_last: int, num_ranks: int, port_bytes_per_s: float, left_fraction: float = 1.0) -> Cut:
+    """The way out of the last domain, which so few of the ranks are in, through their own ports."""
+    ports_bytes_per_s = num_last * port_bytes_per_s * left_fraction
+    return Cut(
+        name=PART_FILLED, num_below=num_last, num_full=num_ranks, bytes_per_s=ports_bytes_per_s,
+        link_bytes_per_s=port_bytes_per_s, left_fraction=left_fraction,
+        sizes=((num_ranks - num_last, 1), (num_last, 1)), widest_bytes_per_s=ports_bytes_per_s,
+    )  # fmt: skip
 
 
 def inside_of(chip: Chip, wire: Link | None, level: str | None = None) -> tuple[Inside, Basis]:
