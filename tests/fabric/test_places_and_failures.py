@@ -12,7 +12,7 @@ from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.algorithms.steps import phases
 from datahall.fabric.flows.congestion import paused
 from datahall.fabric.flows.outcome import flow_scenario
@@ -66,6 +66,21 @@ def test_chips_that_are_out_are_left_out_by_the_ranks_that_the_error_says(ranks:
     (left,) = re.findall(r"ranks=(\S+)", error.hint)
     whole = simulated(job=[ring | {"ranks": left}], failure=[{"chips": out}])
     assert whole.verdict == "yes"
+
+
+@pytest.mark.parametrize("more", [{}, {"start": "1 ms"}, {"left": "50 %"}])
+def test_the_same_failure_twice_is_refused(more: dict[str, str]) -> None:
+    out = {"switches": 4} | more
+    with pytest.raises(ScenarioError, match="said twice") as caught:
+        simulated(failure=[out, out])
+    assert caught.value.field == "failure"
+    assert simulated(failure=[out, out | {"switches": 5, "left": "50 %"}]).verdict == "yes"
+
+
+def test_the_same_failure_twice_is_refused_of_a_collective() -> None:
+    said = {"collective": "all-reduce", "on": "fat-tree", "chips": 64, "size": "1 GB"}
+    with pytest.raises(ScenarioError, match="said twice"):
+        ask("show collective", said | {"failure": [{"nics": 3}, {"nics": 3}]}, catalog=SHELF)
 
 
 def test_no_ranks_are_offered_where_parts_of_the_fabric_are_apart() -> None:

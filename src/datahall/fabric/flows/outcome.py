@@ -25,7 +25,7 @@ from datahall.scenario.kinds import Numbers
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
-from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.failure import Failure, check_once
 from datahall.scenario.words import Policy, TransportKind
 
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
@@ -127,6 +127,7 @@ def _failing(
     wired = fabric
     later: list[tuple[Failure, Bools]] = []
     for index, failure in enumerate(failures):
+        tries.make(partial(check_once, failures, index), index=index, section="failure")
         if failure.is_lasting:
             after = tries.make(partial(failed, wired, failure), index=index, section="failure")
             wired = wired if after is None else after
