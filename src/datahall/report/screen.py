@@ -81,6 +81,7 @@ def _asked_tables(answer: Answer) -> list[tuple[str, str]]:
         for name, found in answer.question.items()
         if name in CONCEPTS and CONCEPTS[name].inline
         for one in (found if isinstance(found, list) else [found])
+        if isinstance(one, dict)
     ]
 
 
