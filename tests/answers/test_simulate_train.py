@@ -1,6 +1,7 @@
 """`simulate train`: the answer, its figures, its timeline, and what it refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,17 @@ def test_an_imbalance_below_even_is_refused(value: str) -> None:
 def test_a_stage_waits_for_all_chips_that_share_it() -> None:
     notes = asked(cp=2, jitter="2 %").notes
     assert any("the slowest of 8 chips, a step for the slowest of 2 replicas" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "more", [{"tp": 8, "pp": 5, "dp": 1}, {"tp": 4, "pp": 3}, {"tp": 8, "cp": 3, "dp": 2}]
+)
+def test_degrees_that_are_offered_make_the_chips_that_were_asked_for(more: dict[str, object]) -> None:
+    """Beside a number of replicas that was said and beside one that follows."""
+    with pytest.raises(ScenarioError, match="chips, not 64") as caught:
+        asked(**more)
+    assert caught.value.marked is not None
+    offers = re.findall(r"⟦(\w+)=(\d+)⟧ with ⟦dp=(\d+)⟧", caught.value.marked[1])
+    assert offers
+    for name, value, replicas in offers:
+        assert asked(**more | {name: int(value), "dp": int(replicas)}).verdict == "yes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
-from datahall.errors import InfeasibleError
+from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.algorithms.steps import phases
 from datahall.fabric.flows.congestion import paused
 from datahall.fabric.flows.outcome import flow_scenario
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes
+from datahall.fabric.routing.paths import CutOffError
 from datahall.scenario.read import read_names
 
 SHELF = Catalog(user=False)
@@ -47,6 +49,46 @@ def test_packets_that_went_up_one_way_come_down_there() -> None:
     job = [{"collective": "send-recv", "size": "1 GB", "ranks": [0, 2]}]
     with pytest.raises(InfeasibleError, match="have no way through"):
         simulated(job=job, failure=[{"links": [16, 19, 20, 21, 22, 23]}])
+
+
+@pytest.mark.parametrize("ranks", ["0-7", "0-2,4-7", "1,3,5,7"])
+def test_chips_that_are_out_are_left_out_by_the_ranks_that_the_error_says(ranks: str) -> None:
+    """Each pair is named once, though many flows join it; the place is that of the failure."""
+    out = int(ranks[-1]) - 2
+    ring = {"collective": "all-reduce", "size": "1 MB"}
+    with pytest.raises(CutOffError) as caught:
+        simulated(job=[ring | {"ranks": ranks}], failure=[{"chips": out}])
+    error = caught.value
+    named = re.findall(r"\d+→\d+", error.message)
+    assert len(named) == len(set(named)) == min(5, error.source.size)
+    assert error.message.startswith(f"{error.source.size} of the pairs")
+    assert error.field == "failure"
+    (left,) = re.findall(r"ranks=(\S+)", error.hint)
+    whole = simulated(job=[ring | {"ranks": left}], failure=[{"chips": out}])
+    assert whole.verdict == "yes"
+
+
+@pytest.mark.parametrize("more", [{}, {"start": "1 ms"}, {"left": "50 %"}])
+def test_the_same_failure_twice_is_refused(more: dict[str, str]) -> None:
+    out = {"switches": 4} | more
+    with pytest.raises(ScenarioError, match="said twice") as caught:
+        simulated(failure=[out, out])
+    assert caught.value.field == "failure"
+    assert simulated(failure=[out, out | {"switches": 5, "left": "50 %"}]).verdict == "yes"
+
+
+def test_the_same_failure_twice_is_refused_of_a_collective() -> None:
+    said = {"collective": "all-reduce", "on": "fat-tree", "chips": 64, "size": "1 GB"}
+    with pytest.raises(ScenarioError, match="said twice"):
+        ask("show collective", said | {"failure": [{"nics": 3}, {"nics": 3}]}, catalog=SHELF)
+
+
+def test_no_ranks_are_offered_where_parts_of_the_fabric_are_apart() -> None:
+    """The chips work; the leaves have no way up."""
+    with pytest.raises(CutOffError) as caught:
+        simulated(failure=[{"switches": [4, 5]}])
+    assert caught.value.field == "failure"
+    assert "ranks=" not in caught.value.hint
 
 
 def test_links_of_a_pool_carry_and_peak_alike() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -74,3 +75,64 @@ def test_a_switch_that_is_offered_instead_holds_the_chips(
         for number in offered:
             made = fabric_of(msgspec.structs.replace(asked, radix=number), SHELF)
             assert made.num_hosts == chips
+
+
+TOO_LARGE = {
+    "named tiers": FabricDesign(topology="leaf-spine", chips=1000, radix=16),
+    "the greatest ratio": FabricDesign(topology="leaf-spine", chips=1000, radix=16, oversubscription=(15.0,)),
+    "the greatest ratio in four tiers": FabricDesign(
+        topology="fat-tree", chips=1000, radix=4, oversubscription=(3.0,)
+    ),
+    "tiers to spare": FabricDesign(topology="fat-tree", chips=1000, radix=16, tiers=2),
+    "a grid": FabricDesign(topology="hyperx", chips=1000, radix=8),
+    "a grid of odd switches": FabricDesign(topology="hyperx", chips=1000, radix=9),
+    "racks": FabricDesign(topology="nvl72", chips=10_008, radix=4),
+    "servers": FabricDesign(topology="hgx", chips=10_000, radix=4),
+    "rails apart": FabricDesign(topology="rail-only", chips=10_000, radix=4),
+    "rails joined": FabricDesign(topology="rail-optimised", chips=10_000, radix=16, tiers=2),
+}
+
+
+@pytest.mark.parametrize("asked", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_offered_to_too_many_chips_holds_them(asked: FabricDesign) -> None:
+    """Every offer is an input with a value, of the inputs that the topology has, and is not refused in its turn."""
+    with pytest.raises(ScenarioError, match="do not fit") as caught:
+        design_of(asked, SHELF)
+    offers = re.findall(r"⟦(\w+)=([^⟧]*)⟧", caught.value.hint)
+    assert re.sub(r"⟦\w+=[^⟧]*⟧( or )?", "", caught.value.hint) == "nearest: "
+    assert {"chips", "radix"} <= dict(offers).keys()
+    uses = {one.name: one.uses for one in TABLE}[asked.topology]
+    for name, value in offers:
+        assert name == "chips" or name in uses
+        said = (
+            tuple(float(one.removesuffix(":1")) for one in value.split(",")) if ":" in value else int(value)
+        )
+        design_of(msgspec.structs.replace(asked, **{name: said}), SHELF)
+
+
+@pytest.mark.parametrize("topology", ["fat-tree", "hgx", "rail-only", "rail-optimised", "hyperx"])
+@pytest.mark.parametrize("radix", [8, 16])
+def test_the_chips_offered_are_the_most(topology: str, radix: int) -> None:
+    asked = FabricDesign(topology=topology, chips=200_000, radix=radix)
+    with pytest.raises(ScenarioError, match="do not fit") as caught:
+        design_of(asked, SHELF)
+    most = int(re.findall(r"⟦chips=(\d+)⟧", caught.value.hint)[0])
+    with pytest.raises(ScenarioError, match="do not fit"):
+        design_of(msgspec.structs.replace(asked, chips=most + 8), SHELF)
+
+
+@settings(max_examples=200, deadline=None)
+@given(designs())
+def test_no_offer_is_too_small(asked: FabricDesign) -> None:
+    """Ratios of tiers that there are not are refused beside any number of chips."""
+    try:
+        check_design(asked, SHELF)
+    except ScenarioError as error:
+        offers = (
+            re.findall(r"⟦(chips|radix|tiers)=(\d+)⟧", error.hint) if "do not fit" in error.message else []
+        )
+    else:
+        return
+    for name, value in offers:
+        with suppress(UnneededTier):
+            design_of(msgspec.structs.replace(asked, **{name: int(value)}), SHELF)

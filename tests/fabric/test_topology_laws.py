@@ -286,7 +286,7 @@ def test_a_hyperx_that_is_too_small_says_what_it_holds() -> None:
     """A switch of 16 ports, half the bisection: sides of 6 leave 6 ports for chips, 216 in all."""
     with pytest.raises(ScenarioError) as caught:
         hyperx_for(10**6, WIRE, radix=16)
-    assert "it holds 216 chips; take 3 axes" in caught.value.hint
+    assert "⟦chips=216⟧" in caught.value.hint
     assert hyperx_for(216, WIRE, radix=16).shape.sides == (6, 6)
     with pytest.raises(ScenarioError):
         hyperx_for(217, WIRE, radix=16)

@@ -203,3 +203,24 @@ def test_markdown_says_of_every_leaf_what_it_rests_on(answer: Answer) -> None:
 
 def test_markdown_holds_no_tag(answer: Answer) -> None:
     assert not re.search(r"(?<!\\)<[A-Za-z/!]", render(answer, "md"))
+
+
+def test_explain_lists_the_tables_that_were_asked_for() -> None:
+    """Of those that a flag gives whole; what stands in other sections is among the inputs."""
+    some = Answer(
+        kind="example",
+        headline="It does.",
+        inputs={"chips": 8},
+        question={
+            "version": 1,
+            "fabric": {"chips": 8},
+            "failure": {"switches": "3", "start": "2ms"},
+            "job": [{"ranks": "0-3"}, {"ranks": "4-7"}],
+        },
+    )
+    text = render(some, "explain")
+    asked = " ".join(text[text.index("Asked: ") :].split())
+    for words in ("chips = 8", "failure = (switches 3, start 2ms)", "job = (ranks 0-3), job = (ranks 4-7)"):
+        assert words in asked
+    assert "fabric" not in asked
+    assert asked.count("chips") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import inf
 
 import pytest
@@ -30,6 +31,7 @@ from datahall.scenario.kinds import (
     Text,
     exact,
 )
+from datahall.scenario.kinds.lists import inline_table
 from datahall.scenario.sections.deployment import PrecisionName
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
@@ -312,3 +314,16 @@ def test_nobody_is_asked_whether_they_meant_more_than_all_of_it() -> None:
     with pytest.raises(ScenarioError) as caught:
         Share("", most=10.0).read(150, FILE)
     assert "did you mean" not in caught.value.hint
+
+
+@pytest.mark.parametrize("wrong", ["[0", "a-b", "0-2 4-127", "1 2 3"])
+@pytest.mark.parametrize("before", ["ranks", "chips"])
+def test_numbers_that_are_offered_can_be_typed_in_a_table(wrong: str, before: str) -> None:
+    """A flag gives a table whole, where a list of TOML would end at its first comma."""
+    kind = Numbers("", ranks=before == "ranks")
+    with pytest.raises(ScenarioError) as caught:
+        kind.read(wrong, FILE)
+    offers = re.findall(r'"([^"]+)"', caught.value.hint) or [caught.value.hint.rpartition(" ")[2]]
+    assert "[" not in caught.value.hint
+    for offer in offers:
+        assert kind.read(inline_table(f"{before}={offer},start=1ms")[before], FILE)

@@ -147,7 +147,7 @@ BAD = [
     (Layout(tp=3, dp=2), 6, 12, "tp=3 does not divide 32 attention heads", "nearest: tp=2"),
     (Layout(tp=3, dp=2), 6, 2, "tp=3 does not divide 32 attention heads", "nearest: tp=2; with a global_batch"),
     (Layout(tp=6, pp=3), 64, 64, "is 18 chips, not 64", "no change of one degree"),
-    (Layout(tp=6, pp=2), 64, 64, "is 12 chips, not 64", "nearest: tp=4 or tp=8"),
+    (Layout(tp=6, pp=2), 64, 64, "is 12 chips, not 64", "nearest: tp=4 with dp=8 or tp=8 with dp=4"),
     (Layout(tp=2, dp=2), 8, 8, "is 4 chips, not 8", "dp=4 would fit"),
     (Layout(pp=32, vpp=2), 32, 64, "32 stages of 2 chunks are 64", "at most 34"),
     (Layout(pp=64), 64, 64, "64 stages of 1 chunk are 64, but Llama 3.1 8B has 32 layers", "at most 34"),

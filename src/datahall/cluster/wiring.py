@@ -8,7 +8,7 @@ from datahall.errors import ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
+from datahall.scenario.sections.failure import FABRIC_PARTS, Failure, check_once
 
 
 class Wiring(NamedTuple):
@@ -27,6 +27,7 @@ def wiring_of(scenario: Scenario) -> Wiring:
             continue
         with scenario.at(index, section="failure"):
             _check(failure)
+            check_once(scenario.all(Failure), index)
         failures.append(failure)
     return Wiring(scenario.one(FabricDesign), tuple(failures), says_chip(scenario))
 

@@ -74,3 +74,36 @@ def test_another_size_is_offered_where_there_is_one(asked: Said, other: str, she
     first, *rest = answer_of(ask("show collective", {"chips": 16, **asked}, catalog=shelf)).next_commands
     assert len(rest) == (2 if other else 1)
     assert other in first
+
+
+RING: Said = {
+    "on": "fat-tree",
+    "chips": 32,
+    "radix": 8,
+    "job": [{"collective": "all-reduce", "size": "64 MB"}],
+}
+SPINE = {"switches": 8, "start": "10 us"}
+
+
+def flows(shelf: Catalog, **more: Any) -> Answer:
+    return answer_of(ask("simulate fabric", RING | more, catalog=shelf))
+
+
+@pytest.mark.parametrize("transport", ["infiniband", "roce"])
+def test_a_time_to_reroute_that_nobody_said_is_said_with_its_source(shelf: Catalog, transport: str) -> None:
+    usual = flows(shelf, failure=[SPINE], transport=transport)
+    way = shelf.reroute({"infiniband": "infiniband-subnet-manager", "roce": "ethernet-link-down"}[transport])
+    (note,) = (note for note in usual.notes if "which nobody said" in note)
+    assert way.title in note
+    assert way.facts["reroute_s"].source in usual.citations()
+    stated = flows(shelf, failure=[SPINE | {"reroute": f"{way.reroute_s} s"}], transport=transport)
+    assert stated.results["makespan_s"] == usual.results["makespan_s"]
+    assert not any("which nobody said" in note for note in stated.notes)
+    assert any("flows take the ways that are left" in note for note in stated.notes)
+
+
+def test_a_failure_that_no_flow_meets_is_not_routed_around(shelf: Catalog) -> None:
+    torus = {"on": "torus", "chips": 64, "radix": None, "job": [{"collective": "all-reduce", "size": "1 GB"}]}
+    idle = flows(shelf, **torus, failure=[{"links": 0, "start": "1 ms", "reroute": "1 ms"}])
+    assert any("failure does nothing here" in note for note in idle.notes)
+    assert not any("flows take the ways" in note for note in idle.notes)

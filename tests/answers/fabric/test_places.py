@@ -23,7 +23,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (FABRIC, {"topologies": "dragonfly-plus", "chips": 64, "radix": 7}, "radix", "radix=6 or radix=8"),
     (FABRIC, {"topologies": "tree", "chips": 64, "radix": 2}, "radix", "radix=3"),
     (FABRIC, {"topologies": "fat-tree", "chips": 64, "tiers": 9}, "tiers", ""),
-    (FABRIC, {"topologies": "fat-tree", "chips": 4096, "tiers": 1}, "chips", "64 chips"),
+    (FABRIC, {"topologies": "fat-tree", "chips": 4096, "tiers": 1}, "chips", "chips=64"),
     (FABRIC, {"topologies": "fat-tree", "chips": 64, "oversubscription": "0:1"}, "oversubscription", "1:1"),
     (FABRIC, {"topologies": "fat-tree", "chips": 64, "oversubscription": "99:1"}, "oversubscription", "63:1"),
     (FABRIC, {"topologies": "torus", "chips": 64, "sides": "4xy"}, "sides", "16x16x24"),
@@ -40,7 +40,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("simulate train", {"model": "llama-3.1-8b", "on": "full-mesh", "chips": 16}, "chips", "chips=8"),
     (FABRIC, {"topologies": "tpu-pod", "chips": 100}, "chips", "64 or 128"),
-    (FABRIC, {"topologies": "hyperx", "chips": 1_000_000}, "chips", "holds"),
+    (FABRIC, {"topologies": "hyperx", "chips": 1_000_000}, "chips", "chips=10648"),
     (FABRIC, {"topologies": "tree,knot", "chips": 64}, "topologies", "fat-tree"),
 ]
 

@@ -10,8 +10,10 @@ from datahall.answers.fabric.simulation_tables import chart, difference_table, j
 from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
+from datahall.breakdown import Source
 from datahall.cluster.used import used_by_wires
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
+from datahall.fabric.flows.detours import usual_reroute
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
@@ -50,6 +52,9 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     """What happened, in the order a person asks."""
     run, sent, last = outcome.run, Sent(outcome), last_flow(outcome)
     done = run.num_stuck == 0
+    idle = _idle(scenario, outcome)
+    rerouted, sources = ([], []) if "failure" in idle else _rerouted(scenario, outcome)
+    slowed = () if "failure" in idle else _not_rerouted(scenario)
     drawn = done and 0 < sent.num_flows <= MOST_CHARTED and run.makespan_s > 0
     return Answer(
         kind="fabric simulation",
@@ -66,7 +71,14 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
         ),
         figure=last.figure if done and last is not None else None,
         charts=(chart(outcome, sent),) if drawn else (),
-        notes=(*_notes(outcome), *_unasked(scenario, outcome), *_idle(scenario, outcome)),
+        notes=(
+            *_notes(outcome),
+            *_unasked(scenario, outcome),
+            *rerouted,
+            *idle_notes(scenario, idle),
+            *slowed,
+        ),
+        sources=tuple(sources),
         next_commands=_next(scenario, other),
     )
 
@@ -133,11 +145,6 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if net.routing.rule.sprays:
         kept = fmt(SPRAY_EFFICIENCY, "fraction")
         lines.append(f"sprayed packets come out of order: flows keep {kept} of their rate, as vendors report")
-    lines += [
-        f"from {fmt(one.at_s, 's')} on flows take the ways that are left then"
-        for one in net.known_later
-        if one.at_s < outcome.run.makespan_s or outcome.run.num_stuck
-    ]
     if outcome.run.num_stuck:
         lines.append(
             "no way is left around what is out: give the failure a duration, or leave those chips out"
@@ -162,6 +169,28 @@ def _unasked(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
+def _rerouted(scenario: Scenario, outcome: Outcome) -> tuple[list[str], list[Source]]:
+    """When flows go around what fails, and where the time is from if nobody said it."""
+    known = [
+        one.at_s
+        for one in outcome.scenario.net.known_later
+        if one.at_s < outcome.run.makespan_s or outcome.run.num_stuck
+    ]
+    lines = [f"from {fmt(at_s, 's')} on flows take the ways that are left then" for at_s in known]
+    transport, unsaid = outcome.scenario.net.transport.kind, {}
+    for failure in scenario.all(Failure):
+        usual = usual_reroute(failure, transport, scenario.catalog)
+        if failure.reroute_s is None and failure.start_s + usual.reroute_s in known:
+            unsaid[usual.name] = usual.facts["reroute_s"]
+    for name, fact in unsaid.items():
+        within = f", {fmt(fact.low, 's')} to {fmt(fact.high, 's')}" if fact.low and fact.high else ""
+        lines.append(
+            f"rerouting takes {fmt(fact.value, 's')}, which nobody said ({scenario.catalog.reroute(name).title}"
+            f"{within}; {fact.note}); a failure's reroute says another"
+        )
+    return lines, [fact.source for fact in unsaid.values()]
+
+
 def _transport(outcome: Outcome) -> tuple[str, ...]:
     """What the transport did to flows that no link is to blame for."""
     transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.kept_fraction, "fraction")
@@ -177,12 +206,11 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _idle(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
+def _idle(scenario: Scenario, outcome: Outcome) -> dict[str, str]:
     act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
     names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
     said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
-    idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
-    return (*idle_notes(scenario, idle), *(() if "failure" in idle else _not_rerouted(scenario)))
+    return idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
 
 
 def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:

@@ -131,7 +131,9 @@ LAYING: dict[str, Lay] = {
     "rail-only": _rails(rail_only),
     "dragonfly": _flat(lambda spec: dragonfly(spec.num_chips, spec.wire, radix=spec.radix)),
     "dragonfly-plus": _flat(lambda spec: dragonfly_plus(spec.num_chips, spec.wire, radix=spec.ports)),
-    "hyperx": _flat(lambda spec: hyperx_for(spec.num_chips, spec.wire, radix=spec.ports)),
+    "hyperx": _flat(
+        lambda spec: hyperx_for(spec.num_chips, spec.wire, radix=spec.ports, whole=spec.domain or 1)
+    ),
     "torus": _torus,
     "mesh": lambda spec: _torus(spec, wrap=False),
     "tpu-pod": _tpu_pod,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.parts import Parts
 from datahall.fabric.design.topologies import topology_of_parts
-from datahall.fabric.topology.tiers import num_tiers, rails_of
+from datahall.fabric.topology.tiers import most_chips, most_in_rails, num_tiers, rails_of
 from datahall.scenario.sections.fabric import FabricDesign
 
 
@@ -23,8 +25,16 @@ def tiers_of(asked: FabricDesign, parts: Parts, num_chips: int) -> int | None:
         return rails_of(
             num_chips, radix=parts.radix, rails=rails, tiers=tiers, oversubscription=asked.ratios
         ).tiers
-    joined = num_chips // rails if kind.name == "rail-only" else num_chips  # by one of the networks
-    return num_tiers(joined, radix=parts.radix, tiers=tiers, oversubscription=asked.ratios)
+    return num_tiers(
+        num_chips,
+        radix=parts.radix,
+        tiers=tiers,
+        oversubscription=asked.ratios,
+        holds=partial(most_in_rails, rails) if kind.name == "rail-only" else most_chips,
+        whole=rails,
+        alone=kind.domain,
+        named=bool(kind.tiers),
+    )
 
 
 def check_tiers(asked: FabricDesign, parts: Parts, num_chips: int) -> None:

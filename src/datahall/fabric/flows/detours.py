@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog import Catalog
+from datahall.catalog.entries.reroute import Reroute
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.simulate import Detours, Ways
 from datahall.fabric.routing.ecmp import Spread, rule_of
@@ -41,10 +42,14 @@ def reroute_s(failure: Failure, transport: TransportKind, catalog: Catalog) -> f
     """How long routing takes to learn of a failure: as it was said, or as the catalogue knows it."""
     if failure.reroute_s is not None:
         return failure.reroute_s
+    return usual_reroute(failure, transport, catalog).reroute_s
+
+
+def usual_reroute(failure: Failure, transport: TransportKind, catalog: Catalog) -> Reroute:
+    """Who routes around a failure where nobody says how long that takes."""
     if all(name == "nics" or not getattr(failure, name) for name in FABRIC_PARTS):
-        return catalog.reroute("nic-failover").reroute_s
-    way = "infiniband-subnet-manager" if transport == "infiniband" else "ethernet-link-down"
-    return catalog.reroute(way).reroute_s
+        return catalog.reroute("nic-failover")
+    return catalog.reroute("infiniband-subnet-manager" if transport == "infiniband" else "ethernet-link-down")
 
 
 def fabrics_known(

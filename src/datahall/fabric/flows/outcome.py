@@ -13,21 +13,24 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
 from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
-from datahall.fabric.flows.failures import Bools, failed, links_of
+from datahall.fabric.flows.failures import Bools, compared, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
+from datahall.fabric.routing.paths import CutOffError
 from datahall.fabric.routing.pooling import pooled, shared_out
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
+from datahall.scenario.kinds import Numbers
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
-from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.failure import Failure, check_once
 from datahall.scenario.words import Policy, TransportKind
 
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
 GRAIN = 0.01
+NUMBERS = Numbers("", ranks=True)
 
 
 class FlowScenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +127,7 @@ def _failing(
     wired = fabric
     later: list[tuple[Failure, Bools]] = []
     for index, failure in enumerate(failures):
+        tries.make(partial(check_once, failures, index), index=index, section="failure")
         if failure.is_lasting:
             after = tries.make(partial(failed, wired, failure), index=index, section="failure")
             wired = wired if after is None else after
@@ -153,8 +157,31 @@ def simulate_flows(scenario: FlowScenario, level: Level = "symmetric") -> Outcom
     return _simulated(scenario, level, in_step=True) if level == "symmetric" and is_felt(outcome) else outcome
 
 
+def _without_lost(scenario: FlowScenario, error: CutOffError) -> str:
+    """The jobs without the chips that reach nobody, where only those are in the way."""
+    lost = compared(scenario.wired, scenario.net.fabric).cut_off
+    left = {
+        job.name: job.hosts[~np.isin(job.hosts, lost)]
+        for job in scenario.jobs
+        if np.isin(job.hosts, lost).any()
+    }
+    apart = ~np.isin(error.source, lost) & ~np.isin(error.target, lost)
+    if apart.any() or not left or min(hosts.size for hosts in left.values()) < 2:
+        return ""
+    ranks = ", ".join(
+        f"ranks={NUMBERS.write(tuple(hosts.tolist()))} of {name}" for name, hosts in left.items()
+    )
+    return f"leave out what is cut off: {ranks}"
+
+
 def _simulated(scenario: FlowScenario, level: Level, *, in_step: bool = False) -> Outcome:
-    flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level, in_step=in_step)
+    try:
+        flows = traffic(scenario.net, scenario.jobs, scenario.bursts, level, in_step=in_step)
+    except CutOffError as error:
+        if scenario.net.fabric is not scenario.wired:
+            error.field = "failure"
+            error.hint = _without_lost(scenario, error) or error.hint
+        raise
     pool = scenario.net.pool
     capacity = pooled(pool, scenario.net.fabric.link_bytes_per_s)
     storms = [

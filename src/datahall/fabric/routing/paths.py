@@ -24,11 +24,12 @@ class CutOffError(InfeasibleError):
     code = "cut-off"
 
     def __init__(self, fabric: Fabric, source: Ints, target: Ints) -> None:
-        self.source, self.target = source, target
-        shown = ", ".join(f"{a}→{b}" for a, b in zip(source[:5].tolist(), target[:5].tolist(), strict=True))
-        more = f" and {source.size - 5:,} more" if source.size > 5 else ""
+        pairs = np.unique(np.stack([source, target], axis=1), axis=0)  # many flows may join the same two
+        self.source, self.target = pairs.T
+        shown = ", ".join(f"{a}→{b}" for a, b in pairs[:5].tolist())
+        more = f" and {len(pairs) - 5:,} more" if len(pairs) > 5 else ""
         super().__init__(
-            f"{source.size:,} of the pairs have no way through {fabric.name}: {shown}{more}",
+            f"{len(pairs):,} of the pairs have no way through {fabric.name}: {shown}{more}",
             hint="repair a link of theirs, leave these endpoints out, or join the parts of the fabric",
         )
 

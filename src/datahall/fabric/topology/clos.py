@@ -6,11 +6,12 @@ A tier's oversubscription is bandwidth down : bandwidth up of its switches; 1:1 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.folded_clos import FoldedClos, folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.tiers import num_tiers, ports, ratio_of
+from datahall.fabric.topology.tiers import most_chips, num_tiers, ports, ratio_of
 
 
 def size_clos(
@@ -28,7 +29,11 @@ def size_clos(
     pods smaller than they could be.
     """
     tiers = num_tiers(
-        num_chips, radix=radix, tiers=tiers, oversubscription=oversubscription, leaf_chips=leaf_chips
+        num_chips,
+        radix=radix,
+        tiers=tiers,
+        oversubscription=oversubscription,
+        holds=partial(most_chips, leaf_chips=leaf_chips),
     )
     if tiers == 1:
         return FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))

@@ -6,13 +6,14 @@ of efficient large-scale networks", SC 2009.
 
 from __future__ import annotations
 
+from itertools import count
 from math import factorial, prod
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.topology.graph import (
     ACCESS,
     FABRIC,
@@ -175,20 +176,35 @@ def full_mesh(num_chips: int, wire: Wire) -> Fabric:
 
 
 def hyperx_for(
-    num_chips: int, wire: Wire, *, radix: int, axes: int = 2, bisection_fraction: float = 0.5
+    num_chips: int,
+    wire: Wire,
+    *,
+    radix: int,
+    axes: int = 2,
+    bisection_fraction: float = 0.5,
+    whole: int = 1,
 ) -> Fabric:
-    """The smallest grid with equal sides S: at most S / (2 × bisection) chips on a switch."""
+    """The smallest grid with equal sides S: at most S / (2 × bisection) chips on a switch.
+
+    What an error suggests comes in `whole` servers.
+    """
     for side in range(2, radix + 1):
         terminals = -(-num_chips // side**axes)
         if terminals + axes * (side - 1) <= radix and 2 * terminals * bisection_fraction <= side:
             return hyperx((side,) * axes, wire, terminals=terminals, num_chips=num_chips)
-    held = max(
-        side**axes * min(radix - axes * (side - 1), int(side / (2 * bisection_fraction)))
-        for side in range(2, radix // axes + 2)
-    )
+
+    def held(ports: int) -> int:
+        most = (
+            side**axes * min(ports - axes * (side - 1), int(side / (2 * bisection_fraction)))
+            for side in range(2, ports // axes + 2)
+        )
+        return max(most, default=0) // whole * whole
+
+    enough = next(even for even in count(radix + radix % 2, 2) if held(even) >= num_chips)
+    near = [option("chips", held(radix))] if held(radix) > 0 else []
     raise ScenarioError(
         f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches with "
         f"{bisection_fraction:.0%} of full bisection",
         field="chips",
-        hint=f"it holds {max(held, 0):,} chips; take {axes + 1} axes, more ports or less bisection",
+        hint=f"nearest: {' or '.join([*near, option('radix', enough)])}",
     )

@@ -11,6 +11,7 @@ Reference: W. Wang et al., "Rail-only: a low-cost high-performance network for t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -19,7 +20,7 @@ from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.folded_clos import folded_clos
 from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.scale_up import check_whole_domains, with_scale_up
-from datahall.fabric.topology.tiers import rails_of
+from datahall.fabric.topology.tiers import most_in_rails, num_tiers, rails_of
 
 
 def rail_optimised(
@@ -63,6 +64,13 @@ def rail_only(
 ) -> Fabric:
     """One network per rail and nothing between them but the scale-up links inside each server."""
     _check_rails(num_chips, rails)
+    tiers = num_tiers(
+        num_chips,
+        radix=radix,
+        tiers=tiers,
+        oversubscription=oversubscription,
+        holds=partial(most_in_rails, rails),
+    )
     plane = size_clos(num_chips // rails, radix=radix, tiers=tiers, oversubscription=oversubscription)
     shape = msgspec.structs.replace(
         plane,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.scenario.sections.fabric import MOST_TIERS
+
+Holds: TypeAlias = Callable[[int, int, Sequence[float]], int]  # chips, by ports, tiers and oversubscription
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -45,32 +48,67 @@ def most_chips(
     return held
 
 
+def most_in_rails(rails: int, radix: int, tiers: int, oversubscription: Sequence[float] = (1.0,)) -> int:
+    """Chips that as many networks hold that only servers join.
+
+    >>> most_in_rails(8, 4, 4)
+    256
+    """
+    return rails * most_chips(radix, tiers, oversubscription)
+
+
 def num_tiers(
     num_chips: int,
     *,
     radix: int,
     tiers: int | None = None,
     oversubscription: Sequence[float] = (1.0,),
-    leaf_chips: int | None = None,
+    holds: Holds = most_chips,
+    whole: int = 1,
+    alone: int = 0,
+    named: bool = False,
 ) -> int:
-    """The fewest tiers of `radix`-port switches that hold so many chips, or those given where they do."""
+    """The fewest tiers of `radix`-port switches that hold so many chips, or those given where they do.
+
+    What an error suggests comes in `whole` servers, or is so many as need no network (`alone`); tiers that the name
+    of a topology says (`named`) cannot be others.
+    """
     _check(num_chips, radix, tiers, oversubscription)
-
-    def holds(ports_: int, tiers_: int) -> int:
-        return most_chips(ports_, tiers_, oversubscription, leaf_chips=leaf_chips)
-
-    if tiers is None:
-        tiers = next((n for n in range(1, MOST_TIERS + 1) if holds(radix, n) >= num_chips), MOST_TIERS)
-    held = holds(radix, tiers)
-    if num_chips > held:
-        enough = next(ports_ for ports_ in count(radix, 2) if holds(ports_, tiers) >= num_chips)
-        more = f", {tiers + 1} tiers" if tiers < MOST_TIERS else ""
-        raise ScenarioError(
-            f"{num_chips:,} chips do not fit {counted(tiers, 'tier')} of {radix}-port switches, which hold {held:,}",
-            field="chips",
-            hint=f"take {held:,} chips, switches of {enough} ports{more} or more oversubscription",
+    found = tiers or next(
+        (n for n in range(1, MOST_TIERS) if holds(radix, n, oversubscription) >= num_chips), MOST_TIERS
+    )
+    held = holds(radix, found, oversubscription)
+    if num_chips <= held:
+        return found
+    others = range(found + 1, 1 if named else MOST_TIERS + 1)
+    more = next((n for n in others if holds(radix, n, oversubscription) >= num_chips), None)
+    enough = next(even for even in count(radix, 2) if holds(even, found, oversubscription) >= num_chips)
+    ratios = _wider(oversubscription, radix, lambda wider: holds(radix, found, wider) >= num_chips)
+    near = [
+        option(name, value)
+        for name, value in (
+            ("chips", held // whole * whole or alone),
+            ("radix", enough),
+            ("tiers", more),
+            ("oversubscription", ",".join(f"{ratio:g}:1" for ratio in ratios)),
         )
-    return tiers
+        if value
+    ]
+    raise ScenarioError(
+        f"{num_chips:,} chips do not fit {counted(found, 'tier')} of {radix}-port switches, which hold {held:,}",
+        field="chips",
+        hint=f"nearest: {' or '.join(near)}",
+    )
+
+
+def _wider(
+    oversubscription: Sequence[float], radix: int, enough: Callable[[Sequence[float]], bool]
+) -> Sequence[float]:
+    """The ratios with the least whole one at the leaves that is enough; none where no ratio is."""
+    rest = tuple(oversubscription[1:])
+    above = range(int(ratio_of(oversubscription, 0)) + 1, radix)
+    least = bisect_left(above, True, key=lambda ratio: enough((float(ratio), *rest)))
+    return (float(above[least]), *rest) if least < len(above) else ()
 
 
 class Rails(NamedTuple):
@@ -90,15 +128,16 @@ def rails_of(
     oversubscription: Sequence[float] = (1.0,),
 ) -> Rails:
     """Each leaf holds one rail of as many servers as it has ports down; chips that fit one switch need no more."""
+
+    def holds(ports_: int, tiers_: int, ratios: Sequence[float]) -> int:
+        held = most_chips(ports_, tiers_, ratios)
+        leaf = rails if tiers_ == 1 else rails * ports(ports_, ratio_of(ratios, 0)).down
+        return held // leaf * leaf  # every rail has as many leaves
+
+    found = num_tiers(num_chips, radix=radix, tiers=tiers, oversubscription=oversubscription, holds=holds)
     servers = num_chips // rails
-    seats = min(servers, ports(radix, oversubscription[0]).down)
-    groups = -(-servers // seats)
-    if tiers is None and num_chips <= radix:
-        tiers = 1
-    places = num_chips if tiers == 1 else groups * rails * seats
-    asked = tiers if tiers is not None or groups * rails > radix else 2
-    found = num_tiers(places, radix=radix, tiers=asked, oversubscription=oversubscription, leaf_chips=seats)
-    return Rails(places, seats, found)
+    seats = min(servers, ports(radix, ratio_of(oversubscription, 0)).down)
+    return Rails(num_chips if found == 1 else -(-servers // seats) * rails * seats, seats, found)
 
 
 def ratio_of(oversubscription: Sequence[float], tier: int) -> float:

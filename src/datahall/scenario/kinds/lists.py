@@ -84,7 +84,9 @@ class Numbers(Kind, frozen=True):
         first, dash, last = span.partition("-")
         words = [first, *([last] if dash else []), *([stride] if colon else [])]
         if isinstance(piece, bool | float) or not all(word.strip().isdecimal() for word in words):
-            raise self.wrong(piece, 'e.g. "0-63", "0-1023:8" (every eighth) or [0, 3, 5]')
+            several = str(piece).split()
+            commas = f"with commas between several: {','.join(several)}" if len(several) > 1 else ""
+            raise self.wrong(piece, commas or 'e.g. "0-63", "0-1023:8" (every eighth) or "0,3,5"')
         low, high = int(first), int(last) if dash else int(first)
         if high < low or high > LARGEST_NUMBER or (colon and int(stride) < 1):
             raise ScenarioError(

@@ -1,7 +1,9 @@
 """What is out, since when and for how long: one vocabulary for fabrics, training runs and services."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
+from datahall.errors import ScenarioError
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Flag, Numbers, Quantity, Share, Text
 
@@ -69,3 +71,9 @@ class Failure(FabricParts, frozen=True, kw_only=True):
     def is_lasting(self) -> bool:
         """Whether it is there from the beginning and never repaired."""
         return self.start_s == 0.0 and self.duration_s is None
+
+
+def check_once(failures: Sequence[Failure], index: int) -> None:
+    """Refuse a failure that an earlier one says already."""
+    if failures[index] in failures[:index]:
+        raise ScenarioError("the same failure is said twice", field="failure", hint="say it once")

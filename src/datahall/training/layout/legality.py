@@ -314,10 +314,13 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
         near = nearest_legal(layout, "dp", model, num_chips, global_batch)
         if near:
             return f"{option('dp', near[0])} would fit"
-    found = {name: nearest_legal(layout, name, model, num_chips, global_batch) for name in ("tp", "pp", "cp")}
-    said = [" or ".join(option(name, value) for value in near) for name, near in found.items() if near]
+    said = [
+        f"{option(name, value)} with {option('dp', num_chips * getattr(layout, name) // (group * value))}"
+        for name in ("tp", "pp", "cp")
+        for value in nearest_legal(layout, name, model, num_chips, global_batch)
+    ]
     if said:
-        return f"nearest: {'; '.join(said)}; data parallelism takes the rest"
+        return f"nearest: {' or '.join(said)}"
     return f"no change of one degree makes this {counted(num_chips, 'chip')}; plan train lists what does"
 
 
