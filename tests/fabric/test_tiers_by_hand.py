@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, spelled
 from datahall.fabric.design.parts import parts_of
 from datahall.fabric.design.tiers import check_tiers, tiers_of
 from datahall.fabric.topology.folded_clos import FoldedClos
@@ -24,10 +26,12 @@ def test_leaves_that_are_not_full_leave_fewer_chips_under_the_same_spines() -> N
     assert most_chips(8, 2, leaf_chips=2) == 8 * 2
     assert most_chips(8, 3, leaf_chips=2) == 8 * 4 * 2
     assert most_chips(8, 2, leaf_chips=9) == 8 * 4  # more than it has ports for do not hang on it
-    assert num_tiers(16, radix=8, leaf_chips=2) == 2
-    assert num_tiers(18, radix=8, leaf_chips=2) == 3
-    with pytest.raises(ScenarioError, match="which hold 16"):
-        num_tiers(18, radix=8, tiers=2, leaf_chips=2)
+    few = partial(most_chips, leaf_chips=2)
+    assert num_tiers(16, radix=8, holds=few) == 2
+    assert num_tiers(18, radix=8, holds=few) == 3
+    with pytest.raises(ScenarioError) as caught:
+        num_tiers(18, radix=8, tiers=2, holds=few)
+    assert "chips=16" in spelled(caught.value.hint)
 
 
 def test_more_rails_than_a_spine_has_ports_need_a_third_tier() -> None:

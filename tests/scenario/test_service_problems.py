@@ -172,7 +172,11 @@ WRONG = [
         "s.toml:8: the rate can move in one",
     ),
     ("busy without lull", POOL + TRAFFIC + 'busy = "1 s"\n', "s.toml:10: busy for 1 s, a lull for 0 s"),
-    ("no end", POOL + '[traffic]\nrate = inf\nduration = "1 s"\n', "s.toml:6: all at once, for a duration"),
+    (
+        "no end",
+        POOL + '[traffic]\nrate = inf\nduration = "1 s"\n',
+        "s.toml:7: traffic.duration does nothing here: all requests come at once",
+    ),
     (
         "no pause",
         POOL + '[traffic]\nusers = 3\nduration = "1 s"\n',

@@ -28,7 +28,6 @@ from datahall.training.step.framework import framework
 from datahall.training.step.shard import placeholder_values, shard_bytes
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Saving
-from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)
@@ -185,7 +184,7 @@ def test_nothing_is_gathered_beyond_the_whole_or_spread_beyond_the_bucket() -> N
     assert parts(two, Layout(dp=4, zero=2), small)["gradient"] == 1312 + 400
     assert parts(job(tiny(FULL, FULL)), Layout(zero=3)) == parts(job(tiny(FULL, FULL)), Layout(zero=0))
     # wide weights and beside them the 16-bit copies of two layers
-    wide = msgspec.structs.replace(PLAIN, recipe=RECIPES["fp32"])
+    wide = msgspec.structs.replace(PLAIN, state="fp32")
     eight = parts(job(tiny(*(FULL,) * 8), dp=4), Layout(dp=4, zero=3), wide)
     assert eight["weight"] == 4288 + 2 * 2 * 496
     capped = parts(job(tiny(FULL), dp=2), Layout(dp=2, zero=3), wide)  # one layer of 496 and tables of 320
@@ -307,7 +306,7 @@ def test_gradients_that_are_freed_come_as_activations_go() -> None:
     books = msgspec.structs.replace(PLAIN, frees_gradients=True)
     late = parts(job(tiny(FULL, FULL)), Layout(), books)
     assert (late["gradient"], late["activation"], late["working"]) == (5248, 3000, 960)
-    light = msgspec.structs.replace(books, recipe=RECIPES["pure-bf16"])
+    light = msgspec.structs.replace(books, state="pure-bf16")
     early = parts(job(tiny(FULL, FULL)), Layout(), light)  # 2·1312 + 3960 is less than 7320
     assert (early["gradient"], early["activation"], early["working"]) == (0, 6000, 1320)
     twice = parts(job(tiny(FULL, FULL), num_micro=2), Layout(), books)
