@@ -18,7 +18,7 @@ WRONG = {
     "a split": "simulate serve llama-3.1-70b --tp 3",
     "a file": "plan nosuch.toml",
     "no rate": "simulate serve llama-3.1-8b",
-    "chips that nothing divides": "plan train llama-3.1-8b --tokens 1T --chips 63",
+    "chips that nothing divides": "simulate train llama-3.1-8b --chips 63 --tp 8",
     "a shard": "show memory llama-3.1-8b --chips 8 --shard 3",
     "an engine": "show fit llama-3.1-8b --engine foo",
     "tiers": "show fabric fat-tree --chips 1024 --tiers 9",
