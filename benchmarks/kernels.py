@@ -56,11 +56,14 @@ def _gemm(columns: Columns, *, interpret: bool) -> Callable[[], GemmTimes]:
     chip = load().chip("h200-sxm")
     constants = calibrate(chip).constants.gemm_for("bf16")
     below = len(columns[0]) + 1 if interpret else 0
-    fresh = Bare(gemm.search_tiles.interpreted)  # nothing loaded, so small work is interpreted
 
     def run() -> GemmTimes:
         usual, gemm.INTERPRET_BELOW = gemm.INTERPRET_BELOW, below
-        loaded, gemm.search_tiles = gemm.search_tiles, fresh if interpret else gemm.search_tiles
+        loaded = gemm.search_tiles
+        if interpret:
+            gemm.search_tiles = Bare(
+                loaded.interpreted
+            )  # nothing loaded and nothing done, so work is interpreted
         try:
             return gemm_times(
                 *columns,
