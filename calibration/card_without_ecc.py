@@ -101,7 +101,7 @@ def faster_memory(constants: Constants, factor: float) -> Constants:
 
 
 def rtx_4090(kernels: Path) -> dict:
-    """The set as it stands in constants.toml."""
+    """The set as it stands in constants.json."""
     chip = load().chip("rtx-4090")
     kin = on_this_card(constant_sets()["l40s-vllm"], chip, load().chip("l40s"))
     best, factor = np.inf, 1.0

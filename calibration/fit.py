@@ -1,4 +1,4 @@
-"""Fit the constants of the kernel models and write them to src/datahall/silicon/data/constants.toml.
+"""Fit the constants of the kernel models and write them to src/datahall/silicon/data/constants.json.
 
     python calibration/fit.py KERNELS MEASUREMENTS [TABLES] [SET …]
 
@@ -6,19 +6,18 @@ KERNELS is a folder with kernel tables of other projects (not part of this repos
 docs/calibration.md), MEASUREMENTS the folder of our own measurements, TABLES the unpacked tables that
 `wheel_tables` reads (without them the serving stacks are kept as they are); named sets are refitted and the others
 kept.  At most a quarter of the rows of any table is fitted on, chosen by a seeded draw; the rest gives the
-bands.  Needs the extra `fit` (scipy, pandas, tomli-w), which the product does not.
+bands.  Needs the extra `fit` (scipy, pandas), which the product does not.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-import tomllib
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pandas as pd
-import tomli_w
 from bench import GEMM0, Bench
 from card_without_ecc import rtx_4090
 from joined_rows import SETS as JOINED_SETS
@@ -36,12 +35,13 @@ from stack_fits import (
     served_streams,
     serving_set,
 )
+from written import write_sets
 
 from datahall.silicon.calibration import constant_sets
 from datahall.validation.kernels import our_pass
 from datahall.validation.measurement import Row, read_rows
 
-OUT = Path(__file__).parent.parent / "src/datahall/silicon/data/constants.toml"
+OUT = Path(__file__).parent.parent / "src/datahall/silicon/data/constants.json"
 # What whole passes keep of the rate that single kernels hold: Blackwell's from three GB200 training runs
 # (405B and 340B, dgxc v25.05), on which they agree within 1 %.
 SUSTAINED = {"blackwell": 0.81}
@@ -96,7 +96,7 @@ def pass_ratios(rows: list[Row]) -> np.ndarray:
 
 
 def as_entry(bench: Bench, name: str, title: str, fitted_on: str, sustained: float) -> dict[str, object]:
-    """One set as it stands in constants.toml; the band of a pass is that of its largest parts together."""
+    """One set as it stands in constants.json; the band of a pass is that of its largest parts together."""
 
     def short(flat: dict[str, float]) -> dict[str, float]:
         return {key: float(f"{value:.4g}") for key, value in flat.items()}
@@ -222,7 +222,7 @@ def main(kernels: Path, measurements: Path, only: list[str], tables: Path | None
     """Fit all sets, or only the named ones and keep the others."""
     given = measurements / "h200"
     ship(given)
-    sets: dict[str, dict] = tomllib.loads(OUT.read_text(encoding="utf-8"))
+    sets: dict[str, dict] = json.loads(OUT.read_text(encoding="utf-8"))
     if not only or "h200-pytorch" in only:
         print("h200-sxm, PyTorch")
         ours = our_h200(given)
@@ -335,11 +335,7 @@ def generic(sets: dict[str, dict], kernels: Path) -> dict[str, object]:
 
 
 def _write(sets: dict[str, dict]) -> None:
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(
-        f"# Written by calibration/fit.py; see docs/calibration.md.\n\n{tomli_w.dumps(sets)}",
-        encoding="utf-8",
-    )
+    write_sets(OUT, sets)
 
 
 if __name__ == "__main__":

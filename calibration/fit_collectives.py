@@ -1,4 +1,4 @@
-"""Fit the constants of the collective models and write them to src/datahall/fabric/collectives/data/constants.toml.
+"""Fit the constants of the collective models and write them to src/datahall/fabric/collectives/data/constants.json.
 
     python calibration/fit_collectives.py KERNELS MEASUREMENTS
 
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from written import write_sets
 
 from datahall.breakdown import Source
 from datahall.fabric.collectives import constants as shelf
@@ -40,7 +41,7 @@ from datahall.fabric.collectives.system import System
 from datahall.validation.collectives import testbed
 
 ROOT = Path(__file__).parent.parent
-OUT = ROOT / "src/datahall/fabric/collectives/data/constants.toml"
+OUT = ROOT / "src/datahall/fabric/collectives/data/constants.json"
 SHIPPED = ROOT / "src/datahall/validation/data/collectives/public_runs.csv"
 DATE = "2026-11"
 AIC = Source("AIConfigurator 0.12 NCCL tables, Apache-2.0", DATE, "measured")
@@ -538,8 +539,7 @@ def plain(value: Any) -> Any:
 
 
 def write(library: Library) -> None:
-    head = "# Constants of the collective models, written by calibration/fit_collectives.py.\n\n"
-    OUT.write_text(head + msgspec.toml.encode(plain(msgspec.to_builtins(library))).decode(), encoding="utf-8")
+    write_sets(OUT, plain(msgspec.to_builtins(library)))
 
 
 def mark(runs: Frame) -> pd.Series:
@@ -742,7 +742,7 @@ def bands() -> dict[str, tuple[float, float]]:
     from datahall.validation.measurement import RowError, read_rows
     from datahall.validation.scorecard import Unsupported
 
-    fresh = msgspec.toml.decode(OUT.read_text("utf-8"), type=Library)
+    fresh = msgspec.json.decode(OUT.read_bytes(), type=Library)
     for module in (
         shelf,
         testbed,

@@ -1,4 +1,4 @@
-"""Fit the all-reduce of serving engines and write src/datahall/fabric/collectives/data/custom.toml.
+"""Fit the all-reduce of serving engines and write src/datahall/fabric/collectives/data/custom.json.
 
     python calibration/fit_custom.py KERNELS
 
@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pandas as pd
-import tomli_w
 from kernel_tables import SYSTEMS
 from search import errors, fit
+from written import write_sets
 
 from datahall.breakdown import Source
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, CustomConstants, custom_time
 
-OUT = Path(__file__).parent.parent / "src/datahall/fabric/collectives/data/custom.toml"
+OUT = Path(__file__).parent.parent / "src/datahall/fabric/collectives/data/custom.json"
 SOURCE = Source("AIConfigurator kernel tables 0.12.0 (NVIDIA, Apache-2.0)", "2026-11", "measured")
 START = {
     "base_s": 5e-6,
@@ -88,7 +88,7 @@ def main(kernels: Path) -> None:
                 "bus_bytes_per_s": [short["bus2"], short["bus4"], short["bus8"]],
                 "band": list(band),
             }
-    OUT.write_text(f"# Written by calibration/fit_custom.py.\n\n{tomli_w.dumps(sets)}", encoding="utf-8")
+    write_sets(OUT, sets)
 
 
 if __name__ == "__main__":

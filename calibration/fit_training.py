@@ -1,4 +1,4 @@
-"""Fit what frameworks add to the physics and write src/datahall/training/data/frameworks.toml.
+"""Fit what frameworks add to the physics and write src/datahall/training/data/frameworks.json.
 
     python calibration/fit_training.py TRAINING_CSV [FRAMEWORK ...]
 
@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pandas as pd
-import tomli_w
 from search import fit
+from written import write_sets
 
 from datahall.breakdown import Source
 from datahall.catalog import load
@@ -33,6 +33,7 @@ from datahall.validation.measurement import Row, RowError, read_rows
 from datahall.validation.training import single_chip
 
 ROOT = Path(__file__).parent.parent / "src/datahall"
+OUT = ROOT / "training/data/frameworks.json"
 SHIPPED = ROOT / "validation/data/training/training.csv"
 SINGLE_CHIP = ROOT / "validation/data/training/h200_single_chip.csv"
 NEVER = ("vTrain", "llama31_405b", "Megatron-Bridge")
@@ -293,7 +294,7 @@ def main(path: Path, chosen: Sequence[str]) -> None:
     draw = quarter_of_each_source(rows)
     _, shipped = read_rows(SHIPPED)
     fitted = np.array([row.fitted for row in shipped]) if chosen else np.zeros(len(rows), bool)
-    sets = msgspec.toml.decode((ROOT / "training/data/frameworks.toml").read_text("utf-8")) if chosen else {}
+    sets = msgspec.json.decode(OUT.read_bytes()) if chosen else {}
     for name, kit in KITS.items():
         if chosen and name not in chosen:
             continue
@@ -350,9 +351,7 @@ def main(path: Path, chosen: Sequence[str]) -> None:
             **{key: float(f"{value:.4g}") for key, value in found.items()},
             **kit.options,
         }  # fmt: skip
-    (ROOT / "training/data").mkdir(exist_ok=True)
-    text = "# Written by calibration/fit_training.py.\n\n" + tomli_w.dumps(sets)
-    (ROOT / "training/data/frameworks.toml").write_text(text, encoding="utf-8")
+    write_sets(OUT, sets)
     SHIPPED.parent.mkdir(parents=True, exist_ok=True)
     pd.read_csv(path).assign(fitted=fitted.astype(int)).to_csv(SHIPPED, index=False)
     _, marked = read_rows(SHIPPED)
@@ -361,8 +360,7 @@ def main(path: Path, chosen: Sequence[str]) -> None:
         sets[name] |= found
     for name, band in own.items():
         sets[name]["band"] = band
-    text = "# Written by calibration/fit_training.py.\n\n" + tomli_w.dumps(sets)
-    (ROOT / "training/data/frameworks.toml").write_text(text, encoding="utf-8")
+    write_sets(OUT, sets)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import math
-import tomllib
 from importlib import resources
 from itertools import chain
 
@@ -217,8 +217,8 @@ def test_no_two_sets_describe_the_same_chip_and_stack() -> None:
 
 def test_the_file_holds_nothing_that_is_not_read() -> None:
     """A misspelt constant would be left out silently."""
-    text = resources.files("datahall.silicon").joinpath("data/constants.toml").read_text(encoding="utf-8")
-    for name, table in tomllib.loads(text).items():
+    text = resources.files("datahall.silicon").joinpath("data/constants.json").read_text(encoding="utf-8")
+    for name, table in json.loads(text).items():
         read = msgspec.to_builtins(SETS[name])
         for key, value in table.items():
             if isinstance(value, dict) and key not in {"paths", "bands"}:

@@ -15,6 +15,7 @@ from datahall.answers.verbs import words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import write_examples
 from datahall.cli.names import completer
+from datahall.cli.process import keep_memory
 from datahall.errors import CatalogError, OutputError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
@@ -109,6 +110,7 @@ class Question(click.Command):
         )  # fmt: skip
         way.check(json=as_json)
         catalog = open_catalog(folders)
+        keep_memory()
         deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
 
     def _given(self, context: click.Context, typed: dict[str, Any]) -> dict[str, Raw]:

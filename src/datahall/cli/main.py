@@ -15,6 +15,7 @@ import click
 
 from datahall import __version__
 from datahall.cli.groups import Root
+from datahall.cli.process import settle
 from datahall.cli.streams import Closed, silence
 from datahall.errors import DatahallError, OutputError, UnsupportedError
 
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    settle()
     code = run(words)
     try:
         sys.stdout.flush()

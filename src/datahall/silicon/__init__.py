@@ -1,6 +1,6 @@
 """One chip: how long its kernels take, what binds them, and what its memory hierarchy does to a working set.
 
-Kernel models are closed forms over columns; constants come from `data/constants.toml` at one of three levels.
+Kernel models are closed forms over columns; constants come from `data/constants.json` at one of three levels.
 """
 
 from __future__ import annotations

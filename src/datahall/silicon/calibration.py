@@ -4,7 +4,7 @@
 - `family-calibrated`: the constants of a measured chip of the same family, with this chip's own datasheet.
 - `datasheet only`: generic constants for a chip nobody measured here.
 
-Each set in `data/constants.toml` says what it was fitted on and how far eight of ten held-out kernels fell from
+Each set in `data/constants.json` says what it was fitted on and how far eight of ten held-out kernels fell from
 it; that range is the band of every time computed with it, widened where a relative's constants are used.
 """
 
@@ -175,8 +175,8 @@ class Calibration(msgspec.Struct, frozen=True):
 @cache
 def constant_sets() -> dict[str, Constants]:
     """All sets, by name."""
-    text = resources.files("datahall.silicon").joinpath("data/constants.toml").read_text(encoding="utf-8")
-    return msgspec.toml.decode(text, type=dict[str, Constants])
+    text = resources.files("datahall.silicon").joinpath("data/constants.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Constants])
 
 
 def calibrate(chip: Chip, level: str | None = None, stack: str | None = None) -> Calibration:

@@ -1,6 +1,6 @@
 """What a machine does beyond its datasheet: a few constants per scale-up domain, network and library.
 
-`data/constants.toml` holds them with the rows they were fitted on and the band that eight of ten other rows fell in.
+`data/constants.json` holds them with the rows they were fitted on and the band that eight of ten other rows fell in.
 """
 
 from __future__ import annotations
@@ -146,5 +146,5 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def library() -> Library:
     """The shipped constants."""
-    text = resources.files("datahall.fabric.collectives").joinpath("data/constants.toml").read_text("utf-8")
-    return msgspec.toml.decode(text, type=Library)
+    text = resources.files("datahall.fabric.collectives").joinpath("data/constants.json").read_bytes()
+    return msgspec.json.decode(text, type=Library)

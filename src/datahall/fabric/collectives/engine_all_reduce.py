@@ -6,7 +6,7 @@ Inside one scale-up domain, replayed from a graph, a message of S bytes over n r
     two shots two_shot_s + (n − 2) · hop + 2 (n − 1)/n · S / two_shot  reduce a share, then gather
     library   library_s + 2 (n − 1)/n · S / bus(n)               ring or multicast
 
-`data/custom.toml` holds the constants of each chip and engine.  Reference: vLLM, custom_all_reduce.cuh (2024).
+`data/custom.json` holds the constants of each chip and engine.  Reference: vLLM, custom_all_reduce.cuh (2024).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class AllReduceTimes(msgspec.Struct, frozen=True):
 @cache
 def custom_sets() -> dict[str, CustomConstants]:
     """The shipped constants, by "chip-engine"."""
-    text = resources.files("datahall.fabric.collectives").joinpath("data/custom.toml").read_text("utf-8")
-    return msgspec.toml.decode(text, type=dict[str, CustomConstants])
+    text = resources.files("datahall.fabric.collectives").joinpath("data/custom.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, CustomConstants])
 
 
 def serving_all_reduce_times(

@@ -67,8 +67,8 @@ def attention_factor(framework: Framework, family: str) -> float:
 @cache
 def frameworks() -> dict[str, Framework]:
     """All presets, by name."""
-    text = resources.files("datahall.training").joinpath("data/frameworks.toml").read_text(encoding="utf-8")
-    return msgspec.toml.decode(text, type=dict[str, Framework])
+    text = resources.files("datahall.training").joinpath("data/frameworks.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Framework])
 
 
 def framework(name: str) -> Framework:
