@@ -16,6 +16,7 @@ from datahall.training.step.exchange import (
     CONTEXT_EXPOSED,
     chip_share,
     data_exchange,
+    halves_between_sharers,
     head_exchange,
     messages_alone,
     parameter_exchange,
@@ -114,12 +115,14 @@ def test_gradients_are_scattered_and_weights_gathered_over_all_who_share() -> No
     """tp 2, dp 8, cp 2: sixteen ranks two apart, four to a domain; 4 bytes of a gradient, 2 of a weight."""
     space = Space.of(Layout(tp=2, dp=8, cp=2))
     scattered, gathered = took("reduce-scatter", 4 * DENSE, 16, 4), took("all-gather", 2 * DENSE, 16, 4)
-    assert one(data_exchange(JOB, CLUSTER, space, KIT)) == pytest.approx(0.75 * (scattered + gathered))
+    assert one(
+        data_exchange(JOB, CLUSTER, space, KIT, halves_between_sharers(JOB, CLUSTER, space, KIT))
+    ) == pytest.approx(0.75 * (scattered + gathered))
     adapters = msgspec.structs.replace(JOB, adapters_only=True)
-    assert one(data_exchange(adapters, CLUSTER, space, KIT)) == pytest.approx(
-        0.001 * 0.75 * (scattered + gathered)
-    )
-    assert one(parameter_exchange(JOB, CLUSTER, space, KIT)) == 0
+    assert one(
+        data_exchange(adapters, CLUSTER, space, KIT, halves_between_sharers(adapters, CLUSTER, space, KIT))
+    ) == pytest.approx(0.001 * 0.75 * (scattered + gathered))
+    assert one(parameter_exchange(space, halves_between_sharers(JOB, CLUSTER, space, KIT))) == 0
 
 
 @pytest.mark.parametrize(("compression", "wire"), [("none", 4.0), ("fp8", 1 + 4 / 128)])
@@ -129,7 +132,15 @@ def test_replicas_that_share_nothing_all_reduce_their_gradients(compression: str
     whole = msgspec.structs.replace(KIT, data_exposed=1.0)
     halves = took("reduce-scatter", wire * DENSE, 16, 4) + took("all-gather", wire * DENSE, 16, 4)
     packed = 14 * DENSE / (0.8 * RATE) if compression == "fp8" else 0.0
-    found = one(data_exchange(JOB, CLUSTER, Space.of(layout), whole))
+    found = one(
+        data_exchange(
+            JOB,
+            CLUSTER,
+            Space.of(layout),
+            whole,
+            halves_between_sharers(JOB, CLUSTER, Space.of(layout), whole),
+        )
+    )
     assert found == pytest.approx(halves + packed)
     # a ring's two halves are the all-reduce, which NCCL may do somewhat faster another way
     assert found - packed == pytest.approx(took("all-reduce", wire * DENSE, 16, 4), rel=0.1)
@@ -138,8 +149,10 @@ def test_replicas_that_share_nothing_all_reduce_their_gradients(compression: str
 def test_fully_sharded_weights_are_gathered_twice_for_each_micro_batch() -> None:
     space = Space.of(Layout(tp=2, dp=8, cp=2, zero=3))
     scattered, gathered = took("reduce-scatter", 4 * DENSE, 16, 4), took("all-gather", 2 * DENSE, 16, 4)
-    assert one(parameter_exchange(JOB, CLUSTER, space, KIT)) == pytest.approx(2 * gathered + scattered)
-    assert one(data_exchange(JOB, CLUSTER, space, KIT)) == 0
+    assert one(parameter_exchange(space, halves_between_sharers(JOB, CLUSTER, space, KIT))) == pytest.approx(
+        2 * gathered + scattered
+    )
+    assert one(data_exchange(JOB, CLUSTER, space, KIT, halves_between_sharers(JOB, CLUSTER, space, KIT))) == 0
 
 
 def test_groups_that_hold_the_same_state_reduce_their_parts_once_a_step() -> None:
@@ -147,16 +160,22 @@ def test_groups_that_hold_the_same_state_reduce_their_parts_once_a_step() -> Non
     space = Space.of(Layout(tp=2, dp=16, shard=4))
     inside = took("reduce-scatter", 4 * DENSE, 4, 4) + took("all-gather", 2 * DENSE, 4, 4)
     between = took("all-reduce", 4 * DENSE / 4, 4, 1)
-    assert one(data_exchange(JOB, CLUSTER, space, KIT)) == pytest.approx(0.75 * (inside + between), rel=1e-4)
+    assert one(
+        data_exchange(JOB, CLUSTER, space, KIT, halves_between_sharers(JOB, CLUSTER, space, KIT))
+    ) == pytest.approx(0.75 * (inside + between), rel=1e-4)
     full = Space.of(Layout(tp=2, dp=16, shard=4, zero=3))
-    assert one(data_exchange(JOB, CLUSTER, full, KIT)) == pytest.approx(0.75 * between, rel=1e-4)
+    assert one(
+        data_exchange(JOB, CLUSTER, full, KIT, halves_between_sharers(JOB, CLUSTER, full, KIT))
+    ) == pytest.approx(0.75 * between, rel=1e-4)
 
 
 @pytest.mark.parametrize(("zero", "times"), [(1, 1), (3, 16)])
 def test_compression_pays_with_kernels_in_each_reduction(zero: int, times: int) -> None:
     """fp8: 14 bytes moved for each gradient, at four fifths of the memory's rate; 256/(8·2) micro-batches."""
     layouts = [Layout(tp=2, dp=8, zero=zero, micro_batch=2, compression=name) for name in ("none", "fp8")]
-    plain, packed = data_exchange(JOB, CLUSTER, Space.of(layouts), KIT)
+    plain, packed = data_exchange(
+        JOB, CLUSTER, Space.of(layouts), KIT, halves_between_sharers(JOB, CLUSTER, Space.of(layouts), KIT)
+    )
     wire = 1 + 4 / 128
     exchanged = (
         took("reduce-scatter", wire * DENSE, 8, 4) + took("all-gather", 2 * DENSE, 8, 4) if zero < 3 else 0.0

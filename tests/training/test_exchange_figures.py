@@ -20,7 +20,13 @@ from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import OTHERS
 from datahall.training.setup import machine_of
-from datahall.training.step.exchange import chip_share, data_exchange, messages_alone, tensor_exchange
+from datahall.training.step.exchange import (
+    chip_share,
+    data_exchange,
+    halves_between_sharers,
+    messages_alone,
+    tensor_exchange,
+)
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework, framework
@@ -101,7 +107,15 @@ def test_exchange_opens_to_the_collectives_that_were_timed(
     assert sum(shown.values()) == pytest.approx(tensor_s, rel=1e-9)
     assert layer is None or false_nodes(layer) == []
     gradients = figures.gradients()
-    whole_s = float(data_exchange(job, cluster, space, hiding_nothing(kit))[0])
+    whole_s = float(
+        data_exchange(
+            job,
+            cluster,
+            space,
+            hiding_nothing(kit),
+            halves_between_sharers(job, cluster, space, hiding_nothing(kit)),
+        )[0]
+    )
     assert (gradients.value if gradients is not None else 0.0) == pytest.approx(whole_s, rel=1e-9)
     assert gradients is None or false_nodes(gradients) == []
     assert figures.held().value == pytest.approx(float(chip_share(job, space).total[0]), rel=1e-12)

@@ -10,7 +10,7 @@ from tests.training.hand import CLUSTER, H100, KIT, LLAMA, QWEN, RATE, ROUTED, S
 from datahall.silicon.kernel import time_operators
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.step.exchange import chip_share, data_exchange, tensor_exchange
+from datahall.training.step.exchange import chip_share, data_exchange, halves_between_sharers, tensor_exchange
 from datahall.training.step.experts import (
     bias_traffic,
     busiest_load,
@@ -42,7 +42,9 @@ def test_experts_are_exchanged_over_their_own_ranks() -> None:
     space = Space.of(Layout(dp=32, ep=8))
     expected = took("reduce-scatter", 4.0 * dense, 32, 8) + took("all-gather", 2.0 * dense, 32, 8)
     expected += took("reduce-scatter", 4.0 * expert, 4, 1) + took("all-gather", 2.0 * expert, 4, 1)
-    assert one(data_exchange(ROUTED, CLUSTER, space, KIT)) == pytest.approx(0.75 * expected)
+    assert one(
+        data_exchange(ROUTED, CLUSTER, space, KIT, halves_between_sharers(ROUTED, CLUSTER, space, KIT))
+    ) == pytest.approx(0.75 * expected)
 
 
 def test_experts_of_groups_that_hold_the_same_state() -> None:
@@ -51,12 +53,14 @@ def test_experts_of_groups_that_hold_the_same_state() -> None:
     dense, expert = counts.total - counts.expert, counts.expert / 8
     space = Space.of(Layout(dp=32, ep=8, shard=16, zero=3))
     between = took("all-reduce", 4.0 * dense / 16, 2, 1) + took("all-reduce", 4.0 * expert / 2, 2, 1)
-    assert one(data_exchange(ROUTED, CLUSTER, space, KIT)) == pytest.approx(0.75 * between)
+    assert one(
+        data_exchange(ROUTED, CLUSTER, space, KIT, halves_between_sharers(ROUTED, CLUSTER, space, KIT))
+    ) == pytest.approx(0.75 * between)
     # ep 32: every rank has experts of its own, there is nobody to reduce them with
     alone = Space.of(Layout(dp=32, ep=32, shard=16, zero=3))
-    assert one(data_exchange(ROUTED, CLUSTER, alone, KIT)) == pytest.approx(
-        0.75 * took("all-reduce", 4.0 * dense / 16, 2, 1)
-    )
+    assert one(
+        data_exchange(ROUTED, CLUSTER, alone, KIT, halves_between_sharers(ROUTED, CLUSTER, alone, KIT))
+    ) == pytest.approx(0.75 * took("all-reduce", 4.0 * dense / 16, 2, 1))
 
 
 def test_each_token_goes_to_the_chips_of_its_experts_and_back_twice() -> None:

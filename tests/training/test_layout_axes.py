@@ -15,7 +15,13 @@ from datahall.training.layout.modules import PARTS
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory, stage_memories
 from datahall.training.pipeline.execution import simulate_step
-from datahall.training.step.exchange import chip_share, data_exchange, head_exchange, parameter_exchange
+from datahall.training.step.exchange import (
+    chip_share,
+    data_exchange,
+    halves_between_sharers,
+    head_exchange,
+    parameter_exchange,
+)
 from datahall.training.step.framework import framework
 from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.step.stage import stage_depths, stage_layers
@@ -66,9 +72,9 @@ def test_groups_that_share_a_state_trade_memory_for_a_shorter_gather() -> None:
     assert space.sharers.tolist() == [256, 64, 32, 16]
     weights = peak_memory(JOB, H100, space, BOOKS_).optimizer_bytes
     assert weights[1] == pytest.approx(4 * weights[0])
-    gathered = parameter_exchange(JOB, cluster, space, KIT)
+    gathered = parameter_exchange(space, halves_between_sharers(JOB, cluster, space, KIT))
     assert (np.diff(gathered) < 0).all()
-    between = data_exchange(JOB, cluster, space, KIT)
+    between = data_exchange(JOB, cluster, space, KIT, halves_between_sharers(JOB, cluster, space, KIT))
     assert between[0] == 0
     assert (between[1:] > 0).all()
 

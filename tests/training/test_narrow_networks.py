@@ -26,7 +26,7 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.figure import step_figure
-from datahall.training.step.exchange import chip_share, data_exchange
+from datahall.training.step.exchange import chip_share, data_exchange, halves_between_sharers
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_times
 
@@ -149,7 +149,13 @@ def test_a_step_bound_by_its_gradients_takes_as_long_as_they_and_what_makes_them
     calm = msgspec.structs.replace(NEMO, jitter=0.0)
     space = Space.of(Layout(pp=4, dp=16))
     times = step_times(JOB, SLOW, space, calm)
-    whole_s = data_exchange(JOB, SLOW, space, msgspec.structs.replace(calm, data_exposed=1.0))
+    whole_s = data_exchange(
+        JOB,
+        SLOW,
+        space,
+        msgspec.structs.replace(calm, data_exposed=1.0),
+        halves_between_sharers(JOB, SLOW, space, msgspec.structs.replace(calm, data_exposed=1.0)),
+    )
     assert times.bubble_s[0] > 0
     before_s = (times.num_micro - 1.0) * times.slot_s
     assert times.step_s == pytest.approx(before_s + whole_s + times.optimizer_s + times.fixed_s)

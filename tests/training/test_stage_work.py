@@ -18,7 +18,7 @@ from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.simulate import simulate
 from datahall.training.pipeline.straggler import Stragglers
-from datahall.training.step.exchange import data_exchange, tensor_exchange
+from datahall.training.step.exchange import data_exchange, halves_between_sharers, tensor_exchange
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import framework
 from datahall.training.step.micro_batch import layout_operators
@@ -187,7 +187,15 @@ def test_hidden_exchange_is_spread_as_the_parameters_are(zero: int, gathered: fl
     parameter to four of each reduced gradient."""
     found = run(Layout(tp=4, pp=4, dp=4, zero=zero))
     shown = msgspec.structs.replace(KIT, data_exposed=1.0)
-    whole_s = float(data_exchange(JOB, CLUSTER, Space.of(found.layout), shown)[0])
+    whole_s = float(
+        data_exchange(
+            JOB,
+            CLUSTER,
+            Space.of(found.layout),
+            shown,
+            halves_between_sharers(JOB, CLUSTER, Space.of(found.layout), shown),
+        )[0]
+    )
     assert found.stages.data_whole_s == pytest.approx(whole_s)
     counts = count_parameters(LLAMA)
     each = (counts.total - 2 * counts.embedding) / 4

@@ -143,7 +143,15 @@ def test_gradients_of_four_bytes_stay_and_parameters_come_back_in_four() -> None
     space, kit = Space.of(Layout(tp=2, dp=256, zero=1)), msgspec.structs.replace(KIT, data_exposed=1.0)
     for name, back in (("bf16", 2), ("fp32", 4)):
         sent, gathered = took("reduce-scatter", 4 * DENSE, 256, 4), took("all-gather", back * DENSE, 256, 4)
-        found = one(exchange.data_exchange(in_format(JOB, name), CLUSTER, space, kit))
+        found = one(
+            exchange.data_exchange(
+                in_format(JOB, name),
+                CLUSTER,
+                space,
+                kit,
+                exchange.halves_between_sharers(in_format(JOB, name), CLUSTER, space, kit),
+            )
+        )
         assert found == pytest.approx(sent + gathered)
 
 
@@ -163,8 +171,12 @@ def moved(
         "context": exchange.context_exchange(work, CLUSTER, space),
         "experts": experts.expert_exchange(work, CLUSTER, space, kit),
         "messages": messages_alone(work, CLUSTER, space),
-        "parameters": exchange.parameter_exchange(work, CLUSTER, space, kit),
-        "data": exchange.data_exchange(work, CLUSTER, space, kit),
+        "parameters": exchange.parameter_exchange(
+            space, exchange.halves_between_sharers(work, CLUSTER, space, kit)
+        ),
+        "data": exchange.data_exchange(
+            work, CLUSTER, space, kit, exchange.halves_between_sharers(work, CLUSTER, space, kit)
+        ),
         "accumulated": accumulation_time(work, CLUSTER, space, kit),
         "scores": score_traffic(work, CLUSTER, space.tp, space.cp, space.micro_batch, "none"),
         "biases": experts.bias_traffic(work, CLUSTER, space.tp, space.cp, space.micro_batch),

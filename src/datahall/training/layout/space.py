@@ -15,8 +15,8 @@ from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, Con
 from datahall.training.layout.columns import CODES, Column, Space, micro_batches
 from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.step.step import Job
+from datahall.workload.division import Split
 from datahall.workload.memory.activation import Recompute
-from datahall.workload.sharding import Sharding
 
 LEAST_CONTEXT = 2048  # tokens of a sequence that one chip of a context-parallel group keeps
 
@@ -122,11 +122,7 @@ def _tensor_degrees(rows: Rows, job: Job) -> list[int]:
         if tp > model.num_heads:
             break
         ep = np.gcd(tp, model.moe.num_experts) if model.moe is not None else 1
-        try:
-            Sharding(tp=float(tp), ep=float(ep)).check(model)
-        except ScenarioError:
-            continue
-        if model.num_heads % tp == 0:
+        if model.num_heads % tp == 0 and Split(tp=float(tp), ep=float(ep)).broken(model) is None:
             found.append(tp)
     return found
 

@@ -5,7 +5,7 @@ References: Korthikanti et al. (2022); Rajbhandari et al. (2020), ZeRO; Liu et a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -170,20 +170,37 @@ def _between_copies(cluster: Cluster, space: Space, share: Share, value_bytes: C
     return dense_s + group_times(cluster.system, "all-reduce", part, copies, apart)
 
 
-def parameter_exchange(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
-    """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
-    gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
-    if not (space.zero >= 3).any():
-        return np.zeros(len(space))
+class Halves(NamedTuple):
+    """The two halves of what sharers of a state exchange once [s]."""
+
+    reduce_s: Column  # gradients, reduced and scattered
+    gather_s: Column  # parameters; in plain data parallelism the reduced gradients
+
+
+def halves_between_sharers(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Halves:
+    """Both halves for every layout, whether it exchanges them once a step or with each micro-batch."""
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
-    gather_s = _over_sharers(cluster, space, "all-gather", share, job.value_bytes)
-    reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-    return np.where(space.zero >= 3, 2.0 * gather_s + reduce_s, 0.0)
+    back = np.where(space.zero == 0, wire, job.value_bytes)
+    return Halves(
+        _over_sharers(cluster, space, "reduce-scatter", share, wire),
+        _over_sharers(cluster, space, "all-gather", share, back),
+    )
+
+
+def parameter_exchange(space: Space, halves: Halves) -> Column:
+    """What fully sharded parameters (ZeRO-3, FSDP) move for one micro-batch [s]: gathered forward and again backward,
+    gradients reduced; it runs beside the kernels, so it shows only where it is longer."""
+    return np.where(space.zero >= 3, 2.0 * halves.gather_s + halves.reduce_s, 0.0)
 
 
 def data_exchange(
-    job: Job, cluster: Cluster, space: Space, framework: Framework, beside_s: Column | None = None
+    job: Job,
+    cluster: Cluster,
+    space: Space,
+    framework: Framework,
+    halves: Halves,
+    beside_s: Column | None = None,
 ) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
 
@@ -195,12 +212,7 @@ def data_exchange(
     """
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
-    inside_s = np.zeros(len(space))
-    if (space.zero < 3).any():
-        reduce_s = _over_sharers(cluster, space, "reduce-scatter", share, wire)
-        back = np.where(space.zero == 0, wire, job.value_bytes)
-        gather_s = _over_sharers(cluster, space, "all-gather", share, back)
-        inside_s = np.where(space.zero >= 3, 0.0, reduce_s + gather_s)
+    inside_s = np.where(space.zero >= 3, 0.0, halves.reduce_s + halves.gather_s)
     trained = ADAPTER_SHARE if job.adapters_only else 1.0
     between_s = _between_copies(cluster, space, share, wire)
     packing_s = compression_time(job, cluster, space, framework, share)

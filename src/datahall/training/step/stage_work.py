@@ -16,7 +16,12 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
-from datahall.training.step.exchange import data_exchange, messages_alone, tensor_exchange
+from datahall.training.step.exchange import (
+    data_exchange,
+    halves_between_sharers,
+    messages_alone,
+    tensor_exchange,
+)
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE
@@ -77,7 +82,8 @@ def stage_work(
         + (ends == plan.num_parts - 1)[:, None] * last.total_s
     )
     places_s = parts_s[plan.position]
-    data_whole_s = float(data_exchange(job, cluster, space, whole)[0])
+    halves = halves_between_sharers(job, cluster, space, whole)
+    data_whole_s = float(data_exchange(job, cluster, space, whole, halves)[0])
     gather_s, reduce_s = _hidden_exchange(
         job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0])
     )

@@ -33,6 +33,7 @@ from datahall.training.step.exchange import (
     context_exchange,
     context_exposed,
     data_exchange,
+    halves_between_sharers,
     messages_alone,
     parameter_exchange,
     reduction_alone,
@@ -124,7 +125,8 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     tensor_s, expert_s = per_stage * tensor_layer_s, per_stage * expert_layer_s
     sent_s = messages_alone(job, cluster, space)
     pipeline_s = WAYS * framework.pipeline_exposed * sent_s
-    gathered_s = parameter_exchange(job, cluster, space, framework)
+    halves = halves_between_sharers(job, cluster, space, framework)
+    gathered_s = parameter_exchange(space, halves)
     launch_s = launch_times(job, space, framework, per_stage)
     busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
     # kernels hide no more exchange than lasts as long as they do
@@ -134,7 +136,7 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
     # parameters are gathered beside the first forward and gradients reduced beside the last backward, or in the bubble
-    data_s = data_exchange(job, cluster, space, framework, slot_s + bubble_s)
+    data_s = data_exchange(job, cluster, space, framework, halves, slot_s + bubble_s)
     optimizer_s = optimizer_time(job, cluster, space, framework)
     offload_s = offload_time(job, cluster, space, framework, slot_s)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))
