@@ -13,10 +13,12 @@ Reference: Narayanan et al. (2021), Efficient large-scale language model trainin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.words import RECOMPUTES
@@ -176,6 +178,43 @@ def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework)
         space.modules,
     )  # fmt: skip
     distinct, index = unique_rows(shards)
+    known = _known_shards(msgspec.structs.replace(job, global_batch=1), cluster.chip, framework)
+    rows = [tuple(row) for row in distinct.tolist()]
+    missing = [place for place, row in enumerate(rows) if row not in known.times_s]
+    if missing:
+        each = shard_times(known.job, cluster, distinct[missing], framework)
+        known.times_s.update(zip((rows[place] for place in missing), zip(*each, strict=True), strict=True))
+    layer_s, outside_s = np.array([known.times_s[row] for row in rows]).reshape(-1, 2).T
+    once_s = accumulation_time(job, cluster, space, framework) + sync_time(job, framework)
+    return layer_s[index] + once_s, outside_s[index]
+
+
+class _Shards(NamedTuple):
+    """Shards of one job on one chip in one framework whose kernels have been timed: a layer, and what lies outside."""
+
+    job: Job
+    chip: Chip
+    framework: Framework
+    times_s: dict[tuple[float, ...], tuple[float, float]]
+
+
+MOST_JOBS = 256  # whose shards are remembered
+_REMEMBERED: list[_Shards] = []
+
+
+def _known_shards(job: Job, chip: Chip, framework: Framework) -> _Shards:
+    """What is remembered of a job, whatever its batch: on other numbers of chips it is cut into the same shards."""
+    for place, one in enumerate(_REMEMBERED):
+        if one.chip == chip and one.framework == framework and one.job == job:
+            _REMEMBERED.insert(0, _REMEMBERED.pop(place))
+            return one
+    _REMEMBERED.insert(0, _Shards(job, chip, framework, {}))
+    del _REMEMBERED[MOST_JOBS:]
+    return _REMEMBERED[0]
+
+
+def shard_times(job: Job, cluster: Cluster, distinct: Column, framework: Framework) -> tuple[Column, Column]:
+    """Kernels of one micro-batch for each row of `kernel_times`: one layer, and what lies outside the layers [s]."""
     layer_s, outside_s = np.zeros(len(distinct)), np.zeros(len(distinct))
     for level, parallel, bits in {(row[4], row[5], row[7]) for row in distinct}:
         here = (distinct[:, 4] == level) & (distinct[:, 5] == parallel) & (distinct[:, 7] == bits)
@@ -195,8 +234,7 @@ def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework)
             layer_s[here] += scores_s * framework.compute_factor
         if not framework.fused_experts:
             layer_s[here] += load * bias_traffic(job, cluster, tp, cp, batch) * framework.compute_factor
-    once_s = accumulation_time(job, cluster, space, framework) + sync_time(job, framework)
-    return layer_s[index] + once_s, outside_s[index]
+    return layer_s, outside_s
 
 
 def operator_times(
