@@ -45,7 +45,7 @@ def test_a_library_without_the_setting_is_left_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_the_library_is_told_what_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As malloc.h of the GNU C library numbers them: when to give back the top of the heap, and what is mapped apart."""
+    """As malloc.h of the GNU C library numbers them: when the heap is given back, and what is mapped apart."""
     told: dict[int, int] = {}
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=told.__setitem__))

@@ -129,7 +129,7 @@ def summarise(
         queue_peak=int(whole["peak_waiting"]),
         stable=stable,
         sustained_per_s=sustained,
-        replicas=_use(state, start, stop),
+        replicas=_use(state, start, stop, end),
         histograms=state.histograms.copy(),
         records=_records(ended) if whole["record"] else None,
         trace=state.trace if state.trace.kept.size > 1 else None,
@@ -185,14 +185,14 @@ def stability(state: State, finished: int, duration_s: float) -> tuple[bool, flo
     return False, max(float(rate - slope), min(served, rate))
 
 
-def _use(state: State, start: Meter, stop: Meter) -> ReplicaUse:
+def _use(state: State, start: Meter, stop: Meter, end: Meter) -> ReplicaUse:
     """Means of the time between two readings; counts and peaks of the whole run, as `active_s` is, which is paid."""
     rows, blocks = state.replicas, state.pools["blocks"][state.replicas["pool"]]
     seconds = np.maximum(stop.active_s - start.active_s, 1e-12)
     return ReplicaUse(
         pool=rows["pool"].copy(),
         busy_fraction=(stop.busy_s - start.busy_s) / seconds,
-        active_s=read_meter(state).active_s,
+        active_s=end.active_s,
         num_steps=rows["num_steps"].copy(),
         num_preempted=rows["preempted"].copy(),
         cache_mean_fraction=(stop.used_area_s - start.used_area_s) / seconds / np.maximum(blocks, 1),

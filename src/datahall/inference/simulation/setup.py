@@ -78,7 +78,7 @@ def new_state(
         queue=new_queue(2 * num_slots + 4 * replicas.size + 2 * len(fleet.outages) + 64),
         posts=np.zeros(num_slots + 64, POST),
         histograms=np.zeros((5, histogram.NUM_BINS)),
-        ended=np.zeros(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),
+        ended=np.empty(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),  # each row is written whole
         trace=new_trace(trace_steps),
         cache=Cache(runs, chains, tiers),
         keys=np.zeros(1, np.int64),
