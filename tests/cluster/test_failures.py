@@ -255,3 +255,57 @@ def test_where_no_chip_has_a_port_no_port_fails(on: str) -> None:
     design = FabricDesign(topology=on, chips=8)
     with pytest.raises(ScenarioError, match="has no NICs"):
         cluster_from(design, CATALOG, failures=(Failure(nics=(3,), left_fraction=0.5),))
+
+
+@pytest.mark.parametrize(
+    ("failures", "share"),
+    [
+        ((Failure(nics=(3,), left_fraction=0.5),), 0.5),
+        ((Failure(nics=(3,), left_fraction=0.01),), 0.01),
+        ((Failure(nics=(3, 4), left_fraction=0.25),), 0.25),
+        ((Failure(nics=(3,), left_fraction=0.25), Failure(nics=(11,), left_fraction=0.5)), 0.25),
+        ((Failure(nics=(3,)),), 7 / 8),
+        ((Failure(nics=(3, 6)),), 6 / 8),
+        ((Failure(nics=(3,)), Failure(nics=(4,), left_fraction=0.5)), 7 / 8 * 0.5),
+        ((Failure(nics=(3,)), Failure(nics=(12,), left_fraction=0.9)), 7 / 8),
+    ],
+)
+def test_a_port_that_is_slow_keeps_its_part_and_one_that_is_out_leaves_it(
+    failures: tuple[Failure, ...], share: float
+) -> None:
+    """Each channel of a ring has a port of its own, so that all wait for the slowest of those that are left."""
+    whole, left = WHOLE["fat-tree"], cluster_from(ON["fat-tree"], CATALOG, failures=failures)
+    assert left.system.nic_bytes_per_s == pytest.approx(share * whole.system.nic_bytes_per_s)
+
+
+@pytest.mark.parametrize("name", ["fat-tree", "clos", "rail-optimised"])
+@pytest.mark.parametrize("left", [0.5, 0.1, 0.01])
+def test_a_slow_port_slows_what_is_shown_as_it_slows_what_is_simulated(name: str, left: float) -> None:
+    """Sprayed, so that no hash puts two flows on a link before the failure does."""
+    job = {"collective": "all-reduce", "algorithm": "ring", "ranks": 128, "size": "4GB"}
+    both: list[list[Answer]] = [
+        [
+            dh.show_collective(
+                "all-reduce", size="4GB", algorithm="ring", on=name, chips=128, failure=failure
+            ),
+            dh.simulate_fabric(job=[job], on=name, chips=128, routing="spray", failure=failure),
+        ]
+        for failure in ([], [{"nics": [3], "left": left}])
+    ]
+    shown, played = ([one.figure.value for one in way if one.figure] for way in zip(*both, strict=True))
+    assert shown[1] / shown[0] == pytest.approx(played[1] / played[0], rel=0.1)
+
+
+def test_a_slow_port_of_a_part_filled_domain_holds_its_chips_up() -> None:
+    """Of twelve chips four are in the second domain: their four ports, one of them at a tenth, carry as four tenths."""
+    whole, slow, out = (
+        dh.show_collective(
+            "all-reduce", on="fat-tree", chips=12, size="4GB", algorithm="ring", failure=failure
+        )
+        for failure in ([], [{"nics": [9], "left": 0.1}], [{"nics": [9]}])
+    )
+    assert whole.figure
+    assert slow.figure
+    assert out.figure
+    assert slow.figure.value == pytest.approx(10 * whole.figure.value, rel=0.1)
+    assert whole.figure.value < out.figure.value < 2 * whole.figure.value

@@ -23,7 +23,7 @@ from datahall.fabric.flows.failures import compared, failed, ports, shares_of_po
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
-from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.fabric.topology.graph import Fabric, Floats, Wire
 from datahall.fabric.topology.torus import Torus
 from datahall.fabric.topology.tpu_pod import Pod, slice_shapes, tpu_slice
 from datahall.scenario.sections.failure import Failure
@@ -84,7 +84,7 @@ def network_of_design(
     if rate:
         nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s)
     if nic is not None and share < 1.0:
-        nic = _left(nic, share, "of the ports of the worst-off scale-up domain")
+        nic = _left(nic, share, "of the ports of the worst-off scale-up domain, of which a slow one keeps its part")
     link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)
     if near < 1.0:
         system = system.with_scale_up(near)
@@ -186,8 +186,14 @@ def _ports_left(before: Fabric, after: Fabric, num_ranks: int) -> PortsLeft:
         last = 0
     full, rest = slice(num_ranks - last), slice(num_ranks - last, num_ranks)
     whole = [float(np.min(shares_of_ports(one)[full])) for one in (after, before)]
-    few = [float(np.minimum(*ports(one))[rest].sum()) for one in (after, before)]
+    few = [_together(np.minimum(*ports(one))[rest]) for one in (after, before)]
     return PortsLeft(whole[0] / whole[1], few[0] / few[1] if last else 1.0, last)
+
+
+def _together(own: Floats) -> float:
+    """What ports carry that send as much as each other: those that are out leave their part to the others [B/s]."""
+    there = own[own > 0]
+    return float(there.size * there.min()) if there.size else 0.0
 
 
 def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) -> tuple[Cut, ...]:

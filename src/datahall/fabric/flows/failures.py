@@ -120,8 +120,17 @@ def _by_domain(fabric: Fabric, share: Floats) -> Floats:
 
 
 def shares_of_ports(fabric: Fabric) -> Floats:
-    """What each endpoint gets of the ports of its scale-up domain [B/s]."""
-    return _by_domain(fabric, _ports(fabric))
+    """What each endpoint gets of the ports of its scale-up domain [B/s], all sending as much as each other.
+
+    A port that is out leaves its part to the others; one that is slow keeps it, and all wait for the slowest.
+    """
+    own = _ports(fabric)
+    if fabric.scale_up_start < 0:
+        return own
+    slowest = np.full(int(fabric.domain.max()) + 1, np.inf)
+    np.minimum.at(slowest, fabric.domain[own > 0], own[own > 0])
+    left = np.bincount(fabric.domain, own > 0) / np.bincount(fabric.domain)
+    return np.where(left > 0, slowest, 0.0)[fabric.domain] * left[fabric.domain]
 
 
 def _ports(fabric: Fabric) -> Floats:
