@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import datahall as dh
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of, inputs_of
 from datahall.answers.reply import answer_of
@@ -108,3 +109,20 @@ def test_the_level_of_the_constants_is_listed_as_it_would_be_said(
     again = answered(verb, given | {"level": found.inputs["level"]}, shelf)
     assert again.results == found.results
     assert "level" not in again.defaults
+
+
+def test_tables_that_were_said_stand_among_the_inputs_as_they_were_said() -> None:
+    job, slow, out = (
+        {"collective": "all-reduce", "ranks": 16, "size": "1MB"},
+        {"nics": [3], "left": 0.5},
+        {"nics": [4]},
+    )
+    found = dh.simulate_fabric(on="fat-tree", chips=16, job=[job], failure=[slow, out])
+    assert found.inputs["job"] == "collective all-reduce, ranks 0-15, size 1MB"
+    assert found.inputs["failure"] == "nics 3, left 50%; nics 4"
+    assert not {"job", "failure"} & set(found.defaults)
+    assert "background" not in found.inputs
+    assert (
+        "job collective all-reduce, ranks 0-15, size 1MB · failure nics 3, left 50%; nics 4"
+        in found._repr_html_()
+    )

@@ -198,6 +198,10 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
         if not isinstance(value, str | int | float | bool):
             value = _text(field.kind.write(value))
         found[field.attribute] = value
+    for concept in scenario.form.tables:
+        tables = [str(_text(dict(table))) for table in scenario.said.get(concept.name, ()) if table]
+        if tables:
+            found[concept.name] = "; ".join(tables)
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found
