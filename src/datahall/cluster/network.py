@@ -84,7 +84,9 @@ def network_of_design(
     if rate:
         nic = port_leaf(made.parts.chip, made.parts.server, made.injection_bytes_per_s)
     if nic is not None and share < 1.0:
-        nic = _left(nic, share, "of the ports of the worst-off scale-up domain, of which a slow one keeps its part")
+        nic = _left(
+            nic, share, "of the ports of the worst-off scale-up domain, of which a slow one keeps its part"
+        )
     link, near = scale_up_leaf(made.parts.chip), _scale_up_share(made.fabric, fabric)
     if near < 1.0:
         system = system.with_scale_up(near)

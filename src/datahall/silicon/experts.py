@@ -21,9 +21,11 @@ import msgspec
 import numpy as np
 
 from datahall.silicon.attention import smooth_max
+from datahall.silicon.grouped_gemm import streamed_fraction
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import GroupedGemm, Number
 
+ALL_FULL = 2.0  # tiles, in rows of the mean expert: routers feed them unevenly
 HEIGHTS = (16.0, 32.0, 64.0, 128.0, 256.0)
 TILE_COLUMNS = 128.0
 
@@ -59,7 +61,7 @@ def expert_times(
     moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
         shape.k * activation_bytes + shape.n * output_bytes
     )
-    memory_s = moved / (memory_bytes_per_s * _streamed_fraction(rows_each, constants))
+    memory_s = moved / (memory_bytes_per_s * streamed_fraction(rows_each, constants, until=ALL_FULL))
     across = np.ceil(np.asarray(shape.n) / TILE_COLUMNS)
     operand_bytes = max(weight_bytes, activation_bytes)
     compute_s: Number = math.inf
@@ -71,10 +73,3 @@ def expert_times(
         compute_s = np.minimum(compute_s, waves * (shape.k * max(math_s, feed_s) + constants.tile_s))
     time_s = constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness)
     return BoundTimes(time_s, compute_s, memory_s)
-
-
-def _streamed_fraction(rows_each: Number, constants: ExpertConstants) -> Number:
-    """The share of the bandwidth that weights are streamed at for experts with so many rows in the mean."""
-    many = (np.log2(np.clip(rows_each / constants.tile_rows, 0.5, 2.0)) + 1.0) / 2.0
-    slowness = many / constants.memory_efficiency + (1.0 - many) / constants.small_memory_efficiency
-    return np.asarray(1.0 / slowness)
