@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -222,3 +223,23 @@ def test_kernels_without_a_file_are_told_apart() -> None:
         exec(f"def times(value):\n    return value * {by}\n", names)
         made.append(Bare(names["times"])(5))
     assert made == [10, 15]
+
+
+def _dot(columns: tuple[np.ndarray, np.ndarray], start: int, scale: float) -> float:
+    total = 0.0
+    for place in range(start, columns[0].size):
+        total += columns[0][place] * columns[1][place]
+    columns[0][start] += 1.0
+    return scale * total
+
+
+def test_a_function_bound_to_arrays_sees_what_is_written_to_them() -> None:
+    """Whatever runs it: called anew, bound, or by numba itself, each call leaves the arrays as the last one did."""
+    found = []
+    for way in ("called", "bound", "numba"):
+        kernel = Bare(_dot)
+        kernel._by_numba = way == "numba"
+        columns = (np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
+        call = kernel.bound(columns) if way != "called" else partial(kernel, columns)
+        found.append([call(0, 2.0), call(1, 1.0), call(0, 1.0), columns[0].tolist()])
+    assert found == 3 * [[280.0, 130.0, 170.0, [3.0, 3.0, 3.0]]]

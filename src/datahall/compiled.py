@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from datahall.machine_code import Code, NotBare, Word, compile_code, flatten, host, keep, kept, runnable
 
@@ -117,11 +117,27 @@ class Bare(Kernel[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             raise TypeError(f"{', '.join(kwargs)}: by position")
+        return self.bound()(*args)
+
+    def bound(self, *first: Any) -> Callable[..., R]:
+        """The function with its first arguments written down, to be called again and again with others behind them.
+
+        Arrays among them may be written to, not resized.
+        """
+        first_words: list[Word] = []
+        first_kinds: list[object] = []
+        flatten(first, first_words, first_kinds)
+
+        def call(*rest: Any) -> R:
+            words, kinds = first_words.copy(), first_kinds.copy()
+            flatten(rest, words, kinds)
+            return self._run((*first, *rest), words, kinds)
+
+        return call
+
+    def _run(self, args: tuple[Any, ...], words: list[Word], kinds: list[object]) -> R:
         if self._by_numba:
-            return super().__call__(*args, **kwargs)
-        words: list[Word] = []
-        kinds: list[object] = []
-        flatten(args, words, kinds)
+            return self.machine_code(*args)  # type: ignore[call-arg]
         run = self._by_kind.get(tuple(kinds))
         if run is None:
             try:
@@ -132,7 +148,7 @@ class Bare(Kernel[P, R]):
                 # How numba lays code out is its own affair: where it does so otherwise, it runs the code itself.
                 log.info("%s runs under numba: %s", self.interpreted.__qualname__, error)
                 self._by_numba = True
-                return super().__call__(*args, **kwargs)
+                return self.machine_code(*args)  # type: ignore[call-arg]
         return run(words)
 
     def _code(self, args: tuple[object, ...], kinds: list[object], words: list[Word]) -> Code:

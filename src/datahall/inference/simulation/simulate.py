@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from math import inf, isfinite
 
@@ -143,7 +144,9 @@ class Play:
 
     def __init__(self, fleet: Fleet, state: State, tables: Tables, feed: Feed, compiled: bool = True) -> None:
         self.fleet, self.state, self.tables, self.feed = fleet, state, tables, feed
-        self._advance = advance if compiled else advance.interpreted
+        self._compiled = compiled
+        self._advance: Callable[[float], int] = self._bound()
+        self._advances = state  # what it was bound to
         self._ended: list[Records] = []
         self._looks: list[tuple[float, int, int, int]] = []
         self._begun: Meter | None = None  # read at the end of the warm-up
@@ -188,7 +191,9 @@ class Play:
 
     def _advance_to(self, until_s: float) -> int:
         while True:
-            why = self._advance(self.state, self.tables, until_s)
+            if self._advances is not self.state:
+                self._advance, self._advances = self._bound(), self.state
+            why = self._advance(until_s)
             if why in (UNTIL, DONE):
                 return int(why)
             if why == NEED_ROWS:
@@ -199,6 +204,12 @@ class Play:
                 self._more_slots(self.state.slots.size)
             elif why == NEED_RECORDS:
                 self._take_records()
+
+    def _bound(self) -> Callable[[float], int]:
+        """The loop on the state as it is now."""
+        if self._compiled:
+            return advance.bound(self.state, self.tables)
+        return partial(advance.interpreted, self.state, self.tables)
 
     def _more_rows(self) -> None:
         whole, more = self.state.fleet[0], self.feed.next_rows()
