@@ -129,7 +129,7 @@ def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
         return [Item(name="cables between chips", role="trunk", num=total, part=part)]
     optical = total
     if _cubed(design):
-        optical = int(crosses_cubes(fabric, getattr(fabric.shape, "sides", ())).sum()) // 2
+        optical = int(crosses_cubes(fabric, fabric.traits.grid).sum()) // 2
     copper, light = catalog.cable("ici-copper"), catalog.cable("ici-optical")
     items = [
         Item(name="cables inside cubes", role="access", num=total - optical, part=copper),
@@ -153,7 +153,7 @@ def _tpu(design: Design) -> bool:
 
 
 def _cubed(design: Design) -> bool:
-    sides = getattr(design.fabric.shape, "sides", ())
+    sides = design.fabric.traits.grid
     return len(sides) == 3 and not any(side % 4 for side in sides)
 
 

@@ -57,8 +57,7 @@ def _failures(made: Design) -> list[tuple[str, Failure, str]]:
     if made.parts.switch is None:
         if not has_circuit_switches(made):
             return []
-        sides = getattr(fabric.shape, "sides", ())
-        optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
+        optical = int(np.flatnonzero(crosses_cubes(fabric, fabric.traits.grid))[0])
         return [
             ("optical cable", Failure(links=(optical,)), "optical-circuit"),
             ("cube of 64, for a chip in it", Failure(cubes=(0,)), "optical-circuit"),
