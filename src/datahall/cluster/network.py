@@ -52,7 +52,7 @@ def network_of_design(
 
     `num_ranks`: the first so many chips take part, and what failed of the others is nobody's; 0: any may.
     """
-    if made.topology == "full-mesh" and made.counts.num_hosts > made.parts.num_domain:
+    if made.kind.meshed and made.counts.num_hosts > made.parts.num_domain:
         raise UnsupportedError(
             f"collectives on a full mesh of ports are not modelled, only of the links of {made.parts.num_domain} chips",
             field="on",
@@ -253,7 +253,7 @@ def part_of(system: System, made: Design, num_chips: int) -> System:
     """
     part = msgspec.structs.replace(system, cuts=tuple(cut.within(num_chips) for cut in system.cuts))
     link = system.torus_link
-    if made.topology != "tpu-pod" or link is None or not 1 < num_chips < made.counts.num_hosts:
+    if not made.kind.cubes or link is None or not 1 < num_chips < made.counts.num_hosts:
         return part
     first, second, third = sorted(system.torus)
     pod = Pod(name=made.parts.chip.name, sides=(first, second, third), largest=(first, second, third))

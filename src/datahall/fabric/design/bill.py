@@ -121,7 +121,7 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
 def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
     """Copper inside cubes, light between them; a full mesh is inside one server."""
     fabric = design.fabric
-    if design.topology == "full-mesh" or not (fabric.link_kind == SCALE_UP).any():
+    if design.kind.meshed or not (fabric.link_kind == SCALE_UP).any():
         return []
     total = fabric.num_links // 2
     if not _tpu(design):
@@ -144,8 +144,8 @@ def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
 
 def has_circuit_switches(design: Design) -> bool:
     """Whether cubes of TPUs meet in optical circuit switches: wrapped tori of more than one cube."""
-    wrapped = design.topology in {"tpu-pod", "torus"} and design.fabric.num_hosts > CUBE_CHIPS
-    return wrapped and _tpu(design) and _cubed(design)
+    several = design.fabric.traits.is_closed and design.fabric.num_hosts > CUBE_CHIPS
+    return several and _tpu(design) and _cubed(design)
 
 
 def _tpu(design: Design) -> bool:
