@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.house import HOUSE, MODULES, called, each, each_module, inside, parsed, texts
@@ -13,6 +14,8 @@ from tests.house import HOUSE, MODULES, called, each, each_module, inside, parse
 from datahall.answers.ask import form_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
+from datahall.catalog.entries.link import LinkWiring
+from datahall.fabric.topology.graph import Shape
 from datahall.inference.engine.engine import Engine
 from datahall.scenario import words
 from datahall.scenario.field import CONCEPTS, fields
@@ -304,6 +307,76 @@ def test_what_is_said_of_a_fabric_is_listed_once(path: Path) -> None:
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
             words = {one.value for one in node.elts if isinstance(one, ast.Constant)}
             assert not any(some <= words for some in WIRED), f"{path.relative_to(HOUSE)}:{node.lineno}"
+
+
+SHAPES = {
+    node.name: {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+    for path in inside("fabric/topology/")
+    for node in parsed(path).body
+    if isinstance(node, ast.ClassDef) and Shape.__name__ in map(ast.unparse, node.bases)
+}
+# a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
+NAMED = set(words.TOPOLOGIES) - set(words.ALGORITHMS) - set(get_args(LinkWiring))
+
+
+def asks_which_shape(tree: ast.AST) -> list[int]:
+    """Lines that ask for the class of a shape, for what only some classes have, or for the name of a topology."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
+                asks = any(isinstance(one, ast.Name) and one.id in SHAPES for one in ast.walk(kinds))
+            case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[ast.Attribute(attr="shape"), *_]):
+                asks = True
+            case ast.MatchClass(cls=ast.Name(id=name)):
+                asks = name in SHAPES
+            case ast.MatchValue(value=ast.Constant(value=str() as word)):
+                asks = word in NAMED
+            case ast.Compare():
+                ends = [one for end in (node.left, *node.comparators) for one in ast.walk(end)]
+                asks = any(isinstance(one, ast.Constant) and one.value in NAMED for one in ends)
+            case _:
+                continue
+        found += [node.cls.lineno if isinstance(node, ast.MatchClass) else node.lineno] if asks else []  # type: ignore[attr-defined]
+    return found
+
+
+@each_module
+def test_nobody_asks_which_shape_a_fabric_has(path: Path) -> None:
+    """The shape answers, in `fabric/topology/`, and the row of its topology: the next one needs no edit elsewhere."""
+    assert asks_which_shape(parsed(path)) == []
+
+
+@each([path for path in MODULES if path not in inside("fabric/topology/")])
+def test_shapes_are_known_to_those_who_build_them(path: Path) -> None:
+    named = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
+    assert named & SHAPES.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("isinstance(shape, Torus)", True),
+        ("isinstance(shape, (int, Dragonfly | HyperX))", True),
+        ('getattr(fabric.shape, "sides", ())', True),
+        ("match shape:\n    case FoldedClos():\n        pass", True),
+        ('match kind:\n    case "hgx" | "nvl72":\n        pass', True),
+        ('kind.name == "tpu-pod"', True),
+        ('name in {"rail-only", "fat-tree"}', True),
+        ('algorithm == "tree"', False),
+        ("isinstance(operator.shape, Gemm)", False),
+        ("getattr(shape, name)", False),
+        ("fabric.traits.grid == ()", False),
+    ],
+)
+def test_asking_for_a_shape_is_known_when_seen(text: str, asks: bool) -> None:
+    assert bool(asks_which_shape(ast.parse(text))) is asks
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_shape_answers_what_has_no_usual_answer(shape: str) -> None:
+    wanted = {name for name, value in vars(Shape).items() if getattr(value, "__isabstractmethod__", False)}
+    assert {"paths", "parts_of"} <= wanted <= SHAPES[shape]
 
 
 def test_the_options_of_an_engine_are_declared_once() -> None:
