@@ -56,9 +56,9 @@ class StateBytes(msgspec.Struct, frozen=True):
 def chip_parameters(
     counts: Parameters,
     *,
-    tp: Number = 1.0,
-    pp: Number = 1.0,
-    ep: Number = 1.0,
+    tp: Number,
+    pp: Number,
+    ep: Number,
     stage: Stage = "heaviest",
 ) -> ChipParameters:
     """Parameters on one chip of an evenly cut pipeline.
@@ -70,7 +70,7 @@ def chip_parameters(
 
     >>> class Counts(msgspec.Struct):
     ...     sharded: float; replicated: float; expert: float; embedding: float; head: float
-    >>> part = chip_parameters(Counts(8e9, 1e6, 0.0, 0.5e9, 0.5e9), tp=4, pp=2)
+    >>> part = chip_parameters(Counts(8e9, 1e6, 0.0, 0.5e9, 0.5e9), tp=4, pp=2, ep=1)
     >>> float(part.dense), float(part.expert)
     (1125500000.0, 0.0)
     """
