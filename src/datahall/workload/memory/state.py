@@ -122,14 +122,13 @@ def serving_weight_bytes(
     tp: Number = 1.0,
     pp: Number = 1.0,
     ep: Number = 1.0,
-    stage: Stage = "heaviest",
 ) -> Number:
-    """Weights on one serving chip [B]: linear layers in their format, tables, norms and routers wide.
+    """Weights on one chip of the heaviest stage [B]: linear layers in their format, tables, norms and routers wide.
 
     The latent projections of MLA are whole on every chip yet quantised like other linear layers.
     """
     latent = _latent_projections(model)
-    chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep, stage=stage)
+    chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep)
     quantised = (counts.sharded / tp + latent) / pp + chip.expert
     wide = chip.dense + chip.expert - quantised
     return quantised * precision.weight_bytes_per_value + wide * precision.wide_bytes_per_value
