@@ -46,7 +46,7 @@ def network_of_design(
     catalog: Catalog,
     version: tuple[int, int],
     level: str | None = None,
-    num_ranks: int = 0,
+    num_ranks: int,
 ) -> Network:
     """The system that collectives run on, on a design of which some parts may be out.
 

@@ -30,7 +30,7 @@ def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
 
 
 def design_for(
-    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0, least_domains: int = 1
+    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int, least_domains: int
 ) -> Design:
     """The smallest design that holds so many chips: a switched one has whole scale-up domains, which need not be full.
 

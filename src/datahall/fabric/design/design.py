@@ -7,7 +7,7 @@ import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.lay import LAYING, Spec
+from datahall.fabric.design.lay import LAYING, USUAL_AXES, Spec
 from datahall.fabric.design.parts import Parts, parts_of, port_note
 from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import Topology, topology_of_parts
@@ -18,7 +18,6 @@ from datahall.fabric.topology.scale_up import check_whole_domains
 from datahall.fabric.topology.tpu_pod import PODS
 from datahall.scenario.sections.fabric import FabricDesign
 
-USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 ONE_DOMAIN = "one scale-up domain, so it needs no network"
 
 

@@ -203,7 +203,7 @@ def hyperx_for(
     radix: int,
     axes: int = 2,
     bisection_fraction: float = 0.5,
-    whole: int = 1,
+    whole: int,
 ) -> Fabric:
     """The smallest grid with equal sides S: at most S / (2 × bisection) chips on a switch.
 

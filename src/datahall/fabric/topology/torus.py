@@ -275,10 +275,10 @@ def _cables(shape: Torus, axis: int) -> tuple[Ints, Ints]:
     return lower.ravel(), upper.ravel()
 
 
-def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
+def cubic_sides(num_chips: int, axes: int) -> tuple[int, ...]:
     """The most cube-like sides of a torus with exactly this many chips, shortest first.
 
-    >>> cubic_sides(9216), cubic_sides(4096), cubic_sides(256, 2)
+    >>> cubic_sides(9216, 3), cubic_sides(4096, 3), cubic_sides(256, 2)
     ((16, 24, 24), (16, 16, 16), (16, 16))
     """
     if axes == 1:
@@ -292,7 +292,7 @@ def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
     return best
 
 
-def torus_for(num_chips: int, wire: Wire, *, axes: int = 3, wrap: bool = True) -> Fabric:
+def torus_for(num_chips: int, wire: Wire, *, axes: int, wrap: bool = True) -> Fabric:
     """The most cube-like torus of exactly `num_chips` chips, or an error with the nearest numbers."""
     if num_chips < 1:
         raise ScenarioError(f"a torus of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
