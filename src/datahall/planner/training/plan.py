@@ -31,7 +31,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     alternatives: tuple[Lost, ...] = ()
     search: Search
     num_tokens: float
-    num_simulated: int = 0  # layouts
+    num_simulated: int  # layouts
     num_asked: int = 0  # chips that there are; some may stay idle
     on_all_s: float | None = (
         None  # the run on all of them, where some stay idle and it can be laid out at all
