@@ -211,6 +211,7 @@ def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9)
         search=plan.search,
         num_tokens=num_tokens,
         num_simulated=0,
+        fastest_s=0.0,
     )
 
 
@@ -310,7 +311,12 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
         )  # fmt: skip
         search: Any = SimpleNamespace(job=JOB)
         return TrainingPlan(
-            objective=STEP_TIME, chosen=chosen, search=search, num_tokens=num_tokens, num_simulated=0
+            objective=STEP_TIME,
+            chosen=chosen,
+            search=search,
+            num_tokens=num_tokens,
+            num_simulated=0,
+            fastest_s=0.0,
         )
 
     monkeypatch.setattr(deadline, "best_of", planned)

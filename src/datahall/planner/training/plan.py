@@ -39,9 +39,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     batch_divides: bool = True  # over all of them
     near_batch: int = 0  # a global batch near to this one that does and is as fast, where this one does not
     hurried: bool = False  # a simpler layout, as fast as can be told, would be late
-    fastest_s: float = (
-        0.0  # the step of the fastest layout, where one that is as fast as can be told was chosen
-    )
+    fastest_s: float  # the step of the fastest layout, where one that is as fast as can be told was chosen
     deadline_s: float | None = None
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     tried: tuple[int, ...] = ()  # for a deadline: numbers of chips, of which a plan may leave some idle
