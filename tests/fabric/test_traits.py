@@ -95,3 +95,11 @@ def test_of_a_bare_graph_nothing_is_known() -> None:
     assert bare.traits.ways_out(bare, rates) is rates
     assert bare.traits.bisected_bytes_per_s(rates) == 5.0
     assert bare.traits.bisected_bytes_per_s(rates[:0]) == 0.0
+
+
+@pytest.mark.parametrize("name", sorted(FORWARDING))
+def test_parts_of_servers_that_forward_are_whole_servers(name: str) -> None:
+    fabric = SMALL[name]
+    for _, part in fabric.traits.parts_of(fabric):
+        for server in range(fabric.num_domains):
+            assert len(set(part[: fabric.num_hosts][fabric.domain == server].tolist())) == 1
