@@ -163,10 +163,8 @@ def test_experts_exchange_wide_values_where_the_model_is_wide(serve: Serve) -> N
 def test_stages_pass_the_hidden_state_on(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def group(
-        _: object, what: str, size: np.ndarray, ranks: int, stride: int = 1, link: float = 0.0
-    ) -> np.ndarray:
-        calls.append((what, size.tolist(), ranks, stride, link))
+    def group(_: object, what: str, size: np.ndarray, ranks: int, link: float) -> np.ndarray:
+        calls.append((what, size.tolist(), ranks, 1, link))
         return np.full_like(size, 0.5)
 
     def to_the_next(_: object, size: np.ndarray, stages: int, chips: int) -> np.ndarray:
