@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -377,6 +378,84 @@ def test_asking_for_a_shape_is_known_when_seen(text: str, asks: bool) -> None:
 def test_a_shape_answers_what_has_no_usual_answer(shape: str) -> None:
     wanted = {name for name, value in vars(Shape).items() if getattr(value, "__isabstractmethod__", False)}
     assert {"paths", "parts_of"} <= wanted <= SHAPES[shape]
+
+
+# numbers that every caller gives and that are kept all the same
+KEPT_DEFAULTS = {
+    "push": "a queue of events is used by tests of many kinds, most of which have one kind of event",
+    "exponential": "all draws take their lane last, and one lane is the usual case",
+    "new_dice": "as above",
+    "nvlink_sharp_all_reduce_time": "published forms of one collective stand side by side with the same arguments",
+    "system_of": "0 is the chip's own domain, as None is its own NIC",
+    "simulate_service": "0 s: no trace is kept",
+    "read_trace": "0: all of it, and the format's own blocks",
+    "simulate_folded": "0: no grain",
+}
+
+
+def defaults(node: ast.FunctionDef) -> Iterator[tuple[str, int | None]]:
+    """Arguments that have a number by default, and their place; none for those that are given by name alone."""
+    place = [*node.args.posonlyargs, *node.args.args]
+    first, own = len(place) - len(node.args.defaults), int(bool(place) and place[0].arg in {"self", "cls"})
+    for index, value in enumerate(node.args.defaults, first):
+        if isinstance(value, ast.Constant) and type(value.value) in {int, float}:
+            yield place[index].arg, index - own
+    for one, named in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if isinstance(named, ast.Constant) and type(named.value) in {int, float}:
+            yield one.arg, None
+
+
+def gives(call: ast.Call, name: str, place: int | None) -> bool:
+    """Whether a call says an argument; one that unpacks something may leave it out."""
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return False
+    return any(one.arg == name for one in call.keywords) or (place is not None and len(call.args) > place)
+
+
+def last_name(node: ast.AST) -> str:
+    """Of a name or of something by a dotted one; "" of all else."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def given_by_all(trees: Iterable[ast.AST]) -> set[tuple[str, str]]:
+    """Functions and arguments with a default that no call of theirs leaves to it; those that are passed on may."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    named = Counter(last_name(node) for node in nodes)
+    calls: dict[str, list[ast.Call]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            calls.setdefault(last_name(node.func), []).append(node)
+    return {
+        (node.name, name)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("__")  # which are called by other names
+        if len(calls.get(node.name, ())) == named[node.name] > 0
+        for name, place in defaults(node)
+        if all(gives(call, name, place) for call in calls[node.name])
+    }
+
+
+def test_a_default_is_left_to_by_somebody() -> None:
+    """What only tests leave out is said twice: by the default, and by every caller."""
+    assert {name for name, _ in given_by_all(map(parsed, MODULES))} == KEPT_DEFAULTS.keys(), "let it be said"
+
+
+@pytest.mark.parametrize(
+    ("calls", "dead"),
+    [
+        ("f(1, b=2)", True),
+        ("f(1, 2)", True),
+        ("f(1)", False),
+        ("f(1, b=2); f(3)", False),
+        ("f(1, b=2); map(f, [])", False),
+        ("f(*some)", False),
+        ("f(1, **some)", False),
+        ("", False),
+    ],
+)
+def test_a_dead_default_is_known_when_seen(calls: str, dead: bool) -> None:
+    assert bool(given_by_all([ast.parse(f"def f(a, b=2): ...\n{calls}")])) is dead
 
 
 def test_the_options_of_an_engine_are_declared_once() -> None:
