@@ -71,6 +71,9 @@ def _gemm(columns: Columns, *, interpret: bool) -> Callable[[], GemmTimes]:
                 peak_flop_per_s=chip.peak("bf16"),
                 memory_bytes_per_s=chip.memory_bytes_per_s,
                 constants=constants,
+                weight_bytes=2.0,
+                activation_bytes=2.0,
+                output_bytes=2.0,
             )
         finally:
             gemm.INTERPRET_BELOW, gemm.search_tiles = usual, loaded

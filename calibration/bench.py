@@ -125,6 +125,7 @@ class Bench:
                 constants=constants,
                 weight_bytes=BYTES[path],
                 activation_bytes=INPUTS[path],
+                output_bytes=2.0,
             )
             out[at] = times.time_s
             if casts and INPUTS[path] < 2.0:
@@ -198,6 +199,7 @@ class Bench:
                 num_sms=self.sms,
                 memory_bytes_per_s=self.bandwidth,
                 kv_bytes=kv_bytes,
+                value_bytes=2.0,
                 warm_bytes=self.l2 if "l2_bytes_per_s" in flat else 0.0,
             )
         else:
@@ -208,6 +210,7 @@ class Bench:
                 peak_flop_per_s=self.chip.peak("bf16"),
                 memory_bytes_per_s=self.bandwidth,
                 kv_bytes=kv_bytes,
+                value_bytes=2.0,
             )
         return np.asarray(got.time_s) * 1e6
 
@@ -220,6 +223,7 @@ class Bench:
             memory_bytes_per_s=self.bandwidth,
             weight_bytes=2.0,
             activation_bytes=2.0,
+            output_bytes=2.0,
         )
         return np.asarray(got.time_s) * 1e6
 
@@ -241,6 +245,7 @@ class Bench:
             "memory_bytes_per_s": self.bandwidth,
             "weight_bytes": 2.0,
             "activation_bytes": 2.0,
+            "output_bytes": 2.0,
         }
         constants = GroupedConstants(**flat)
         copies = np.maximum(copies, 1.0)

@@ -62,7 +62,7 @@ def expert_layer_us(bench: Bench, rows: Frame, flat: dict[str, float], form: str
         time_s += expert_times(
             GroupedGemm(copies, local, n, k), hit, constants, num_sms=bench.sms,
             peak_flop_per_s=bench.chip.peak(COMPUTE.get(form, form)), memory_bytes_per_s=bench.bandwidth,
-            weight_bytes=WEIGHTS[form], activation_bytes=max(WEIGHTS[form], values),
+            weight_bytes=WEIGHTS[form], activation_bytes=max(WEIGHTS[form], values), output_bytes=2.0,
         ).time_s  # fmt: skip
         if values < 2.0:
             pattern = "cast" if form == "fp8" else "plain"
@@ -248,11 +248,11 @@ def latent_us(
     if phase == "decode":
         return decode_times(
             shape, DecodeConstants(**decode), num_sms=bench.sms, memory_bytes_per_s=bench.bandwidth, kv_bytes=width,
-            peak_flop_per_s=peak * prefill["power_efficiency"],
+            value_bytes=2.0, peak_flop_per_s=peak * prefill["power_efficiency"],
         ).time_s * 1e6  # fmt: skip
     return np.asarray(prefill_times(
         shape, PrefillConstants(**prefill), num_sms=bench.sms, memory_bytes_per_s=bench.bandwidth, kv_bytes=width,
-        peak_flop_per_s=peak,
+        value_bytes=2.0, peak_flop_per_s=peak,
     ).time_s) * 1e6  # fmt: skip
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.house import HOUSE, MODULES, called, each, each_module, inside, parsed, texts
@@ -13,6 +15,8 @@ from tests.house import HOUSE, MODULES, called, each, each_module, inside, parse
 from datahall.answers.ask import form_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
+from datahall.catalog.entries.link import LinkWiring
+from datahall.fabric.topology.graph import Shape
 from datahall.inference.engine.engine import Engine
 from datahall.scenario import words
 from datahall.scenario.field import CONCEPTS, fields
@@ -304,6 +308,154 @@ def test_what_is_said_of_a_fabric_is_listed_once(path: Path) -> None:
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
             words = {one.value for one in node.elts if isinstance(one, ast.Constant)}
             assert not any(some <= words for some in WIRED), f"{path.relative_to(HOUSE)}:{node.lineno}"
+
+
+SHAPES = {
+    node.name: {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+    for path in inside("fabric/topology/")
+    for node in parsed(path).body
+    if isinstance(node, ast.ClassDef) and Shape.__name__ in map(ast.unparse, node.bases)
+}
+# a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
+NAMED = set(words.TOPOLOGIES) - set(words.ALGORITHMS) - set(get_args(LinkWiring))
+
+
+def asks_which_shape(tree: ast.AST) -> list[int]:
+    """Lines that ask for the class of a shape, for what only some classes have, or for the name of a topology."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
+                asks = any(isinstance(one, ast.Name) and one.id in SHAPES for one in ast.walk(kinds))
+            case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[ast.Attribute(attr="shape"), *_]):
+                asks = True
+            case ast.MatchClass(cls=ast.Name(id=name)):
+                asks = name in SHAPES
+            case ast.MatchValue(value=ast.Constant(value=str() as word)):
+                asks = word in NAMED
+            case ast.Compare():
+                ends = [one for end in (node.left, *node.comparators) for one in ast.walk(end)]
+                asks = any(isinstance(one, ast.Constant) and one.value in NAMED for one in ends)
+            case _:
+                continue
+        found += [node.cls.lineno if isinstance(node, ast.MatchClass) else node.lineno] if asks else []  # type: ignore[attr-defined]
+    return found
+
+
+@each_module
+def test_nobody_asks_which_shape_a_fabric_has(path: Path) -> None:
+    """The shape answers, in `fabric/topology/`, and the row of its topology: the next one needs no edit elsewhere."""
+    assert asks_which_shape(parsed(path)) == []
+
+
+@each([path for path in MODULES if path not in inside("fabric/topology/")])
+def test_shapes_are_known_to_those_who_build_them(path: Path) -> None:
+    named = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
+    assert named & SHAPES.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("isinstance(shape, Torus)", True),
+        ("isinstance(shape, (int, Dragonfly | HyperX))", True),
+        ('getattr(fabric.shape, "sides", ())', True),
+        ("match shape:\n    case FoldedClos():\n        pass", True),
+        ('match kind:\n    case "hgx" | "nvl72":\n        pass', True),
+        ('kind.name == "tpu-pod"', True),
+        ('name in {"rail-only", "fat-tree"}', True),
+        ('algorithm == "tree"', False),
+        ("isinstance(operator.shape, Gemm)", False),
+        ("getattr(shape, name)", False),
+        ("fabric.traits.grid == ()", False),
+    ],
+)
+def test_asking_for_a_shape_is_known_when_seen(text: str, asks: bool) -> None:
+    assert bool(asks_which_shape(ast.parse(text))) is asks
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_shape_answers_what_has_no_usual_answer(shape: str) -> None:
+    wanted = {name for name, value in vars(Shape).items() if getattr(value, "__isabstractmethod__", False)}
+    assert {"paths", "parts_of"} <= wanted <= SHAPES[shape]
+
+
+# numbers that every caller gives and that are kept all the same
+KEPT_DEFAULTS = {
+    "push": "a queue of events is used by tests of many kinds, most of which have one kind of event",
+    "exponential": "all draws take their lane last, and one lane is the usual case",
+    "new_dice": "as above",
+    "nvlink_sharp_all_reduce_time": "published forms of one collective stand side by side with the same arguments",
+    "system_of": "0 is the chip's own domain, as None is its own NIC",
+    "simulate_service": "0 s: no trace is kept",
+    "read_trace": "0: all of it, and the format's own blocks",
+    "simulate_folded": "0: no grain",
+}
+
+
+def defaults(node: ast.FunctionDef) -> Iterator[tuple[str, int | None]]:
+    """Arguments that have a number by default, and their place; none for those that are given by name alone."""
+    place = [*node.args.posonlyargs, *node.args.args]
+    first, own = len(place) - len(node.args.defaults), int(bool(place) and place[0].arg in {"self", "cls"})
+    for index, value in enumerate(node.args.defaults, first):
+        if isinstance(value, ast.Constant) and type(value.value) in {int, float}:
+            yield place[index].arg, index - own
+    for one, named in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if isinstance(named, ast.Constant) and type(named.value) in {int, float}:
+            yield one.arg, None
+
+
+def gives(call: ast.Call, name: str, place: int | None) -> bool:
+    """Whether a call says an argument; one that unpacks something may leave it out."""
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return False
+    return any(one.arg == name for one in call.keywords) or (place is not None and len(call.args) > place)
+
+
+def last_name(node: ast.AST) -> str:
+    """Of a name or of something by a dotted one; "" of all else."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def given_by_all(trees: Iterable[ast.AST]) -> set[tuple[str, str]]:
+    """Functions and arguments with a default that no call of theirs leaves to it; those that are passed on may."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    named = Counter(last_name(node) for node in nodes)
+    calls: dict[str, list[ast.Call]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            calls.setdefault(last_name(node.func), []).append(node)
+    return {
+        (node.name, name)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("__")  # which are called by other names
+        if len(calls.get(node.name, ())) == named[node.name] > 0
+        for name, place in defaults(node)
+        if all(gives(call, name, place) for call in calls[node.name])
+    }
+
+
+def test_a_default_is_left_to_by_somebody() -> None:
+    """What only tests leave out is said twice: by the default, and by every caller."""
+    assert {name for name, _ in given_by_all(map(parsed, MODULES))} == KEPT_DEFAULTS.keys(), "let it be said"
+
+
+@pytest.mark.parametrize(
+    ("calls", "dead"),
+    [
+        ("f(1, b=2)", True),
+        ("f(1, 2)", True),
+        ("f(1)", False),
+        ("f(1, b=2); f(3)", False),
+        ("f(1, b=2); map(f, [])", False),
+        ("f(*some)", False),
+        ("f(1, **some)", False),
+        ("", False),
+    ],
+)
+def test_a_dead_default_is_known_when_seen(calls: str, dead: bool) -> None:
+    assert bool(given_by_all([ast.parse(f"def f(a, b=2): ...\n{calls}")])) is dead
 
 
 def test_the_options_of_an_engine_are_declared_once() -> None:

@@ -39,11 +39,17 @@ def refused(wanted: FabricDesign, words: str) -> str:
 def test_the_number_of_chips_is_said_or_the_product_of_the_sides() -> None:
     made = design_of(FabricDesign(topology="torus", sides=(4, 4, 2), chip="tpu-v5p"), CATALOG)
     assert made.counts.num_hosts == 32
-    assert design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64).counts.num_hosts == 64
     assert (
-        design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=3).counts.num_hosts == 8
+        design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=64, least_domains=1).counts.num_hosts
+        == 64
+    )
+    assert (
+        design_for(FabricDesign(topology="fat-tree"), CATALOG, num_chips=3, least_domains=1).counts.num_hosts
+        == 8
     )  # one server
-    said = design_for(FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm")
+    said = design_for(
+        FabricDesign(topology="fat-tree", chips=32), CATALOG, num_chips=64, chip="b200-sxm", least_domains=1
+    )
     assert (said.counts.num_hosts, said.parts.chip.name) == (32, "b200-sxm")
     assert refused(FabricDesign(topology="fat-tree"), "how many chips") == "chips"
 
@@ -54,7 +60,9 @@ def test_a_fabric_that_was_built_is_as_it_was_built() -> None:
     made = design_of(FabricDesign(topology=BUILT), CATALOG)
     whole = made.counts.num_hosts
     assert design_of(FabricDesign(topology=BUILT, chips=whole), CATALOG).counts.num_hosts == whole
-    again = design_for(FabricDesign(topology=BUILT), CATALOG, chip=made.parts.chip.name)
+    again = design_for(
+        FabricDesign(topology=BUILT), CATALOG, chip=made.parts.chip.name, num_chips=0, least_domains=1
+    )
     assert again.counts == made.counts
     assert refused(FabricDesign(topology=BUILT, chips=whole + 1), "has 24,576 chips") == "chips"
     assert refused(FabricDesign(topology=BUILT, chip="tpu-v4"), "was built of") == "chip"

@@ -15,6 +15,7 @@ from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric, Wire
+from datahall.fabric.topology.hyperx import hyperx
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import with_scale_up
 from datahall.fabric.topology.torus import torus
@@ -163,6 +164,8 @@ def test_what_is_out_takes_its_links_both_ways_and_no_others() -> None:
             failed(cubes, bad)
     with pytest.raises(ScenarioError, match="no cubes"):
         failed(torus((8, 6, 4), WIRE), Failure(cubes=(0,)))
+    with pytest.raises(ScenarioError, match="no cubes"):
+        failed(hyperx((4, 4, 4), WIRE, terminals=1), Failure(cubes=(0,)))  # a grid of switches, not of chips
     with pytest.raises(ScenarioError) as caught:
         failed(cubes, Failure(switches=(0,)))
     assert "no switch at all" in caught.value.hint

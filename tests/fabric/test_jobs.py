@@ -88,10 +88,10 @@ def test_a_send_follows_the_last_round_of_its_sender(
 def test_crowded_ranks_meet_in_a_join() -> None:
     """Sixteen sends a rank: each rank's next send waits for one row, not for thirty."""
     steps = (*phases("all-to-all", "direct", 16, 1.0), *phases("all-to-all", "direct", 16, 1.0))
-    order = full_order(steps, 16)
+    order = full_order(steps, 16, repeat=1, pause_s=0.0)
     assert (np.diff(order.after_offsets)[240 + 16 : 240 + 16 + 240] == 1).all()
     assert (order.phase[240:256] == -1).all()
-    ring = full_order(phases("all-gather", "ring", 16, 1.0), 16)
+    ring = full_order(phases("all-gather", "ring", 16, 1.0), 16, repeat=1, pause_s=0.0)
     assert (order.phase == -1).sum() > (ring.phase == -1).sum() == 1
 
 
@@ -144,7 +144,7 @@ def test_a_flow_has_the_bytes_latency_and_software_of_all_its_rounds() -> None:
 )
 def test_background_is_sent_as_a_message_of_a_job_is(how: Transport) -> None:
     """From one chip to another, as many bytes: it begins as slowly, and loses as much, whoever waits for it."""
-    net = Net(fabric=TREE, transport=how)
+    net = Net(fabric=TREE, routing=Routing("ecmp"), transport=how)
     sent = traffic(net, (job([0, 15], send(0, 1)),)).flows
     burst = Burst(
         name="b", source=np.array([0], np.int32), target=np.array([15], np.int32), num_bytes=np.array([100.0]),
@@ -329,7 +329,11 @@ def test_too_many_flows_are_counted_with_their_repeats_and_parts() -> None:
     many = job(list(range(16)), steps, repeat=25_001)
     for level in ("symmetric", "full"):
         with pytest.raises(ScenarioError, match="6,000,016 flows; 6,000,000"):
-            traffic(Net(fabric=TREE), (job(list(range(16)), steps, repeat=375_001),), level=level)
+            traffic(
+                Net(fabric=TREE, routing=Routing("ecmp")),
+                (job(list(range(16)), steps, repeat=375_001),),
+                level=level,
+            )
     with pytest.raises(ScenarioError, match="6,400,256 flows"):
         traffic(Net(fabric=TREE, routing=Routing("ecmp", 16)), (many,))
     burst = Burst(
@@ -337,7 +341,7 @@ def test_too_many_flows_are_counted_with_their_repeats_and_parts() -> None:
         num_bytes=np.ones(1), start_s=np.zeros(1),
     )  # fmt: skip
     with pytest.raises(ScenarioError, match="6,000,001 flows"):
-        traffic(Net(fabric=TREE), (), (burst,))
+        traffic(Net(fabric=TREE, routing=Routing("ecmp")), (), (burst,))
 
 
 @pytest.mark.parametrize("pair", sorted(DECOMPOSITIONS), ids="-".join)

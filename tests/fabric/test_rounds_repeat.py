@@ -100,7 +100,7 @@ def test_rounds_that_are_skipped_are_those_that_would_have_come(
 
 def test_most_rounds_of_a_long_ring_are_skipped_and_none_is_lost() -> None:
     fabric = fabric_of("servers", 1.0)
-    net = Net(fabric=fabric, seed=1)
+    net = Net(fabric=fabric, routing=Routing("ecmp"), seed=1)
     made = traffic(net, (ring(fabric, 64e6),), level="full")
     run = same(made, fabric.link_bytes_per_s)
     num_rounds = 2 * (fabric.num_hosts - 1)
@@ -120,13 +120,16 @@ def test_two_rings_that_meet_repeat_themselves_together_or_not_at_all() -> None:
         )
         for name, hosts, size, start_s in (("a", half, 8e6, 0.0), ("b", half + 16, 5e6, 30e-6))
     )  # fmt: skip
-    same(traffic(Net(fabric=fabric, seed=3), jobs, level="full"), fabric.link_bytes_per_s)
+    same(
+        traffic(Net(fabric=fabric, routing=Routing("ecmp"), seed=3), jobs, level="full"),
+        fabric.link_bytes_per_s,
+    )
 
 
 def test_what_comes_in_between_is_not_skipped() -> None:
     """A link that is slow for a while, and a burst in the middle."""
     fabric = fabric_of("servers", 1.0)
-    net = Net(fabric=fabric, seed=1)
+    net = Net(fabric=fabric, routing=Routing("ecmp"), seed=1)
     one = ring(fabric, 64e6)
     alone = simulate(traffic(net, (one,), level="full").flows, fabric.link_bytes_per_s).makespan_s
     link = int(np.flatnonzero(fabric.link_source == 0)[0])
@@ -148,7 +151,9 @@ def test_what_is_told_of_a_run_counts_the_rounds_that_were_skipped() -> None:
     """Jobs, steps, rates over time and the trace are those of the run message by message."""
     fabric = fabric_of("servers", 1.0)
     job = ring(fabric, 16e6)
-    scenario = FlowScenario(net=Net(fabric=fabric, seed=1), wired=fabric, jobs=(job,), asks=())
+    scenario = FlowScenario(
+        net=Net(fabric=fabric, routing=Routing("ecmp"), seed=1), wired=fabric, jobs=(job,), asks=()
+    )
     outcome = simulate_flows(scenario, "full")
     flows, row = message_by_message(outcome.traffic)
     whole = msgspec.structs.replace(
@@ -181,7 +186,7 @@ def test_where_nothing_repeats_itself_the_messages_are_as_many_as_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fabric = fabric_of("clos", 1.0)
-    made = traffic(Net(fabric=fabric), (ring(fabric, 1e6),), level="full")
+    made = traffic(Net(fabric=fabric, routing=Routing("ecmp")), (ring(fabric, 1e6),), level="full")
     monkeypatch.setattr(simulation, "MOST_MESSAGES", 40)
     with pytest.raises(ScenarioError, match="more than 40 messages") as error:
         simulate(made.flows, fabric.link_bytes_per_s)
@@ -190,7 +195,7 @@ def test_where_nothing_repeats_itself_the_messages_are_as_many_as_fit(
 
 def test_a_ring_that_stops_half_way_counts_what_never_came() -> None:
     fabric = fabric_of("clos", 1.0)
-    made = traffic(Net(fabric=fabric), (ring(fabric, 64e6),), level="full")
+    made = traffic(Net(fabric=fabric, routing=Routing("ecmp")), (ring(fabric, 64e6),), level="full")
     whole = simulate(made.flows, fabric.link_bytes_per_s)
     link = np.flatnonzero(fabric.link_source == 5)[:1].astype(np.int32)
     cut = Changes(np.array([whole.makespan_s / 2]), link, np.zeros(1))

@@ -87,7 +87,8 @@ def test_every_table_of_topologies_has_the_same_ones() -> None:
     assert set(LAYING) == set(BY_NAME)
     assert {one.name for one in TABLE if one.parts} == set(TOPOLOGIES)
     assert {one.name for one in TABLE if not one.parts} == set(PLAIN_TOPOLOGIES)
-    assert {one.name for one in TABLE if "oversubscription" in one.uses} == set(TAPERED)
+    assert {one.name for one in TABLE if {"oversubscription", "tiers"} & set(one.own)} == set()
+    assert {one.name for one in TABLE if one.tapered} == set(TAPERED)
     assert set(OTHER_NAMES.values()) <= set(TOPOLOGIES)
 
 

@@ -154,10 +154,10 @@ def test_repeats_and_pauses_add_up() -> None:
 
 def test_a_send_waits_for_the_last_round_of_its_sender_only() -> None:
     steps = phases("reduce", "tree", 4, 1.0)  # 1→0 and 3→2, then 2→0
-    order = full_order(steps, 4)
+    order = full_order(steps, 4, repeat=1, pause_s=0.0)
     rows = [order.after[order.after_offsets[i] : order.after_offsets[i + 1]].tolist() for i in range(3)]
     assert rows == [[], [], [1]]
-    barrier = alike_order(steps)
+    barrier = alike_order(steps, repeat=1, pause_s=0.0)
     assert barrier.phase.tolist() == [0, 0, -1, 1, -1]
 
 

@@ -117,7 +117,7 @@ def test_a_round_begins_when_its_sender_has_done_the_one_before(
 ) -> None:
     """Played round by round beside it: a rank is free when the last send it had a part in is over."""
     steps = phases(*pair, ranks, 1.0, 2)
-    order = unrolled(full_order(steps, ranks, repeat))
+    order = unrolled(full_order(steps, ranks, repeat, pause_s=0.0))
     real = [row for row in range(order.phase.size) if order.phase[row] != JOIN]
     free = np.zeros(ranks, int)
     wanted = []

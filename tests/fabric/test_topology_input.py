@@ -49,7 +49,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "no sides": (lambda: torus((), WIRE), "not a torus", "8x8x8"),
     "side of zero": (lambda: torus((4, 0), WIRE), "4x0", "1 or more"),
     "wraps of other axes": (lambda: torus((4, 4), WIRE, wrap=(True,)), "1 axes", "each axis"),
-    "a prime torus": (lambda: torus_for(9217, WIRE), "no 3D torus", "9,216 (16x24x24)"),
+    "a prime torus": (lambda: torus_for(9217, WIRE, axes=3), "no 3D torus", "9,216 (16x24x24)"),
     "sides of other chips": (
         lambda: design("torus", 100, catalog=CATALOG, sides="4x5x6"), "120 chips", "chips=120",
     ),
@@ -58,7 +58,7 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "slice of so many": (lambda: slice_for(100, TPU_V4), "100 chips", "64 or 128"),
     "dragonfly too small": (lambda: dragonfly(1000, WIRE, radix=7), "7-port", "15 ports hold 1,056"),
     "odd dragonfly+": (lambda: dragonfly_plus(8, WIRE, radix=5), "not 5", "radix=4 or radix=6"),
-    "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16), "HyperX of 16-port", "chips=216"),
+    "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16, whole=1), "HyperX of 16-port", "chips=216"),
     "hyperx over-full": (lambda: hyperx((2, 2), WIRE, terminals=1, num_chips=5), "5 chips", "holds 4"),
     "empty domain": (lambda: scale_up_domain(0, FAST), "0 chips", "8 or 72"),
     "one site": (lambda: sites([fat_tree(16, WIRE)], WIRE), "1 site", "2 sites"),
@@ -106,7 +106,7 @@ def test_a_torus_that_cannot_be_names_the_nearest_on_either_side(chips: int) -> 
     lower = next(n for n in range(chips - 1, 0, -1) if squat(n))
     upper = next(n for n in range(chips + 1, 2 * chips) if squat(n))
     with pytest.raises(DatahallError) as caught:
-        torus_for(chips, WIRE)
+        torus_for(chips, WIRE, axes=3)
     assert f"{lower:,} (" in caught.value.hint
     assert f"{upper:,} (" in caught.value.hint
 

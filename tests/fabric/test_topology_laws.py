@@ -274,9 +274,9 @@ def test_the_smallest_hyperx_is_found(chips: int, axes: int, radix: int, fractio
     ]
     if not fits:
         with pytest.raises(ScenarioError, match="do not fit"):
-            hyperx_for(chips, WIRE, radix=radix, axes=axes, bisection_fraction=fraction)
+            hyperx_for(chips, WIRE, radix=radix, axes=axes, bisection_fraction=fraction, whole=1)
         return
-    fabric = hyperx_for(chips, WIRE, radix=radix, axes=axes, bisection_fraction=fraction)
+    fabric = hyperx_for(chips, WIRE, radix=radix, axes=axes, bisection_fraction=fraction, whole=1)
     assert fabric.shape.sides == (fits[0],) * axes
     assert fabric.shape.terminals == -(-chips // fits[0] ** axes)
     assert np.bincount(fabric.link_source)[chips:].max() <= radix
@@ -285,11 +285,11 @@ def test_the_smallest_hyperx_is_found(chips: int, axes: int, radix: int, fractio
 def test_a_hyperx_that_is_too_small_says_what_it_holds() -> None:
     """A switch of 16 ports, half the bisection: sides of 6 leave 6 ports for chips, 216 in all."""
     with pytest.raises(ScenarioError) as caught:
-        hyperx_for(10**6, WIRE, radix=16)
+        hyperx_for(10**6, WIRE, radix=16, whole=1)
     assert "⟦chips=216⟧" in caught.value.hint
-    assert hyperx_for(216, WIRE, radix=16).shape.sides == (6, 6)
+    assert hyperx_for(216, WIRE, radix=16, whole=1).shape.sides == (6, 6)
     with pytest.raises(ScenarioError):
-        hyperx_for(217, WIRE, radix=16)
+        hyperx_for(217, WIRE, radix=16, whole=1)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_torus_is_at_most_four_times_longer_than_wide() -> None:
     assert "21 (3x7) or 24 (4x6)" in caught.value.hint
     assert torus_for(16, WIRE, axes=2, wrap=False).topology == "mesh"
     with pytest.raises(ScenarioError, match="torus of 0 chips"):
-        torus_for(0, WIRE)
+        torus_for(0, WIRE, axes=3)
 
 
 def test_path_counts_of_a_large_torus_stop_at_a_limit() -> None:

@@ -38,4 +38,5 @@ CACHE = KvCapacity(
     num_blocks=100, block_tokens=16, block_bytes=1.0, grows=True, window_blocks=((40, 0.125),), state_blocks=2.5,
     max_context=1600, memory_bytes=0.0, usable_bytes=0.0, weight_bytes=0.0, activation_bytes=0.0, reserved_bytes=0.0,
     pool_bytes=0.0,
+    adapter_bytes=0.0,
 )  # fmt: skip

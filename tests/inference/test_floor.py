@@ -27,7 +27,7 @@ def test_a_token_takes_at_least_the_time_to_read_every_weight(
     replica = serve(model, chip, tp=tp)
     counts = count_parameters(replica.model)
     read_bytes = 2.0 * (counts.total - counts.embedding) / tp
-    least_s = least_token_s(replica)
+    least_s = least_token_s(replica, context=0.0)
     assert least_s >= read_bytes / replica.chip.memory_bytes_per_s
     assert least_s < 1.1 * read_bytes / replica.chip.memory_bytes_per_s
     assert least_s < decode_step_time(price_steps(replica).table, 1, 16.0)
@@ -38,20 +38,20 @@ def test_of_experts_a_token_reads_only_its_own(serve: Serve) -> None:
     counts = count_parameters(replica.model)
     every_s = 2.0 * counts.total / replica.chip.memory_bytes_per_s
     assert 2.0 * (counts.active - counts.embedding) / replica.chip.memory_bytes_per_s <= least_token_s(
-        replica
+        replica, context=0.0
     )
-    assert least_token_s(replica) < every_s / 4
+    assert least_token_s(replica, context=0.0) < every_s / 4
 
 
 def test_a_step_that_yields_several_tokens_divides_the_floor(serve: Serve) -> None:
     plain = serve("llama-3.1-8b")
     drafting = replace(plain, speculation=Speculation(num_draft=3, acceptance=1.0, draft="ngram"))
-    assert least_token_s(drafting) == pytest.approx(least_token_s(plain) / 4)
+    assert least_token_s(drafting, context=0.0) == pytest.approx(least_token_s(plain, context=0.0) / 4)
 
 
 def test_a_band_is_cut_off_at_the_floor_and_nowhere_else(serve: Serve) -> None:
     replica = serve("llama-3.1-8b", "l40s")
-    price, least_s = price_steps(replica), least_token_s(replica)
+    price, least_s = price_steps(replica), least_token_s(replica, context=0.0)
     wide = replace(price, band=(0.5, 1.5))
     assert token_band(replica, wide, 1.25 * least_s) == pytest.approx((0.8, 1.5))
     assert token_band(replica, wide, 4.0 * least_s) == (0.5, 1.5)

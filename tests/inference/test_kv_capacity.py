@@ -165,7 +165,7 @@ def test_what_does_not_fit_says_by_how_much_and_what_would(serve: Serve, tp: int
     assert "tp=4" in hint
     kv_capacity(msgspec.structs.replace(replica, tp=4))
     if tp == 2:
-        longest = longest_context(divide_memory(replica))
+        longest = longest_context(divide_memory(replica), num_sequences=1)
         assert f"max_context={longest // 16 * 16}" in hint
         assert fits(replica, longest)
         assert not fits(replica, longest + 16)

@@ -41,7 +41,7 @@ def rate(per_s: float, *, num: int = 100, duration_s: float = 0.0, turns: float 
 def service(**more: Any) -> Service:
     given: dict[str, Any] = {
         "model": None, "fleet": Fleet(pools=(one_pool(),)), "precisions": ("bf16",), "streams": (stream(rate(1.0)),),
-        "regions": (), "promise": Promise(percentile=0.9), "price": None,
+        "regions": (), "promise": Promise(percentile=0.9), "price": None, "seed": 0, "stay_s": 0.0, "users_over_s": 0.0,
     }  # fmt: skip
     return Service(**{**given, **more})
 

@@ -28,7 +28,13 @@ from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
 from datahall.workload.traffic.requests import in_chunks, join
 from datahall.workload.traffic.traffic import generate
 
-NONE = ExactTier(num_entries=0)
+
+def exact(num_entries: int, **said: float) -> ExactTier:
+    """A tier that keeps what it has and takes no time, unless said."""
+    return ExactTier(num_entries=num_entries, **{"ttl_s": 0.0, "lookup_s": 0.0} | said)  # type: ignore[arg-type]
+
+
+NONE = exact(num_entries=0)
 
 
 class Lru:
@@ -78,26 +84,24 @@ def questions(unique: float = 0.5, zipf: float = 0.9) -> Questions:
 @pytest.mark.parametrize("unique", [0.0, 0.5])
 @pytest.mark.parametrize("entries", [100, 1000])
 def test_che_meets_a_simulated_lru(zipf: float, unique: float, entries: int) -> None:
-    cache = ResponseCache(
-        questions=questions(unique, zipf), process=ExactTier(num_entries=entries), shared=NONE
-    )
+    cache = ResponseCache(questions=questions(unique, zipf), process=exact(num_entries=entries), shared=NONE)
     assert hit_rates(cache).process_fraction == pytest.approx(simulated(cache)[0], abs=0.006)
 
 
 @pytest.mark.parametrize("ttl_s", [1.0, 4.0, 10.0, 60.0])
 def test_a_time_to_live_meets_a_simulated_cache(ttl_s: float) -> None:
     """500 entries last about 7 s here: below that the time binds, above it the room, near it both."""
-    cache = ResponseCache(questions=questions(), process=ExactTier(num_entries=500, ttl_s=ttl_s), shared=NONE)
+    cache = ResponseCache(questions=questions(), process=exact(num_entries=500, ttl_s=ttl_s), shared=NONE)
     assert hit_rates(cache).process_fraction == pytest.approx(simulated(cache)[0], abs=0.008)
 
 
 @pytest.mark.parametrize(
     ("process", "shared"),
     [
-        (ExactTier(num_entries=200, num_caches=8), ExactTier(num_entries=3000)),
-        (ExactTier(num_entries=200, num_caches=8, ttl_s=60.0), ExactTier(num_entries=3000, ttl_s=300.0)),
-        (ExactTier(num_entries=500, num_caches=8, ttl_s=5.0), ExactTier(num_entries=3000)),
-        (ExactTier(num_entries=300), ExactTier(num_entries=3000)),
+        (exact(num_entries=200, num_caches=8), exact(num_entries=3000)),
+        (exact(num_entries=200, num_caches=8, ttl_s=60.0), exact(num_entries=3000, ttl_s=300.0)),
+        (exact(num_entries=500, num_caches=8, ttl_s=5.0), exact(num_entries=3000)),
+        (exact(num_entries=300), exact(num_entries=3000)),
     ],
 )
 def test_two_tiers_meet_two_simulated_tiers(process: ExactTier, shared: ExactTier) -> None:
@@ -128,7 +132,7 @@ def test_more_room_never_hurts(entries: int, more: int, zipf: float, unique: flo
     asked = Questions(rate_per_s=10.0, num=1000, zipf_factor=zipf, unique_fraction=unique)
 
     def hits(num: int) -> float:
-        tier = ExactTier(num_entries=num, ttl_s=ttl_s)
+        tier = exact(num_entries=num, ttl_s=ttl_s)
         return hit_rates(ResponseCache(questions=asked, process=tier, shared=NONE)).total_fraction
 
     assert -1e-9 <= hits(entries) <= hits(entries + more) + 1e-9
@@ -261,8 +265,8 @@ def test_savings_of_nothing_are_refused(fields: dict[str, float]) -> None:
     [
         {"questions": Questions(rate_per_s=0.0)},
         {"questions": Questions(rate_per_s=1.0, unique_fraction=2.0)},
-        {"questions": Questions(rate_per_s=1.0), "process": ExactTier(num_entries=-1)},
-        {"questions": Questions(rate_per_s=1.0), "shared": ExactTier(num_entries=1, num_caches=0)},
+        {"questions": Questions(rate_per_s=1.0), "process": exact(num_entries=-1)},
+        {"questions": Questions(rate_per_s=1.0), "shared": exact(num_entries=1, num_caches=0)},
         {"questions": Questions(rate_per_s=1.0), "semantic": SemanticTier(hit_fraction=1.5)},
     ],
 )
@@ -300,8 +304,8 @@ def test_tiers_are_asked_one_after_the_other(
 ) -> None:
     cache = ResponseCache(
         questions=questions(),
-        process=ExactTier(num_entries=process, lookup_s=0.1),
-        shared=ExactTier(num_entries=shared, lookup_s=0.2),
+        process=exact(num_entries=process, lookup_s=0.1),
+        shared=exact(num_entries=shared, lookup_s=0.2),
         semantic=SemanticTier(hit_fraction=semantic, lookup_s=0.4),
     )
     assert cache.tier_s.tolist() == pytest.approx(expected)
@@ -314,8 +318,8 @@ def test_tiers_are_asked_one_after_the_other(
         {"questions": Questions(rate_per_s=1.0, zipf_factor=-0.1)},
         {"questions": Questions(rate_per_s=float("nan"))},
         {"questions": Questions(rate_per_s=1.0, unique_fraction=-0.1)},
-        {"questions": Questions(rate_per_s=1.0), "process": ExactTier(num_entries=1, ttl_s=-1.0)},
-        {"questions": Questions(rate_per_s=1.0), "shared": ExactTier(num_entries=1, lookup_s=-1.0)},
+        {"questions": Questions(rate_per_s=1.0), "process": exact(num_entries=1, ttl_s=-1.0)},
+        {"questions": Questions(rate_per_s=1.0), "shared": exact(num_entries=1, lookup_s=-1.0)},
         {"questions": Questions(rate_per_s=1.0), "semantic": SemanticTier(hit_fraction=-0.5)},
     ],
 )
@@ -327,7 +331,7 @@ def test_numbers_below_their_ranges_are_refused(fields: dict[str, object]) -> No
 def test_the_ends_of_the_ranges_are_allowed() -> None:
     for unique in (0.0, 1.0):
         asked = Questions(rate_per_s=1e-3, num=1, zipf_factor=0.0, unique_fraction=unique)
-        none = ExactTier(num_entries=0)
+        none = exact(num_entries=0)
         ResponseCache(questions=asked, process=none, shared=none, semantic=SemanticTier(hit_fraction=unique))
     whole = {"response_hit_fraction": 1.0, "prefix_hit_fraction": 1.0, "cached_price_ratio": 0.0}
     saved = savings(**whole, prompt_tokens=1.0, output_tokens=0.0, output_price_ratio=0.0)

@@ -163,10 +163,8 @@ def test_experts_exchange_wide_values_where_the_model_is_wide(serve: Serve) -> N
 def test_stages_pass_the_hidden_state_on(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def group(
-        _: object, what: str, size: np.ndarray, ranks: int, stride: int = 1, link: float = 0.0
-    ) -> np.ndarray:
-        calls.append((what, size.tolist(), ranks, stride, link))
+    def group(_: object, what: str, size: np.ndarray, ranks: int, link: float) -> np.ndarray:
+        calls.append((what, size.tolist(), ranks, 1, link))
         return np.full_like(size, 0.5)
 
     def to_the_next(_: object, size: np.ndarray, stages: int, chips: int) -> np.ndarray:
@@ -283,9 +281,9 @@ def test_chips_reach_each_other_in_a_domain(serve: Serve) -> None:
 def test_a_collective_between_sizes_is_near_the_one_at_them(serve: Serve) -> None:
     system = replica_system(serve("llama-3.1-70b", tp=4))
     sizes = np.geomspace(1e3, 1e8, 400)
-    read = exchanging._group(system, "all-gather", sizes, 4)
+    read = exchanging._group(system, "all-gather", sizes, 4, link=0.0)
     exact = np.concatenate(
-        [exchanging._group(system, "all-gather", sizes[i : i + 1], 4) for i in range(0, 400, 37)]
+        [exchanging._group(system, "all-gather", sizes[i : i + 1], 4, link=0.0) for i in range(0, 400, 37)]
     )
     np.testing.assert_allclose(read[::37], exact, rtol=0.05)
     staged = exchanging._group(system, "all-gather", sizes, 4, link=1e9)

@@ -136,7 +136,11 @@ def test_no_step_beats_the_roofline(serve: Serve, model: str, options: dict[str,
     passes, table = Passes.of(replica), price_steps(replica).table
     for num, context in ((1, 1000.0), (64, 4000.0), (512, 1000.0)):
         n, c = np.array([float(num)]), np.array([context])
-        kernels = [*passes.token_kernels(n), *passes.decode_kernels(n, c), *passes.head_kernels(n)]
+        kernels = [
+            *passes.token_kernels(n),
+            *passes.decode_kernels(n, c, verified=1),
+            *passes.head_kernels(n),
+        ]
         bound = sum(
             float(np.ravel(one.operator.count * one.roofline_s)[0]) for one in kernels if one.kind != "stream"
         )

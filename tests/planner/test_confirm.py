@@ -33,25 +33,25 @@ def first_way(headroom: float = 0.1, **given: Raw) -> Candidate:
 def test_what_is_added_is_the_least_that_keeps_the_limits() -> None:
     way = first_way(users=500, traffic="lmsys-chat")
     few = msgspec.structs.replace(way, num_replicas=way.num_replicas * 3 // 4)
-    found = confirm(few)
+    found = confirm(few, seed=0)
     assert found.keeps
     assert found.num_added > 1
     assert found.num_replicas == few.num_replicas + found.num_added
     step = max(1, round(STEP_ADDED * few.num_replicas))
     a_step_less = msgspec.structs.replace(few, num_replicas=found.num_replicas - step)
-    assert confirm(a_step_less).num_added > 0
+    assert confirm(a_step_less, seed=0).num_added > 0
 
 
 def test_a_rival_is_not_followed_beyond_what_the_best_takes() -> None:
     few = msgspec.structs.replace(first_way(users=2000, traffic="lmsys-chat"), num_replicas=10)
-    found = confirm(few, below=12 * few.replica.num_chips)
+    found = confirm(few, below=12 * few.replica.num_chips, seed=0)
     assert not found.keeps
     assert found.num_replicas <= 12
 
 
 def test_later_turns_of_a_conversation_count_into_the_rate() -> None:
     way = first_way(0.0, users=50, isl=200, osl=100, turns=4, ttft=2.0, tpot=0.1)
-    found = confirm(way)
+    found = confirm(way, seed=0)
     assert found.run is not None
     share = way.demand.rate_per_s * min(MOST_SIMULATED, found.num_replicas) / found.num_replicas
     assert found.run.requests_per_s == pytest.approx(share, rel=0.1)

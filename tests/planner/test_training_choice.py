@@ -206,7 +206,12 @@ def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9)
     """A plan of which nothing was simulated."""
     plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)
     return TrainingPlan(
-        objective=STEP_TIME, chosen=closed_form(plan.search, 0), search=plan.search, num_tokens=num_tokens
+        objective=STEP_TIME,
+        chosen=closed_form(plan.search, 0),
+        search=plan.search,
+        num_tokens=num_tokens,
+        num_simulated=0,
+        fastest_s=0.0,
     )
 
 
@@ -305,7 +310,14 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
             closed_step_s=lasts_s / num_steps(JOB, num_tokens),
         )  # fmt: skip
         search: Any = SimpleNamespace(job=JOB)
-        return TrainingPlan(objective=STEP_TIME, chosen=chosen, search=search, num_tokens=num_tokens)
+        return TrainingPlan(
+            objective=STEP_TIME,
+            chosen=chosen,
+            search=search,
+            num_tokens=num_tokens,
+            num_simulated=0,
+            fastest_s=0.0,
+        )
 
     monkeypatch.setattr(deadline, "best_of", planned)
     monkeypatch.setattr(deadline, "with_reasons", lambda plan: plan)

@@ -58,6 +58,7 @@ def prefill(
         peak_flop_per_s=machine.peak("bf16"),
         memory_bytes_per_s=machine.memory_bytes_per_s,
         kv_bytes=2.0,
+        value_bytes=2.0,
     )
 
 
@@ -81,6 +82,7 @@ def decode(
         memory_bytes_per_s=machine.memory_bytes_per_s,
         kv_bytes=kv_bytes,
         peak_flop_per_s=machine.peak("bf16"),
+        value_bytes=2.0,
     )
 
 
@@ -285,6 +287,7 @@ def prompt_by_hand(
     return prefill_times(
         shape, msgspec.structs.replace(PREFILL, **constants), num_sms=2.0, peak_flop_per_s=2.0**24,
         memory_bytes_per_s=bandwidth, kv_bytes=kv_bytes,
+        value_bytes=2.0,
     )  # fmt: skip
 
 
@@ -377,6 +380,7 @@ def decode_by_hand(
     return decode_times(
         Attention(batch, 1.0, cache, heads, kv, *dims, window), msgspec.structs.replace(DECODE, **constants),
         num_sms=10.0, memory_bytes_per_s=bandwidth, kv_bytes=kv_bytes, peak_flop_per_s=peak, warm_bytes=warm_bytes,
+        value_bytes=2.0,
     )  # fmt: skip
 
 

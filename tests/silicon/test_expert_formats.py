@@ -29,6 +29,7 @@ def product_s(
         GroupedGemm(experts * rows, experts, n, k), experts, own, num_sms=num_sms(chip),
         peak_flop_per_s=chip.peak(form), memory_bytes_per_s=chip.memory_bytes_per_s,
         weight_bytes=BYTES[form], activation_bytes=BYTES[form],
+        output_bytes=2.0,
     ).time_s)  # fmt: skip
 
 

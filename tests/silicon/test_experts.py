@@ -40,6 +40,7 @@ def timed(
         memory_bytes_per_s=chip.memory_bytes_per_s,
         weight_bytes=2.0,
         activation_bytes=2.0,
+        output_bytes=2.0,
     )
 
 
@@ -126,6 +127,7 @@ def by_hand(
     return expert_times(
         GroupedGemm(num_rows, 8.0, n, 10.0), hit, msgspec.structs.replace(TOY, **changed), num_sms=4.0,
         peak_flop_per_s=2.0**17, memory_bytes_per_s=1000.0, weight_bytes=widths[0], activation_bytes=widths[1],
+        output_bytes=2.0,
     )  # fmt: skip
 
 
@@ -208,6 +210,7 @@ def test_no_row_more_makes_a_leap(name: str, form: str) -> None:
         expert_times(
             GroupedGemm(rows, 128.0, 1536.0, 2048.0), 128.0, constants, num_sms=132.0, peak_flop_per_s=1e15,
             memory_bytes_per_s=4e12, weight_bytes=1.0, activation_bytes=1.0,
+            output_bytes=2.0,
         ).time_s
     )  # fmt: skip
     assert np.max(np.abs(np.diff(took)) / took[1:]) < 0.03

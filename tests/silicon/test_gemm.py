@@ -55,6 +55,7 @@ def timed(
         constants=msgspec.structs.replace(calibrate(machine).constants.gemm_for(precision), **constants),
         weight_bytes=weight_bytes,
         activation_bytes=activation_bytes,
+        output_bytes=2.0,
     )
 
 
@@ -175,6 +176,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Menu:
         return gemm_times(
             m, n, k, num_sms=num_sms, peak_flop_per_s=64.0, memory_bytes_per_s=bandwidth,
             constants=msgspec.structs.replace(TOY, **constants), weight_bytes=widths[0], activation_bytes=widths[1],
+            output_bytes=2.0,
         )  # fmt: skip
 
     return made

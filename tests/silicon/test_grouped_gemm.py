@@ -46,6 +46,7 @@ def timed(
         memory_bytes_per_s=machine.memory_bytes_per_s,
         weight_bytes=weight_bytes,
         activation_bytes=2.0,
+        output_bytes=2.0,
     )
 
 
@@ -176,6 +177,7 @@ def test_a_mixture_by_hand(
     found = grouped_times(
         GroupedGemm(num_rows, 8.0, 16.0, 10.0), hit, TOY, peak_flop_per_s=64.0, memory_bytes_per_s=1000.0,
         weight_bytes=widths[0], activation_bytes=widths[1],
+        output_bytes=2.0,
     )  # fmt: skip
     assert found.compute_s == pytest.approx(2 * padded * 160 / 32)
     assert found.memory_s == pytest.approx(moved / (1000 * share))

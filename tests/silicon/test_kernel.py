@@ -205,7 +205,8 @@ def test_a_level_is_handed_on() -> None:
 
 def kernel(time_s: float, compute_s: float, memory_s: float) -> KernelTime:
     return KernelTime(
-        operator=stream(1.0), kind="stream", time_s=time_s, compute_s=compute_s, memory_s=memory_s, roofline_s=1.0
+        operator=stream(1.0), kind="stream", time_s=time_s, compute_s=compute_s, memory_s=memory_s, roofline_s=1.0,
+        launch_s=0.0
     )  # fmt: skip
 
 

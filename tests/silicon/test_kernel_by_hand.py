@@ -74,6 +74,7 @@ def test_a_product_is_timed_with_the_bytes_of_its_formats(
     alone = gemm_times(
         m, 4096, 2048, num_sms=132.0, peak_flop_per_s=H200.peak(precision), memory_bytes_per_s=4.8e12,
         constants=CONSTANTS.gemm_for(form, sustained=True), weight_bytes=widths[0], activation_bytes=widths[1],
+        output_bytes=2.0,
     )  # fmt: skip
     assert found.time_s == pytest.approx(alone.time_s[0] + (1.0 if m < 2 else 0.0))
     assert found.compute_s == pytest.approx(max(alone.compute_s[0], alone.power_s[0]))
@@ -146,7 +147,7 @@ def test_one_query_is_decode_and_several_are_prefill(
 ) -> None:
     toy = replace(CONSTANTS, sustained=0.5)
     droop = 0.5 if sustained else 1.0
-    machine = {"num_sms": 132.0, "memory_bytes_per_s": 4.8e12, "kv_bytes": kv_bytes}
+    machine = {"num_sms": 132.0, "memory_bytes_per_s": 4.8e12, "kv_bytes": kv_bytes, "value_bytes": 2.0}
     peak, power = H200.peak("bf16"), CONSTANTS.prefill.power_efficiency * droop
     one, many = attended(1.0, kv=kv), attended(512.0, kv=kv)
     assert isinstance(one.shape, Attention)
@@ -206,7 +207,7 @@ def test_experts_are_timed_by_how_many_are_hit(
     droop = 0.5 if sustained else 1.0
     machine = {
         "peak_flop_per_s": H200.peak(precision), "memory_bytes_per_s": 4.8e12, "weight_bytes": width,
-        "activation_bytes": width,
+        "activation_bytes": width, "output_bytes": 2.0,
     }  # fmt: skip
     for rows, hit in ((64.0, 20.0), (65536.0, 64.0)):
         one = mixture(rows, hit, precision)

@@ -106,11 +106,11 @@ def test_the_same_seed_gives_the_same_steps() -> None:
 
 def test_layers_are_cut_evenly_and_the_ends_are_short() -> None:
     for num_layers, num_parts in ((126, 16), (80, 32), (61, 16), (7, 7), (96, 1)):
-        cut = cut_layers(num_layers, num_parts)
+        cut = cut_layers(num_layers, num_parts, head_layers=1.0)
         assert cut.sum() == num_layers
         assert cut.max() - cut.min() <= 1
         assert cut[-1] == cut.min()
-    assert np.diff(cut_layers(61, 16)).tolist().count(1) <= 1
+    assert np.diff(cut_layers(61, 16, head_layers=1.0)).tolist().count(1) <= 1
 
 
 def test_a_hundred_thousand_chips_are_simulated_by_symmetry() -> None:

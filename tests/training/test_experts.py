@@ -32,7 +32,7 @@ GRAPH = framework("megatron-bridge-graph")
 
 def test_a_token_reaches_no_more_places_than_it_has_experts() -> None:
     places = np.array([1.0, 2.0, 8.0, 64.0, 1e6])
-    reached = places_reached(places, 8.0)
+    reached = places_reached(places, 8.0, num_groups=1, num_groups_per_token=1)
     assert np.all(reached <= np.minimum(places, 8.0) + 1e-6)
     assert np.all(np.diff(reached) > 0)
 
@@ -121,7 +121,10 @@ def test_no_rank_has_more_than_all_copies() -> None:
 
 def test_node_limited_routing_reaches_no_more_nodes_than_it_may() -> None:
     places = np.array([1.0, 2.0, 4.0, 8.0])
-    free, limited = places_reached(places, 8.0), places_reached(places, 8.0, 8, 4)
+    free, limited = (
+        places_reached(places, 8.0, num_groups=1, num_groups_per_token=1),
+        places_reached(places, 8.0, 8, 4),
+    )
     assert np.all(limited <= free)
     assert limited[0] == 1.0
     assert limited[-1] == pytest.approx(4.0)

@@ -194,7 +194,7 @@ def test_a_cut_loses_no_layer(pp: int) -> None:
     model = SHELF.model("deepseek-v3")
     cut = stage_layers(model, pp)
     assert sum(count for stage in cut for _, count in stage) == model.num_layers
-    runs = stage_runs(model, pp)
+    runs = stage_runs(model, pp, 1, ())
     assert runs[0].first == 0
     assert runs[-1].last == pp - 1
     assert all(run.layers == cut[run.first] for run in runs)

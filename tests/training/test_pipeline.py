@@ -23,9 +23,10 @@ def even(plan: Schedule, forward: float = 1.0, into: float = 1.0, weight: float 
     """The same work on every stage; a stage's chunks share it."""
     share = plan.num_parts / plan.num_stages
     ones, none = np.ones(plan.before.size) / share, np.zeros(plan.before.size)
+    quiet = {"latency_s": 0.0, "transfer_s": 0.0, "blocked_s": 0.0, "beside_ratio": 1.0}
     return Work(
         forward_s=forward * ones, input_s=into * ones, weight_s=weight * ones, gather_s=none, reduce_s=none,
-        num_buckets=np.ones(ones.size, np.int64), **rest,
+        num_buckets=np.ones(ones.size, np.int64), **quiet | rest,
     )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def works(draw: st.DrawFn) -> tuple[Schedule, Work]:
         forward_s=columns[0], input_s=columns[1], weight_s=columns[2], gather_s=columns[3], reduce_s=columns[4],
         num_buckets=np.full(places, draw(st.integers(1, 3))), latency_s=latency, transfer_s=transfer, blocked_s=blocked,
         together_ratio=draw(st.sampled_from([0.8, 1.0])),
+        beside_ratio=1.0,
     )  # fmt: skip
     return plan, work
 

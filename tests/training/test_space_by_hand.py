@@ -298,7 +298,7 @@ def test_an_even_cut_leaves_the_ends_short(
 ) -> None:
     """What is over goes off the last part while its head is longer, then off the first, and so on inwards."""
     assert cut_layers(num_layers, num_parts, head).tolist() == cut
-    assert part_layers(num_layers, num_parts, head=head).tolist() == cut
+    assert part_layers(num_layers, num_parts, (), head).tolist() == cut
 
 
 def test_chunks_are_dealt_out_in_turn() -> None:
@@ -306,7 +306,7 @@ def test_chunks_are_dealt_out_in_turn() -> None:
     model = tiny(first, first, second, second, second, second, second, second, moe=MOE)
     stages = [dict(one) for one in stage_layers(model, 2, 2)]
     assert stages == [{first: 2, second: 2}, {second: 4}]
-    runs = stage_runs(tiny(*(FULL,) * 8), 8)
+    runs = stage_runs(tiny(*(FULL,) * 8), 8, 1, ())
     assert [(one.first, one.last) for one in runs] == [(0, 0), (1, 6), (7, 7)]
     assert runs[1].num_layers == 1
     uneven = stage_runs(tiny(*(FULL,) * 8), 4, 1, (1, 3, 2, 2))
@@ -316,7 +316,7 @@ def test_chunks_are_dealt_out_in_turn() -> None:
         (2, 2, 2),
         (3, 3, 2),
     ]
-    assert [(one.first, one.last) for one in stage_runs(model, 1)] == [(0, 0)]
+    assert [(one.first, one.last) for one in stage_runs(model, 1, 1, ())] == [(0, 0)]
 
 
 def test_groups_of_one_rank_share_with_nobody() -> None:

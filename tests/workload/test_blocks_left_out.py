@@ -20,7 +20,7 @@ LLAMA = Catalog(user=False).model("llama-3.1-8b")
 
 def step(**model: object) -> Step:
     return Step(
-        model=msgspec.structs.replace(LLAMA, **model), chunks=(Chunk(batch=1.0, query=4.0),), sharding=Sharding(),
+        model=msgspec.structs.replace(LLAMA, **model), chunks=(Chunk(1.0, 4.0, past=0.0),), sharding=Sharding(),
         precision=Precision.named("bf16"), fusion=Fusion.named("fused"), tokens=4.0,
     )  # fmt: skip
 

@@ -86,7 +86,9 @@ MEGATRON_RUNS = [
 
 
 def peak_bytes(model: Model, batch: int, seq: int, recompute: bool, loss_bytes: float) -> float:
-    state = state_bytes(chip_parameters(count_parameters(model)), StateRecipe.named("pure-bf16"))
+    state = state_bytes(
+        chip_parameters(count_parameters(model), tp=1.0, pp=1.0, ep=1.0), StateRecipe.named("pure-bf16")
+    )
     footprint = training_footprint(
         model,
         state,
@@ -133,7 +135,7 @@ def test_megatron_runs(models: dict[str, Model]) -> None:
     for name, layers, tp, cp, dp, seq, measured_gib in MEGATRON_RUNS:
         whole = models[name]
         model = msgspec.structs.replace(whole, num_layers=layers, layers=whole.layers[:layers])
-        parameters = chip_parameters(count_parameters(model), tp=tp)
+        parameters = chip_parameters(count_parameters(model), tp=tp, pp=1.0, ep=1.0)
         state = state_bytes(parameters, StateRecipe.named("megatron"), zero=1, dp=dp * cp)
         sharding = Sharding(tp=tp, cp=cp, sequence_parallel=True)
         footprint = training_footprint(model, state, batch=1, seq=seq, sharding=sharding)
@@ -144,7 +146,9 @@ def test_megatron_runs(models: dict[str, Model]) -> None:
 
 
 def test_kept_gradients_and_selective_recompute() -> None:
-    state = state_bytes(chip_parameters(count_parameters(THREE_B)), StateRecipe.named("megatron"))
+    state = state_bytes(
+        chip_parameters(count_parameters(THREE_B), tp=1.0, pp=1.0, ep=1.0), StateRecipe.named("megatron")
+    )
     freed = training_footprint(THREE_B, state, batch=4, seq=2048, gradients_kept=False)
     kept = training_footprint(THREE_B, state, batch=4, seq=2048, gradients_kept=True)
     assert kept.at_loss_bytes - freed.at_loss_bytes == state.gradient_bytes

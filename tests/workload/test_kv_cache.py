@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog.entries.model import Model
 from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
-from datahall.workload.precision import Precision
+from datahall.workload.precision import BF16, Precision
 
 PUBLISHED = [
     ("llama-3.1-8b", 128 * 1024),
@@ -43,10 +43,10 @@ def test_window_layers_stop_growing(gemma: Model) -> None:
 
 def test_recurrent_layers_hold_a_constant(qwen_next: Model) -> None:
     state = 36 * (32 * 128 * 128 * 4 + 3 * (2 * 16 * 128 + 32 * 128) * 2)
-    assert recurrent_state_bytes(qwen_next) == state
+    assert recurrent_state_bytes(qwen_next, BF16, tp=1) == state
     assert kv_bytes(qwen_next, 0) == state
     assert kv_bytes(qwen_next, 1000) - kv_bytes(qwen_next, 0) == 12 * 1000 * 2 * 2 * 256 * 2
-    assert recurrent_state_bytes(qwen_next, tp=2) == state / 2
+    assert recurrent_state_bytes(qwen_next, BF16, tp=2) == state / 2
 
 
 @given(context=st.integers(0, 200_000), more=st.integers(0, 1000), tp=st.sampled_from([1, 2, 4, 8, 16]))

@@ -39,7 +39,7 @@ def test_the_chain_gives_weights_and_cache(model: Model, tp: int) -> None:
 
 def test_the_sizes_of_a_model_are_its_facts() -> None:
     model = CATALOG.model("llama-3.1-8b")
-    whole = weights_figure(model, Precision())
+    whole = weights_figure(model, Precision(), tp=1)
     assert whole.value == float(serving_weight_bytes(model, count_parameters(model), Precision()))
     leaves = {node.name: node for _, node in whole.walk() if not node.parts}
     for name, value in (("hidden width", 4096), ("MLP width", 14336), ("key-value heads", 8), ("layers", 32)):
@@ -50,7 +50,7 @@ def test_the_sizes_of_a_model_are_its_facts() -> None:
 
 def test_the_sizes_of_experts_are_facts() -> None:
     """Mixtral 8x7B: 32 layers of eight experts of three matrices, 4,096 by 14,336."""
-    figure = weights_figure(CATALOG.model("mixtral-8x7b"), Precision())
+    figure = weights_figure(CATALOG.model("mixtral-8x7b"), Precision(), tp=1)
     (experts,) = [node for _, node in figure.walk() if node.name == "experts parameters"]
     assert {leaf.name: leaf.value for leaf in experts.parts} == {
         "layers": 32, "routed experts": 8, "matrices": 3, "hidden width": 4096, "width of an expert": 14336,
@@ -60,8 +60,8 @@ def test_the_sizes_of_experts_are_facts() -> None:
 
 def test_a_window_bounds_what_is_kept() -> None:
     model = CATALOG.model("gemma-3-4b")
-    near = sequence_figure(model, Precision(), context=512)
-    far = sequence_figure(model, Precision(), context=100_000)
+    near = sequence_figure(model, Precision(), context=512, tp=1)
+    far = sequence_figure(model, Precision(), context=100_000, tp=1)
     assert near.at("layers with a window", "tokens kept").value == 512
     assert far.at("layers with a window", "tokens kept").value == 1024
 
@@ -70,7 +70,7 @@ def test_a_model_made_by_hand_says_so() -> None:
     model = CATALOG.model("llama-3.1-8b")
     bare = Model(**{name: getattr(model, name) for name in model.__struct_fields__ if name != "facts"})
     assert "by hand" in derived_from(bare).title
-    assert false_nodes(weights_figure(bare, Precision())) == []
+    assert false_nodes(weights_figure(bare, Precision(), tp=1)) == []
 
 
 def test_the_cache_of_a_token_says_whose_choice_its_chips_are() -> None:

@@ -56,7 +56,7 @@ def test_columns_of_stages_and_replicas() -> None:
 
 def test_one_chip_holds_the_whole_model(model: Model) -> None:
     counts = count_parameters(model)
-    chip = chip_parameters(counts)
+    chip = chip_parameters(counts, tp=1.0, pp=1.0, ep=1.0)
     assert chip.dense + chip.expert == counts.total
 
 
@@ -64,22 +64,22 @@ def test_one_chip_holds_the_whole_model(model: Model) -> None:
 def test_the_stages_of_a_pipeline_hold_the_model_between_them(llama: Model, tp: int, pp: int) -> None:
     counts = count_parameters(llama)
     stages = ["first", *["middle"] * (pp - 2), "last"] if pp > 1 else ["heaviest"]
-    held = sum(chip_parameters(counts, tp=tp, pp=pp, stage=one).dense for one in stages)  # type: ignore[arg-type]
+    held = sum(chip_parameters(counts, tp=tp, pp=pp, stage=one, ep=1.0).dense for one in stages)  # type: ignore[arg-type]
     assert held * tp == pytest.approx(counts.total + (tp - 1) * counts.replicated)
 
 
 def test_a_tied_head_is_copied_to_the_last_stage(gpt: Model) -> None:
     counts = count_parameters(gpt)
     assert counts.head == 0
-    last = chip_parameters(counts, pp=2, stage="last")
-    first = chip_parameters(counts, pp=2, stage="first")
+    last = chip_parameters(counts, pp=2, stage="last", tp=1.0, ep=1.0)
+    first = chip_parameters(counts, pp=2, stage="first", tp=1.0, ep=1.0)
     assert last.dense == first.dense
 
 
 def test_experts_spread_over_the_wider_of_ep_and_tp(mixtral: Model) -> None:
     counts = count_parameters(mixtral)
     for tp, ep in ((1, 8), (8, 1), (8, 8), (2, 8)):
-        assert chip_parameters(counts, tp=tp, ep=ep).expert == counts.expert / 8
+        assert chip_parameters(counts, tp=tp, ep=ep, pp=1.0).expert == counts.expert / 8
 
 
 def test_serving_weights(llama: Model, deepseek: Model) -> None:

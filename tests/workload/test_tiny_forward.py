@@ -309,4 +309,4 @@ def test_a_step_of_one_chunk_is_a_pass_with_the_same_defaults() -> None:
         alone = forward_pass(model, batch=3.0, query=1.0, past=7.0, precision=fp8)
         assert table(mixed_pass(model, (Chunk(3.0, 1.0, 7.0),), precision=fp8)) == table(alone)
         assert {"kv_write", "embedding", "down_quantise"} <= {one.name for one in alone}
-    assert Chunk(3.0, 1.0).past == 0.0
+    assert Chunk(3.0, 1.0, past=0.0).past == 0.0

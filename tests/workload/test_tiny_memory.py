@@ -28,7 +28,7 @@ from datahall.workload.memory.state import (
     state_bytes,
 )
 from datahall.workload.parameters import count_parameters
-from datahall.workload.precision import Precision
+from datahall.workload.precision import BF16, Precision
 from datahall.workload.sharding import Sharding
 
 EAGER = Saving(framework="huggingface-eager")
@@ -139,7 +139,7 @@ def test_selective_recomputation_drops_scores_only() -> None:
 
 
 def test_what_lies_outside_the_layers() -> None:
-    megatron = outside_tensors(tiny(FULL), Saving(dropout=True))
+    megatron = outside_tensors(tiny(FULL), Saving(dropout=True), loss_bytes=4.0)
     assert [(one.name, one.width, one.value_bytes, one.transient) for one in megatron] == [
         ("final_norm_input", 8, 2.0, False),
         ("final_norm_output", 8, 2.0, False),
@@ -219,23 +219,25 @@ def test_the_peak_is_the_highest_moment() -> None:
 def test_the_cache_of_a_tiny_model() -> None:
     window = Layer(mixer="window", mlp="dense", window=6)
     mixed = tiny(window, FULL, FULL)
-    assert kv_values_per_token(mixed, FULL) == 2 * 2 * 2
+    assert kv_values_per_token(mixed, FULL, tp=1.0) == 2 * 2 * 2
     assert kv_values_per_token(mixed, FULL, tp=4.0) == 2 * 1 * 2
     assert kv_bytes(mixed, 10.0) == 2 * 8 * (6 + 10 + 10)
     assert kv_bytes(mixed, 10.0, Precision.named("fp8-kv8"), 2.0) == 4 * (6 + 10 + 10)
     latent = Layer(mixer="mla", mlp="dense")
     assert kv_values_per_token(tiny(latent, mla=MLA), latent, tp=4.0) == 7 + 2
-    assert kv_values_per_token(mixed, Layer(mixer="none", mlp="dense")) == 0
+    assert kv_values_per_token(mixed, Layer(mixer="none", mlp="dense"), tp=1.0) == 0
 
 
 def test_the_state_of_a_tiny_recurrence() -> None:
     """60 values of fp32, and three steps of 12 + 20 channels in 16 bits, in each of two layers."""
     kind = Layer(mixer="mamba", mlp="dense")
     model = tiny(kind, kind, FULL, recurrent=RECURRENT)
-    assert recurrent_state_bytes(model) == 2 * (4 * 60 + 2 * 3 * 32)
-    assert recurrent_state_bytes(model, tp=2.0) == 2 * (4 * 30 + 2 * 3 * 16)
-    assert recurrent_state_bytes(model, tp=4.0) == 2 * (4 * 15 + 2 * 3 * (3 + 10))  # a key head is whole
-    assert recurrent_state_bytes(tiny(FULL, recurrent=RECURRENT)) == 0
+    assert recurrent_state_bytes(model, BF16, tp=1) == 2 * (4 * 60 + 2 * 3 * 32)
+    assert recurrent_state_bytes(model, BF16, tp=2.0) == 2 * (4 * 30 + 2 * 3 * 16)
+    assert recurrent_state_bytes(model, BF16, tp=4.0) == 2 * (
+        4 * 15 + 2 * 3 * (3 + 10)
+    )  # a key head is whole
+    assert recurrent_state_bytes(tiny(FULL, recurrent=RECURRENT), BF16, tp=1) == 0
     assert kv_bytes(model, 5.0) == 2 * (4 * 60 + 2 * 3 * 32) + 2 * 5 * 8
 
 
@@ -256,8 +258,8 @@ def test_each_stage_holds_its_layers_and_its_table() -> None:
         embedding: float = 40.0
         head: float = 60.0
 
-    def dense(**cut: object) -> float:
-        return float(chip_parameters(Counts(), **cut).dense)  # type: ignore[arg-type]
+    def dense(tp: float = 1.0, pp: float = 1.0, **cut: object) -> float:
+        return float(chip_parameters(Counts(), tp=tp, pp=pp, ep=1.0, **cut).dense)  # type: ignore[arg-type]
 
     assert dense() == 120 + 12 + 100
     assert dense(tp=2.0) == 60 + 12 + 50
@@ -265,7 +267,7 @@ def test_each_stage_holds_its_layers_and_its_table() -> None:
     assert dense(tp=2.0, pp=3.0, stage="first") == body + 20
     assert dense(tp=2.0, pp=3.0, stage="middle") == body
     assert dense(tp=2.0, pp=3.0, stage="last") == dense(tp=2.0, pp=3.0) == body + 30
-    assert chip_parameters(Counts(), pp=3.0).expert == 32
+    assert chip_parameters(Counts(), pp=3.0, tp=1.0, ep=1.0).expert == 32
     assert chip_parameters(Counts(), tp=2.0, ep=4.0, pp=3.0).expert == 8
 
 

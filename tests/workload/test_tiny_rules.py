@@ -127,7 +127,7 @@ def test_totals_count_every_repeat() -> None:
 
 
 def test_pairs_and_keys_without_a_past_or_window() -> None:
-    assert (visible_tokens(3), keys_read(3, 0)) == (6, 3)
+    assert (visible_tokens(3, past=0.0), keys_read(3, 0, window=0.0)) == (6, 3)
     assert attention_flop(10, 2, 3) == 2 * 10 * 2 * (3 + 3)
 
 

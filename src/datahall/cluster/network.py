@@ -21,10 +21,8 @@ from datahall.fabric.collectives.system import System, TorusLink, part_filled, s
 from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import compared, failed, ports, shares_of_ports
 from datahall.fabric.topology.cuts import Cut, cuts
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
 from datahall.fabric.topology.graph import Fabric, Floats, Wire
-from datahall.fabric.topology.torus import Torus
 from datahall.fabric.topology.tpu_pod import Pod, slice_shapes, tpu_slice
 from datahall.scenario.sections.failure import Failure
 
@@ -48,13 +46,13 @@ def network_of_design(
     catalog: Catalog,
     version: tuple[int, int],
     level: str | None = None,
-    num_ranks: int = 0,
+    num_ranks: int,
 ) -> Network:
     """The system that collectives run on, on a design of which some parts may be out.
 
     `num_ranks`: the first so many chips take part, and what failed of the others is nobody's; 0: any may.
     """
-    if made.topology == "full-mesh" and made.counts.num_hosts > made.parts.num_domain:
+    if made.kind.meshed and made.counts.num_hosts > made.parts.num_domain:
         raise UnsupportedError(
             f"collectives on a full mesh of ports are not modelled, only of the links of {made.parts.num_domain} chips",
             field="on",
@@ -91,7 +89,7 @@ def network_of_design(
     if near < 1.0:
         system = system.with_scale_up(near)
         link = _left(link, near, "of the worst-off scale-up link")
-    if isinstance(made.fabric.shape, Torus):
+    if made.fabric.traits.grid:
         return Network(system=_on_torus(system, made.fabric), wires=Wires(_torus_leaf(made)))
     return Network(system=system, wires=Wires(link, nic))
 
@@ -163,7 +161,7 @@ def _without_nobodys(before: Fabric, after: Fabric, num_ranks: int) -> Fabric:
         return after
     idle = np.zeros(before.num_nodes, np.bool_)
     idle[num_ranks : before.num_hosts] = True
-    if isinstance(before.shape, FoldedClos):
+    if not before.traits.has_transit_leaves:
         held = before.link_target[before.link_source < before.num_hosts]
         used = before.link_target[before.link_source < num_ranks]
         idle[np.setdiff1d(held, used)] = True
@@ -243,15 +241,14 @@ def _scale_up_share(before: Fabric, after: Fabric) -> float:
 
 def _on_torus(system: System, fabric: Fabric) -> System:
     """Chips are numbered with the last axis fastest, groups with the first, so the sides are turned round."""
-    sides: tuple[int, ...] = getattr(fabric.shape, "sides", ())
     return msgspec.structs.replace(
         system,
-        torus=tuple(reversed(sides)),
+        torus=tuple(reversed(fabric.traits.grid)),
         num_domain=fabric.num_hosts,
         torus_link=TorusLink(
             bytes_per_s=float(fabric.link_bytes_per_s.max(initial=0.0)),
             hop_s=max(float(fabric.link_latency_s.max(initial=0.0)), HOP_S),
-            wrapped=all(getattr(fabric.shape, "wrap", ())),
+            wrapped=fabric.traits.is_closed,
         ),
     )
 
@@ -264,7 +261,7 @@ def part_of(system: System, made: Design, num_chips: int) -> System:
     """
     part = msgspec.structs.replace(system, cuts=tuple(cut.within(num_chips) for cut in system.cuts))
     link = system.torus_link
-    if made.topology != "tpu-pod" or link is None or not 1 < num_chips < made.counts.num_hosts:
+    if not made.kind.cubes or link is None or not 1 < num_chips < made.counts.num_hosts:
         return part
     first, second, third = sorted(system.torus)
     pod = Pod(name=made.parts.chip.name, sides=(first, second, third), largest=(first, second, third))

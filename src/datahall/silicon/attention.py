@@ -74,7 +74,7 @@ def prefill_times(
     peak_flop_per_s: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
-    value_bytes: float = 2.0,
+    value_bytes: float,
 ) -> BoundTimes:
     """Times of attention over new tokens that see themselves and what was before them.
 
@@ -113,7 +113,7 @@ def decode_times(
     num_sms: float,
     memory_bytes_per_s: float,
     kv_bytes: float,
-    value_bytes: float = 2.0,
+    value_bytes: float,
     peak_flop_per_s: float = math.inf,
     warm_bytes: float = 0.0,
 ) -> BoundTimes:

@@ -76,7 +76,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
         if precision in self.paths:
             return self.paths[precision]
         wanted = _COMPUTE.get(precision) or canonical_precision(precision)
-        nearest = (*_NEAREST_PATH.get(wanted, (wanted,)), "bf16")
+        nearest = (wanted, *_NEAREST_PATH.get(wanted, ()), "bf16")
         return next(self.paths[name] for name in nearest if name in self.paths)
 
     def gemm_for(self, precision: str, *, sustained: bool = False) -> GemmConstants:
@@ -97,17 +97,15 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
         return next((self.experts[one] for one in near if one in self.experts), None)
 
 
-_NEAREST_EXPERTS = {
-    "bf16": ("bf16",),
+_NEAREST_EXPERTS = {  # after a format's own
     "fp16": ("bf16",),
-    "fp8": ("fp8", "fp8-block"),
-    "fp8-block": ("fp8-block",),
+    "fp8": ("fp8-block",),
     "int8": ("fp8", "fp8-block"),
-    "fp4": ("fp4", "mxfp4-fp8", "fp8", "fp8-block"),
-    "mxfp4-bf16": ("mxfp4-bf16", "int4-bf16", "bf16"),
-    "int4-bf16": ("int4-bf16", "mxfp4-bf16", "bf16"),
+    "fp4": ("mxfp4-fp8", "fp8", "fp8-block"),
+    "mxfp4-bf16": ("int4-bf16", "bf16"),
+    "int4-bf16": ("mxfp4-bf16", "bf16"),
     "int8-bf16": ("int4-bf16", "bf16"),
-    "mxfp4-fp8": ("mxfp4-fp8", "fp8-block"),
+    "mxfp4-fp8": ("fp8-block",),
 }
 _COMPUTE = {
     "fp8-block": "fp8", "mxfp4-bf16": "bf16", "int4-bf16": "bf16", "int8-bf16": "bf16", "mxfp4-fp8": "fp8",
@@ -138,26 +136,7 @@ def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool =
     return "fp8-block" if compute == "fp8" and block_scaled else compute
 
 
-_NEAREST_PATH = {
-    "fp16": ("fp16",),
-    "fp8": ("fp8",),
-    "int8": (
-        "int8",
-        "fp8",
-    ),
-    "fp6": (
-        "fp4",
-        "fp8",
-    ),
-    "fp4": (
-        "fp4",
-        "fp8",
-    ),
-    "int4": (
-        "int4",
-        "fp8",
-    ),
-}
+_NEAREST_PATH = {"int8": ("fp8",), "fp6": ("fp4", "fp8"), "fp4": ("fp8",), "int4": ("fp8",)}  # after its own
 
 
 class Calibration(msgspec.Struct, frozen=True):

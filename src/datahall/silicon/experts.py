@@ -53,7 +53,7 @@ def expert_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
-    output_bytes: float = 2.0,
+    output_bytes: float,
 ) -> BoundTimes:
     """Times of one product over the `experts_hit` experts that some row reaches."""
     hit = np.maximum(1.0, experts_hit)

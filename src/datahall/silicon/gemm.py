@@ -21,9 +21,8 @@ apart from the timing ones, because a library does not always choose the fastest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -183,9 +182,9 @@ def gemm_times(
     peak_flop_per_s: float,
     memory_bytes_per_s: float,
     constants: GemmConstants,
-    weight_bytes: float = 2.0,
-    activation_bytes: float = 2.0,
-    output_bytes: float = 2.0,
+    weight_bytes: float,
+    activation_bytes: float,
+    output_bytes: float,
 ) -> GemmTimes:
     """Times of (m × k)·(k × n) products on one chip, scalars or columns.
 
@@ -222,28 +221,17 @@ def gemm_times(
     return GemmTimes(*(column[which].reshape(rows.shape) for column in out))
 
 
-class ChipOptions(TypedDict):
-    """What `gemm_times` is told beside the sides of the products."""
-
-    num_sms: float
-    peak_flop_per_s: float
-    memory_bytes_per_s: float
-    constants: GemmConstants
-    weight_bytes: float
-    activation_bytes: float
-    output_bytes: float
-
-
 def times_of_each(
-    shapes: Sequence[tuple[Number, Number, Number]], **options: Unpack[ChipOptions]
+    shapes: Sequence[tuple[Number, Number, Number]], times: Callable[[Column, Column, Column], GemmTimes]
 ) -> Iterator[GemmTimes]:
-    """`gemm_times` of several products, each of scalars or columns, in one search; a scalar for scalars."""
+    """`times` (`gemm_times` on a chip) of several products, each of scalars or columns, in one search; a scalar for
+    scalars."""
     forms = [np.broadcast(*sides).shape for sides in shapes]
     rows, width, depth = (
         np.concatenate([_spread(side, form) for side, form in zip(column, forms, strict=True)])
         for column in zip(*shapes, strict=True)
     )
-    every = msgspec.structs.astuple(gemm_times(rows, width, depth, **options))
+    every = msgspec.structs.astuple(times(rows, width, depth))
     start = 0
     for form in forms:
         part = slice(start, start := start + math.prod(form))

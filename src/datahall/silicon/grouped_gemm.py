@@ -43,7 +43,7 @@ def grouped_times(
     memory_bytes_per_s: float,
     weight_bytes: float,
     activation_bytes: float,
-    output_bytes: float = 2.0,
+    output_bytes: float,
 ) -> BoundTimes:
     """Times of a grouped GEMM whose rows reach `experts_hit` of its experts."""
     hit = np.maximum(1.0, experts_hit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, get_args
 
 import msgspec
@@ -14,7 +15,7 @@ from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
 from datahall.silicon.calibration import Calibration, calibrate, kernel_format, num_sms
 from datahall.silicon.experts import expert_times
-from datahall.silicon.gemm import times_of_each
+from datahall.silicon.gemm import gemm_times, times_of_each
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.roofline import BoundTimes, roofline_time
 from datahall.silicon.stream import stream_times
@@ -34,7 +35,7 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
     compute_s: Number
     memory_s: Number
     roofline_s: Number
-    launch_s: Number = 0.0  # from the kernel before to this one inside a graph, part of the time
+    launch_s: Number  # from the kernel before to this one inside a graph, part of the time
     host_s: Number = 0.0  # least time of a launch from the host; 0 where a graph is replayed
     replayed_s: Number = 0.0  # the time inside a graph, where the host launches it
 
@@ -207,8 +208,8 @@ def _gemms(
     constants = calibration.constants.gemm_for(kernel, sustained=sustained)
     single_row_s = calibration.constants.path(kernel).single_row_s
     shapes = [(one.shape.m, one.shape.n, one.shape.k) for one in operators if isinstance(one.shape, Gemm)]
-    found = times_of_each(
-        shapes,
+    times_of = partial(
+        gemm_times,
         num_sms=num_sms(chip),
         peak_flop_per_s=chip.peak(first.precision),
         memory_bytes_per_s=memory_bandwidth(chip),
@@ -217,6 +218,7 @@ def _gemms(
         activation_bytes=max(weight_bytes, bytes_per_value(first.precision)),
         output_bytes=_wide_bytes(first),
     )
+    found = times_of_each(shapes, times_of)
     for one, (rows, _, _), times in zip(operators, shapes, found, strict=True):
         alone_s = np.where(np.asarray(rows) < 2, single_row_s, 0.0)
         yield KernelTime(

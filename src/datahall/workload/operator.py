@@ -116,7 +116,7 @@ def gemm_flop(m: Number, n: Number, k: Number) -> Number:
     return 2 * m * n * k
 
 
-def visible_tokens(query: Number, past: Number = 0.0, window: float = 0.0) -> Number:
+def visible_tokens(query: Number, past: Number, window: float = 0.0) -> Number:
     """Query–key pairs of a causal chunk: each new token sees the past, its forerunners and itself.
 
     Parameters: query, new tokens of the sequence; past, tokens before them; window, the most a token can
@@ -126,7 +126,7 @@ def visible_tokens(query: Number, past: Number = 0.0, window: float = 0.0) -> Nu
 
     so that the chunks of a prompt add up to the prompt.
 
-    >>> visible_tokens(4), visible_tokens(2) + visible_tokens(2, past=2)
+    >>> visible_tokens(4, past=0), visible_tokens(2, past=0) + visible_tokens(2, past=2)
     (10.0, 10.0)
     >>> float(visible_tokens(1, past=99, window=8))
     8.0
@@ -152,7 +152,7 @@ def attention_flop(
     The softmax (about 5 FLOP per pair and head) runs beside the tensor cores and is not counted.
     Reference: Dao et al. (2022), FlashAttention, whose benchmarks count the same way.
 
-    >>> attention_flop(pairs=visible_tokens(2048), num_heads=32, head_dim=128)
+    >>> attention_flop(pairs=visible_tokens(2048, past=0), num_heads=32, head_dim=128)
     34376515584.0
     """
     return 2 * pairs * num_heads * (head_dim + (head_dim if value_dim is None else value_dim))
@@ -173,12 +173,12 @@ def experts_hit(tokens: Number, num_experts: Number, top_k: Number, num_local: N
     return num_local * (1 - missed)
 
 
-def keys_read(query: Number, past: Number, window: float = 0.0) -> Number:
+def keys_read(query: Number, past: Number, window: float) -> Number:
     """Tokens whose keys and values a causal chunk needs at least once.
 
         past + q,  and with a window  min(past + q, w + q − 1)
 
-    >>> keys_read(1, past=4095), float(keys_read(1, past=4095, window=1024))
+    >>> keys_read(1, past=4095, window=0), float(keys_read(1, past=4095, window=1024))
     (4096, 1024.0)
     """
     if not window:

@@ -27,7 +27,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
     batch: Number
     query: Number
-    past: Number = 0.0
+    past: Number
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

@@ -141,4 +141,4 @@ def test_a_whole_column_of_ranks_is_one_call() -> None:
 
 
 def test_moe_dispatch_sends_264_241_152_bytes() -> None:
-    assert all_to_all.dispatch_bytes(2**20, 2.0, 4096.0, 64.0) == 264_241_152
+    assert all_to_all.dispatch_bytes(2**20, 2.0, 4096.0, 64.0, bytes_per_value=2.0) == 264_241_152

@@ -32,7 +32,7 @@ def test_a_barrier_is_of_one_number_whatever_is_said() -> None:
 
 def test_a_layer_sizes_its_exchange() -> None:
     """512 tokens a device, each to two experts, 1,000 values of two bytes; an eighth of it stays."""
-    layer = dispatch_of(LAYER, "all-to-all")
+    layer = dispatch_of(LAYER, "all-to-all", num_chips=0)
     assert layer is not None
     array = array_of(LAYER, "all-to-all", layer)
     assert array.value == 512 * 2 * 1000 * 2
@@ -48,7 +48,7 @@ def test_a_token_has_at_most_as_many_experts_as_there_are(experts: int, topk: in
         assert dispatch_of(call, "all-to-all", experts) is not None
         return
     with pytest.raises(ScenarioError, match=f"topk={topk} of {experts} experts") as caught:
-        dispatch_of(call, "all-to-all")
+        dispatch_of(call, "all-to-all", num_chips=0)
     assert caught.value.field == "topk"
     assert spelled(caught.value.hint) == f"at most topk={experts}"
 
@@ -61,7 +61,7 @@ def test_without_experts_there_is_no_layer() -> None:
 def test_a_layer_without_one_of_its_numbers_is_refused(missing: str) -> None:
     said = {"tokens": 64, "topk": 2, "hidden": 8, missing: None}
     with pytest.raises(ScenarioError, match="is missing") as caught:
-        dispatch_of(CollectiveCall(collective="all-to-all", experts=4, **said), "all-to-all")
+        dispatch_of(CollectiveCall(collective="all-to-all", experts=4, **said), "all-to-all", num_chips=0)
     assert caught.value.field == missing
 
 

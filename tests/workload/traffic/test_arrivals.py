@@ -148,4 +148,4 @@ def test_arrivals_that_cannot_be_are_refused(fields: dict[str, float], said: str
 
 def test_arrivals_need_an_end() -> None:
     with pytest.raises(ScenarioError, match="without an end"):
-        next(arrival_times(KINDS["poisson"], 0))
+        next(arrival_times(KINDS["poisson"], 0, num=0, duration_s=0.0))

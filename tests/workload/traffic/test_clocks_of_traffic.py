@@ -15,7 +15,9 @@ DAY_S = 86400.0
 
 
 def times(num: int, **how: object) -> np.ndarray:
-    return np.concatenate(list(arrival_times(Arrivals(gaps="constant", **how), seed=1, num=num)))
+    return np.concatenate(
+        list(arrival_times(Arrivals(gaps="constant", **how), seed=1, num=num, duration_s=0.0))
+    )
 
 
 def test_a_sinusoid_is_held_for_a_minute() -> None:

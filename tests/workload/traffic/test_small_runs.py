@@ -330,7 +330,7 @@ def test_rates_of_users_and_of_traces(tmp_path: Path) -> None:
     assert describe(hasty).rate_per_s == math.inf
     file = tmp_path / "trace.csv"
     file.write_text("arrival_s,prompt,output\n0,10,2\n1,20,3\n5,20,3\n")
-    played = Traffic(trace=TraceReplay(path=str(file)))
+    played = Traffic(trace=TraceReplay(path=str(file), speed_ratio=1.0, first=0, block_tokens=0))
     assert describe(played).rate_per_s == pytest.approx(3 / 5)
     trace = read_trace(file)
     assert trace.duration_s == 7.5  # three requests in 5 s, and one mean gap of 2.5 s
@@ -346,7 +346,7 @@ def test_rates_of_users_and_of_traces(tmp_path: Path) -> None:
 def test_failed_requests_are_counted_where_they_were_recorded(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     file.write_text("Timestamp,Request tokens,Response tokens\n1,5,0\n2,6,7\n3,8,0\n4,8,1\n")
-    played = generate(Traffic(trace=TraceReplay(path=str(file))), 0)
+    played = generate(Traffic(trace=TraceReplay(path=str(file), speed_ratio=1.0, first=0, block_tokens=0)), 0)
     assert len(join(played)) == 2
     assert played.num_failed == 2
     plain = Traffic(arrivals=Arrivals(rate_per_s=1.0), num_requests=3)

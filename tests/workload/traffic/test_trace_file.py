@@ -231,5 +231,5 @@ def test_other_block_sizes_can_be_told(tmp_path: Path) -> None:
     text = '{"timestamp": 0, "input_length": 600, "output_length": 1, "hash_ids": [1, 2, 3]}\n'
     path = str(file_of(tmp_path, text))
     assert read_trace(path, block_tokens=256).requests.block_tokens == 256
-    run = join(generate(Traffic(trace=TraceReplay(path=path, block_tokens=200)), 0))
+    run = join(generate(Traffic(trace=TraceReplay(path=path, block_tokens=200, speed_ratio=1.0, first=0)), 0))
     assert run.block_tokens == 200

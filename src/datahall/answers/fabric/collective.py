@@ -142,7 +142,7 @@ def _on(cluster: Cluster, topology: str) -> str:
         return ""
     if not cluster.system.torus:
         return f" on {topology}"
-    sides = "×".join(map(str, getattr(cluster.design.fabric.shape, "sides", ())))
+    sides = "×".join(map(str, cluster.design.fabric.traits.grid))
     return f" on a {sides} {topology}" if topology == cluster.design.topology else f" on {topology} ({sides})"
 
 

@@ -46,7 +46,7 @@ class Told(NamedTuple):
     """A time, and how long its bytes alone would take over the scale-up links and over the network [s]."""
 
     figure: Breakdown
-    inside_s: float = 0.0
+    inside_s: float
     across_s: float = 0.0
 
 

@@ -46,7 +46,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     scale_up_technology: str = ""
     num_domain: int  # ranks that reach each other without the network
     scale_up_bytes_per_s: float  # of one chip
-    nic_bytes_per_s: float = 0.0  # of one rank's share of the NICs; 0: no network
+    nic_bytes_per_s: float  # of one rank's share of the NICs; 0: no network
     inside: Inside
     across: Across | None = None
     fabric: str = ""

@@ -30,7 +30,7 @@ def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
 
 
 def design_for(
-    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int = 0, least_domains: int = 1
+    asked: FabricDesign, catalog: Catalog, *, chip: str = "", num_chips: int, least_domains: int
 ) -> Design:
     """The smallest design that holds so many chips: a switched one has whole scale-up domains, which need not be full.
 
@@ -47,7 +47,7 @@ def design_for(
 def without_network(made: Design) -> tuple[str, ...]:
     """Inputs that say nothing of a fabric because it is one scale-up domain."""
     alone = made.counts.num_hosts == made.parts.num_domain and made.parts.switch is not None
-    uses = BY_NAME[made.topology].uses if alone and made.topology in BY_NAME else ()
+    uses = made.kind.uses if alone else ()
     return tuple(key_of(name) for name in uses if name not in ("server", "domain"))
 
 

@@ -121,7 +121,7 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
 def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
     """Copper inside cubes, light between them; a full mesh is inside one server."""
     fabric = design.fabric
-    if design.topology == "full-mesh" or not (fabric.link_kind == SCALE_UP).any():
+    if design.kind.meshed or not (fabric.link_kind == SCALE_UP).any():
         return []
     total = fabric.num_links // 2
     if not _tpu(design):
@@ -129,7 +129,7 @@ def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
         return [Item(name="cables between chips", role="trunk", num=total, part=part)]
     optical = total
     if _cubed(design):
-        optical = int(crosses_cubes(fabric, getattr(fabric.shape, "sides", ())).sum()) // 2
+        optical = int(crosses_cubes(fabric, fabric.traits.grid).sum()) // 2
     copper, light = catalog.cable("ici-copper"), catalog.cable("ici-optical")
     items = [
         Item(name="cables inside cubes", role="access", num=total - optical, part=copper),
@@ -144,8 +144,8 @@ def _direct_items(design: Design, catalog: Catalog) -> list[Item]:
 
 def has_circuit_switches(design: Design) -> bool:
     """Whether cubes of TPUs meet in optical circuit switches: wrapped tori of more than one cube."""
-    wrapped = design.topology in {"tpu-pod", "torus"} and design.fabric.num_hosts > CUBE_CHIPS
-    return wrapped and _tpu(design) and _cubed(design)
+    several = design.fabric.traits.is_closed and design.fabric.num_hosts > CUBE_CHIPS
+    return several and _tpu(design) and _cubed(design)
 
 
 def _tpu(design: Design) -> bool:
@@ -153,7 +153,7 @@ def _tpu(design: Design) -> bool:
 
 
 def _cubed(design: Design) -> bool:
-    sides = getattr(design.fabric.shape, "sides", ())
+    sides = design.fabric.traits.grid
     return len(sides) == 3 and not any(side % 4 for side in sides)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.known_fabric import KnownFabric
 from datahall.fabric.design.design import Design, design
+from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.field import fields
 from datahall.scenario.kinds import Reading
 from datahall.scenario.sections.fabric import FabricDesign
@@ -20,7 +21,7 @@ def preset(name: str, *, catalog: Catalog) -> Design:
     asked = FabricDesign(
         chips=known.num_chips,
         server=known.server,
-        switch=known.switch if known.topology != "tpu-pod" else "",
+        switch="" if topology_of_parts(known.topology).kind == "direct" else known.switch,
         radix=known.num_radix or None,
         tiers=known.num_tiers or None,
         **_shape(known, catalog),

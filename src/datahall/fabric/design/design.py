@@ -7,7 +7,7 @@ import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.lay import LAYING, Spec
+from datahall.fabric.design.lay import LAYING, USUAL_AXES, Spec
 from datahall.fabric.design.parts import Parts, parts_of, port_note
 from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import Topology, topology_of_parts
@@ -18,7 +18,6 @@ from datahall.fabric.topology.scale_up import check_whole_domains
 from datahall.fabric.topology.tpu_pod import PODS
 from datahall.scenario.sections.fabric import FabricDesign
 
-USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 ONE_DOMAIN = "one scale-up domain, so it needs no network"
 
 
@@ -31,6 +30,11 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     parts: Parts
     cuts: tuple[Cut, ...] = ()  # where it is narrow
     notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Topology:
+        """Its row in the table of topologies."""
+        return topology_of_parts(self.topology)
 
     @property
     def injection_bytes_per_s(self) -> float:
@@ -93,7 +97,7 @@ def _switched(
         return fabric, (ONE_DOMAIN,)
     between = fabric.link_kind == FABRIC
     latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
-    name = _name(kind.name, fabric, size, asked.ratios)
+    name = _name(kind, fabric, size, asked.ratios)
     return msgspec.structs.replace(fabric, name=name, topology=kind.name, link_latency_s=latency), ()
 
 
@@ -110,51 +114,43 @@ def _check_domains(asked: FabricDesign, num_chips: int, size: int) -> None:
         raise ScenarioError(error.message, field="domain", hint=f"{near}; of chips, {error.hint}") from error
 
 
-def _name(kind: str, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> str:
-    tiers = getattr(fabric.shape, "num_levels", 0)
+def _name(kind: Topology, fabric: Fabric, size: int, ratios: tuple[float, ...]) -> str:
+    if not kind.title:
+        return fabric.name
     taper = "" if set(ratios) == {1.0} else f", {' then '.join(f'{ratio:g}:1' for ratio in ratios)}"
-    match kind:
-        case "fat-tree":
-            return f"{tiers}-tier fat tree{taper}"
-        case "clos" | "leaf-spine":
-            return f"{tiers}-tier Clos network{taper}"
-        case "hgx" | "nvl72":
-            return f"{fabric.num_hosts // size:,} domains of {size} under a {tiers}-tier fat tree{taper}"
-        case "rail-optimised":
-            return f"{tiers}-tier rail-optimised network{taper}"
-        case _:
-            return fabric.name
+    domains = f"{fabric.num_hosts // size:,} domains of {size}"
+    return kind.title.format(tiers=fabric.num_tiers, domains=domains) + taper
 
 
 def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, tuple[str, ...]]:
     num_chips = asked.chips or 0
     axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
-    wire, notes = _direct_wire(parts, kind.name, num_chips, len(asked.sides) or axes)
-    if kind.name == "full-mesh" and not notes and num_chips > parts.num_domain:
+    wire, notes = _direct_wire(parts, kind, num_chips, len(asked.sides) or axes)
+    if kind.meshed and not notes and num_chips > parts.num_domain:
         raise ScenarioError(
             f"{parts.chip.title} has links to {parts.num_domain - 1} others, not to {num_chips - 1:,}",
             field="chips",
             hint=f"a full mesh of it joins at most {option('chips', parts.num_domain)}",
         )
     pod = PODS.get(parts.chip.name)
-    if kind.name == "tpu-pod" and pod is None:
+    if kind.cubes and pod is None:
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
     return LAYING[kind.name](Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
 
 
-def _direct_wire(parts: Parts, kind: str, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:
+def _direct_wire(parts: Parts, kind: Topology, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:
     """A link from chip to chip: the chip's own scale-up link, or its ports spread over all neighbours."""
     link = parts.scale_up
     if link is not None and link.is_direct:
         latency = link.latency_s if link.latency_s == link.latency_s else 0.0
         return Wire(link.bytes_per_s, latency), ()
-    neighbours = max(num_chips - 1, 1) if kind == "full-mesh" else 2 * num_axes
+    neighbours = max(num_chips - 1, 1) if kind.meshed else 2 * num_axes
     speed = parts.server.network_bytes_per_s_per_chip
     if not speed > 0:
         raise ScenarioError(
-            f"{parts.chip.title} has no links for a {kind}",
+            f"{parts.chip.title} has no links for a {kind.name}",
             field="chip",
             hint="a TPU, or a chip with NICs",
         )

@@ -24,6 +24,7 @@ from datahall.fabric.topology.tree import tree
 from datahall.scenario.sections.fabric import FabricDesign
 
 USUAL_RADIX = 64
+USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 USUAL_RAILS = 8
 
 
@@ -36,7 +37,7 @@ class Spec(NamedTuple):
     scale_up: Wire | None = None  # of a chip into its scale-up domain
     domain: int = 0  # chips of one
     radix: int | None = None  # None: as textbooks have it
-    axes: int = 3
+    axes: int = USUAL_AXES
     pod: Pod | None = None
     pod_chips: int | None = None
     alike: bool = False  # links that are all alike: a fat tree is then the k-ary one of three tiers

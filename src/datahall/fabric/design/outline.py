@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Ints
-from datahall.fabric.topology.torus import Torus
 
 MOST_GROUPS, FEWEST = 8, 4  # groups that a tier is drawn in; fewer than the fewest would show no shape
 
@@ -64,9 +63,10 @@ def outline(fabric: Fabric) -> Outline:
 
 def _slabs(fabric: Fabric) -> int:
     """Groups of a torus that are whole slabs across its first axis; 0 where it is none, or small enough as it is."""
-    if not isinstance(fabric.shape, Torus) or fabric.num_switches or fabric.num_hosts <= MOST_GROUPS:
+    grid = fabric.traits.grid
+    if not grid or fabric.num_switches or fabric.num_hosts <= MOST_GROUPS:
         return 0
-    return num_groups(fabric.shape.sides[0])
+    return num_groups(grid[0])
 
 
 def num_groups(num_nodes: int) -> int:

@@ -57,8 +57,7 @@ def _failures(made: Design) -> list[tuple[str, Failure, str]]:
     if made.parts.switch is None:
         if not has_circuit_switches(made):
             return []
-        sides = getattr(fabric.shape, "sides", ())
-        optical = int(np.flatnonzero(crosses_cubes(fabric, sides))[0])
+        optical = int(np.flatnonzero(crosses_cubes(fabric, fabric.traits.grid))[0])
         return [
             ("optical cable", Failure(links=(optical,)), "optical-circuit"),
             ("cube of 64, for a chip in it", Failure(cubes=(0,)), "optical-circuit"),
@@ -78,7 +77,7 @@ def _failures(made: Design) -> list[tuple[str, Failure, str]]:
 def cubes_up(made: Design) -> Cubes | None:
     """How often the cubes of a TPU pod are up, all of them and a few less; None for anything else."""
     cubes = made.counts.num_hosts // CUBE_CHIPS
-    if made.topology != "tpu-pod" or cubes < 2:
+    if not made.kind.cubes or cubes < 2:
         return None
     share, fewer = unit_availability(HOST_AVAILABILITY), int(cubes * FEWER)
     return Cubes(cubes, fewer, at_least(cubes, cubes, share), at_least(fewer, cubes, share))

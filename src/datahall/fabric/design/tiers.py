@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.parts import Parts
 from datahall.fabric.design.topologies import topology_of_parts
-from datahall.fabric.topology.tiers import most_chips, most_in_rails, num_tiers, rails_of
+from datahall.fabric.topology.tiers import Sized
 from datahall.scenario.sections.fabric import FabricDesign
 
 
@@ -17,23 +15,19 @@ class UnneededTier(ScenarioError):
 
 def tiers_of(asked: FabricDesign, parts: Parts, num_chips: int) -> int | None:
     """The tiers of a topology that may be oversubscribed; none where it is another, or one scale-up domain."""
-    kind, rails = topology_of_parts(asked.topology), parts.num_domain
-    if "oversubscription" not in kind.uses or kind.domain == num_chips:
+    kind = topology_of_parts(asked.topology)
+    if not kind.tapered or kind.domain == num_chips:
         return None
-    tiers = kind.tiers or asked.tiers
-    if kind.name == "rail-optimised":
-        return rails_of(
-            num_chips, radix=parts.radix, rails=rails, tiers=tiers, oversubscription=asked.ratios
-        ).tiers
-    return num_tiers(
-        num_chips,
-        radix=parts.radix,
-        tiers=tiers,
-        oversubscription=asked.ratios,
-        holds=partial(most_in_rails, rails) if kind.name == "rail-only" else most_chips,
-        whole=rails,
-        alone=kind.domain,
-        named=bool(kind.tiers),
+    return kind.tiering(
+        Sized(
+            num_chips=num_chips,
+            radix=parts.radix,
+            domain=parts.num_domain,
+            tiers=kind.tiers or asked.tiers,
+            oversubscription=asked.ratios,
+            alone=kind.domain,
+            named=bool(kind.tiers),
+        )
     )
 
 

@@ -1,12 +1,13 @@
-"""The table of topologies: what each is called, usually made of and asked about; `lay.py` has how it is wired."""
+"""The table of topologies: what each is called, made of and asked about; `lay.py` has how it is wired."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 from datahall.errors import ScenarioError
+from datahall.fabric.topology.tiers import Tiering, clos_tiers, rail_only_tiers, rail_optimised_tiers
 from datahall.scenario.sections.deployment import USUAL_CHIP
-from datahall.scenario.words import TopologyName
+from datahall.scenario.words import TAPERED, TopologyName
 
 
 class Topology(NamedTuple):
@@ -14,35 +15,56 @@ class Topology(NamedTuple):
 
     name: TopologyName | Literal["scale-up"]
     kind: Literal["switched", "direct", "domains"]
-    uses: tuple[str, ...]  # inputs that say something of it
+    own: tuple[str, ...]  # inputs that say something of it, besides its tiers
     chip: str = USUAL_CHIP  # that it is usually made of
     domain: int = 0  # chips of its scale-up domains, where the name says so
     tiers: int = 0  # of switches, where the name says so
+    tiering: Tiering = clos_tiers  # how many tiers so many chips need, where they may be tapered
+    title: str = ""  # of a design, by its {tiers} and {domains}; without one, as its builder calls it
     alike: bool = False  # whether links that are all alike make it, without parts of the catalogue
     parts: bool = True  # whether parts of the catalogue do
+    meshed: bool = False  # whether a chip has a link to every other
+    cubes: bool = False  # whether it is made of a pod's cubes, which optical switches join
+
+    @property
+    def tapered(self) -> bool:
+        """Whether a tier may be narrower than that below it."""
+        return self.name in TAPERED
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """All inputs that say something of it; the number of tiers does unless the name says it."""
+        tiers = () if self.tiers else ("tiers",)
+        return (*self.own, "oversubscription", *tiers) if self.tapered else self.own
 
 
 PORTS = ("switch", "radix", "nic_bytes_per_s", "server")
 NETWORK = (*PORTS, "domain")
-TIERED = (*NETWORK, "oversubscription", "tiers")
 GRID = ("sides", "server")
+
+FAT_TREE, CLOS, RAILS = (
+    "{tiers}-tier fat tree",
+    "{tiers}-tier Clos network",
+    "{tiers}-tier rail-optimised network",
+)
+DOMAINS = f"{{domains}} under a {FAT_TREE}"
 
 TABLE = (
     Topology("tree", "switched", NETWORK, alike=True),
-    Topology("fat-tree", "switched", TIERED, alike=True),
-    Topology("clos", "switched", TIERED, alike=True),
-    Topology("leaf-spine", "switched", (*NETWORK, "oversubscription"), tiers=2, alike=True),
-    Topology("rail-optimised", "switched", TIERED, alike=True),
-    Topology("rail-only", "switched", TIERED),
+    Topology("fat-tree", "switched", NETWORK, title=FAT_TREE, alike=True),
+    Topology("clos", "switched", NETWORK, title=CLOS, alike=True),
+    Topology("leaf-spine", "switched", NETWORK, tiers=2, title=CLOS, alike=True),
+    Topology("rail-optimised", "switched", NETWORK, tiering=rail_optimised_tiers, title=RAILS, alike=True),
+    Topology("rail-only", "switched", NETWORK, tiering=rail_only_tiers),
     Topology("dragonfly", "switched", NETWORK, alike=True),
     Topology("dragonfly-plus", "switched", NETWORK),
     Topology("hyperx", "switched", NETWORK),
     Topology("torus", "direct", GRID, chip="tpu-v7x", alike=True),
     Topology("mesh", "direct", GRID, chip="tpu-v7x"),
-    Topology("tpu-pod", "direct", GRID, chip="tpu-v5p"),
-    Topology("full-mesh", "direct", ("server",), chip="mi300x", alike=True),
-    Topology("hgx", "domains", (*PORTS, "oversubscription", "tiers"), domain=8),
-    Topology("nvl72", "domains", (*PORTS, "oversubscription", "tiers"), chip="gb200", domain=72),
+    Topology("tpu-pod", "direct", GRID, chip="tpu-v5p", cubes=True),
+    Topology("full-mesh", "direct", ("server",), chip="mi300x", alike=True, meshed=True),
+    Topology("hgx", "domains", PORTS, domain=8, title=DOMAINS),
+    Topology("nvl72", "domains", PORTS, chip="gb200", domain=72, title=DOMAINS),
     Topology("scale-up", "domains", (), alike=True, parts=False),
 )
 PLAIN = tuple(one.name for one in TABLE if one.alike)

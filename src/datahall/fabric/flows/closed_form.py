@@ -21,7 +21,7 @@ from datahall.fabric.flows.jobs import Job, Net, Routing, latency_s
 from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import entry
 from datahall.fabric.routing.pooling import pooled
-from datahall.fabric.topology.cuts import Pairs, pairs, parts, width
+from datahall.fabric.topology.cuts import Pairs, pairs, width
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs
 
 
@@ -72,13 +72,13 @@ def _loads_across(fabric: Fabric, source: Ints, target: Ints) -> Iterator[float]
     that nothing can leave any more is gone round through another.
     """
     out, into = ports(fabric)
-    forwards = getattr(fabric.shape, "forwarding", False) or not fabric.whole
+    forwards = fabric.traits.num_rails > 1 or not fabric.whole
     if forwards and fabric.scale_up_start >= 0:
         out, into = (np.bincount(fabric.domain, rate).astype(np.float64) for rate in (out, into))
         yield _busiest(fabric.domain[source], fabric.domain[target], out, into)
     else:
         yield _busiest(source, target, out, into)
-    for _, part in parts(fabric):
+    for _, part in fabric.traits.parts_of(fabric):
         leaves, enters = width(fabric, part)
         first, last = part[source], part[target]
         apart = first != last

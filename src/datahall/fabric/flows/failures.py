@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import cube_of
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
@@ -60,7 +59,7 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     domains[_numbers(failure.domains, fabric.num_domains, "scale-up domain")] = True
     node[: fabric.num_hosts] |= domains[fabric.domain]
     if failure.cubes:
-        sides = getattr(fabric.shape, "sides", ())
+        sides = fabric.traits.grid
         if len(sides) != 3 or any(side % 4 for side in sides):
             raise ScenarioError(
                 f"{fabric.name} has no cubes", hint="cubes are of 3D tori with sides of 4, 8, 12 …"
@@ -70,7 +69,7 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     hit = node[fabric.link_source] | node[fabric.link_target]
     nic = np.zeros(fabric.num_nodes, np.bool_)
     nic[_numbers(failure.nics, fabric.num_hosts, "NIC")] = True
-    network = np.arange(fabric.num_links) < _network(fabric)
+    network = np.arange(fabric.num_links) < fabric.num_network_links
     if failure.nics and np.all(fabric.link_kind == SCALE_UP):
         raise ScenarioError(
             f"{fabric.name} has no NICs: its chips are joined by scale-up links alone",
@@ -140,7 +139,7 @@ def _ports(fabric: Fabric) -> Floats:
 
 def ports(fabric: Fabric) -> tuple[Floats, Floats]:
     """Bandwidth of each endpoint's own links out into the network, and in from it [B/s]."""
-    network = _network(fabric)
+    network = fabric.num_network_links
     speed = fabric.link_bytes_per_s[:network]
     out = np.bincount(fabric.link_source[:network], speed, fabric.num_nodes)[: fabric.num_hosts]
     into = np.bincount(fabric.link_target[:network], speed, fabric.num_nodes)[: fabric.num_hosts]
@@ -150,45 +149,21 @@ def ports(fabric: Fabric) -> tuple[Floats, Floats]:
 def shares(fabric: Fabric) -> Floats:
     """What each endpoint gets when all of its subtree send to the rest of the fabric at once [B/s].
 
-    In an up–down network: min over levels of the subtree's bandwidth up, divided by the endpoints in it.
-    Elsewhere: the bandwidth of the endpoint's own links into the network.
+    Where no subtree is narrower: the bandwidth of the endpoint's own links into the network.
     """
-    shape = fabric.shape
-    share = _ports(fabric)
-    if not isinstance(shape, FoldedClos):
-        return share
-    place = shape.place(np.arange(fabric.num_hosts, dtype=np.int32))
-    for level in range(2, shape.num_levels + 1):
-        if shape.children[level - 1] == 1 and shape.planes == 1:
-            continue
-        subtree = place // shape.below(level - 1)
-        first, count = shape.first_link(level), shape.num_cables(level)
-        per_subtree = count // (shape.num_nodes(level - 1) // shape.width(level - 1))
-        up = np.minimum(
-            fabric.link_bytes_per_s[first : first + count],
-            fabric.link_bytes_per_s[first + count : first + 2 * count],
-        )
-        total = up.reshape(-1, per_subtree).sum(axis=1)
-        members = np.bincount(subtree, minlength=total.size)
-        share = np.minimum(share, (total / np.maximum(members, 1))[subtree])
-    return share
+    return fabric.traits.ways_out(fabric, _ports(fabric))
 
 
 def _bisection_left(before: Fabric, after: Fabric) -> float:
     """Share of the bandwidth left where it is narrowest: the least over tiers, or over axes."""
-    network = _network(before)
+    network = before.num_network_links
     group = np.maximum(before.node_tier[before.link_source], before.node_tier[before.link_target])[:network]
-    sides = getattr(before.shape, "sides", ())
-    if before.num_switches == 0 and sides:
+    if before.num_switches == 0:
         step = np.abs(before.link_source - before.link_target)[:network]
         group = np.searchsorted(np.unique(step), step).astype(np.uint8)
     had = np.bincount(group, before.link_bytes_per_s[:network])
     left = np.bincount(group, after.link_bytes_per_s[:network])
     return float((left[had > 0] / had[had > 0]).min()) if had.size else 0.0
-
-
-def _network(fabric: Fabric) -> int:
-    return fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
 
 
 def _numbers(chosen: Sequence[int], count: int, what: str) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ MOST_FLOWS = 6_000_000  # about 4 GB
 class Routing(msgspec.Struct, frozen=True):
     """How flows choose their paths: the policy, and how many queue pairs a flow is split into."""
 
-    policy: Policy = "ecmp"
+    policy: Policy
     num_parts: int = 1
 
     @property
@@ -86,7 +86,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     """What flows pass through: the fabric, how they choose paths, how the transport behaves."""
 
     fabric: Fabric
-    routing: Routing = Routing()
+    routing: Routing
     transport: Transport = Transport()
     seed: int = 0
     steady: bool = True  # no link changes while flows are under way

@@ -87,9 +87,7 @@ class _Sheet:
         )
 
 
-def alike_order(
-    phases: Sequence[Phase], repeat: int = 1, pause_s: float = 0.0, *, in_step: bool = False
-) -> Order:
+def alike_order(phases: Sequence[Phase], repeat: int, pause_s: float, *, in_step: bool = False) -> Order:
     """One row per flow of each phase, and a join between phases.
 
     `in_step` it is sent in every round, which begins when all have the one before: with rates that stay the same each
@@ -111,7 +109,7 @@ def alike_order(
     return sheet.order()
 
 
-def full_order(phases: Sequence[Phase], num_ranks: int, repeat: int = 1, pause_s: float = 0.0) -> Order:
+def full_order(phases: Sequence[Phase], num_ranks: int, repeat: int, pause_s: float) -> Order:
     """One row per flow of each phase, sent in every round; it waits for the last one that its sender had a part in."""
     sheet = _Sheet()
     # rank r's last round: rows[starts[r]:starts[r + 1]]

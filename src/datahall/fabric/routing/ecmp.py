@@ -65,7 +65,7 @@ class Asked(NamedTuple):
     source: Ints
     target: Ints
     rng: np.random.Generator
-    num_parts: int = 1
+    num_parts: int
     pool: Ints | None = None
     partial: bool = False
 

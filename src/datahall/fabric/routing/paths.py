@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from datahall.errors import InfeasibleError
 from datahall.fabric.routing.shortest import islands, shortest_paths
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Ints, Longs, Paths, join_paths, merge, paths_of, select
 
 _TRIES = 4  # other equal-cost paths tried before a search, when the picked one is out
@@ -103,8 +102,8 @@ def entry(fabric: Fabric, here: Ints, there: Ints) -> tuple[Ints, NDArray[np.boo
     if fabric.scale_up_start < 0:
         return here, here == there
     near = fabric.domain[here] == fabric.domain[there]
-    if isinstance(fabric.shape, FoldedClos) and fabric.shape.forwarding:
-        rails = fabric.shape.rails
+    rails = fabric.traits.num_rails
+    if rails > 1:
         return np.where(near, here, here // rails * rails + there % rails).astype(np.int32), near
     return here, near
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.fabric.routing.ecmp import rule_of
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.words import Policy
 
@@ -21,15 +20,9 @@ def pools(fabric: Fabric, policy: Policy) -> Ints | None:
 
     None where every link stands for itself: packets are not spread, the network is no up–down one, or not whole.
     """
-    shape = fabric.shape
-    if not rule_of(policy).sprays or not isinstance(shape, FoldedClos):
+    first = fabric.traits.pools(fabric.num_links) if rule_of(policy).sprays else None
+    if first is None:
         return None
-    first = np.arange(fabric.num_links, dtype=np.int32)
-    for level in range(1, shape.num_levels + 1):
-        size = shape.width(level - 1) * shape.parents[level - 1] * shape.cables[level - 1]
-        count = shape.num_cables(level)
-        for start in (shape.first_link(level), shape.first_link(level) + count):
-            first[start : start + count] = start + np.arange(count) // size * size
     alike = fabric.link_bytes_per_s == fabric.link_bytes_per_s[first]
     return first if fabric.whole and alike.all() else None
 

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.routing.shortest import distances
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import LINK_KINDS, SCALE_UP_TIER, Fabric
 
 
@@ -46,12 +45,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 def counts(fabric: Fabric) -> Counts:
     """Count a fabric as it was built; what failures leave of it is in `failures.py`."""
-    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+    network = fabric.num_network_links
     tier = fabric.node_tier
     switches = tier[fabric.num_hosts :]
     switches = switches[switches != SCALE_UP_TIER]
     higher = np.maximum(tier[fabric.link_source[:network]], tier[fabric.link_target[:network]])
-    direct = fabric.num_switches == 0 or fabric.topology == "scale-up"
     by_tier = np.bincount(higher[higher != SCALE_UP_TIER], minlength=1) // 2
     kinds = np.bincount(fabric.link_kind, minlength=len(LINK_KINDS)) // 2
     links, bandwidth = _bisection(fabric)
@@ -62,7 +60,7 @@ def counts(fabric: Fabric) -> Counts:
         domain_size=int(np.bincount(fabric.domain).max()),
         switches_by_tier=tuple(np.bincount(switches)[1:].tolist()) if switches.size else (),
         cables_by_kind={kind: int(n) for kind, n in zip(LINK_KINDS, kinds, strict=True) if n},
-        cables_by_tier=tuple((by_tier if direct and fabric.topology != "scale-up" else by_tier[1:]).tolist()),
+        cables_by_tier=tuple((by_tier[1:] if fabric.num_switches else by_tier).tolist()),
         diameter=diameter(fabric),
         mean_hops=mean_hops(fabric),
         num_bisection_links=links,
@@ -78,9 +76,7 @@ def diameter(fabric: Fabric) -> int:
         return int(_all_distances(fabric).max())
     if fabric.num_domains == 1 and fabric.scale_up_start >= 0:
         return 2 if fabric.num_hosts > 1 else 0
-    if isinstance(fabric.shape, FoldedClos) and fabric.shape.forwarding:
-        return fabric.shape.diameter() + 2
-    return fabric.shape.diameter()
+    return fabric.shape.diameter() + (2 if fabric.shape.num_rails > 1 else 0)
 
 
 def mean_hops(fabric: Fabric) -> float:
@@ -93,8 +89,8 @@ def mean_hops(fabric: Fabric) -> float:
     pairs = float(hosts) * (hosts - 1)
     if fabric.scale_up_start < 0:
         return fabric.shape.mean_hops()
-    if isinstance(fabric.shape, FoldedClos) and fabric.shape.forwarding:
-        rails = fabric.shape.rails
+    rails = fabric.shape.num_rails
+    if rails > 1:
         servers = hosts // rails
         between = float(servers) * (servers - 1) * rails
         near = fabric.shape.mean_hops()
@@ -124,16 +120,14 @@ def _bisection(fabric: Fabric) -> tuple[float, float]:
     """Cables cut by halving the network, and what they carry one way [B/s]."""
     if fabric.shape is None:
         return float("nan"), float("nan")
-    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+    network = fabric.num_network_links
     links = fabric.shape.bisection_links()
-    if fabric.topology == "sites":
-        return links, links * float(fabric.link_bytes_per_s[-1])
-    return links, links * float(fabric.link_bytes_per_s[:network].max()) if network else 0.0
+    return links, links * fabric.shape.bisected_bytes_per_s(fabric.link_bytes_per_s[:network])
 
 
 def _injection_bytes_per_s(fabric: Fabric) -> float:
     """What one endpoint can send into the network, one way [B/s]."""
-    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
+    network = fabric.num_network_links
     from_hosts = fabric.link_source[:network] < fabric.num_hosts
     return float(fabric.link_bytes_per_s[:network][from_hosts].sum() / fabric.num_hosts)
 

@@ -14,13 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.fabric.topology.dragonfly import Dragonfly
-from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs
-from datahall.fabric.topology.hyperx import HyperX
-from datahall.fabric.topology.torus import Torus
 
-LEVELS = ("leaf", "pod")
 PAIR = 2  # parts: what leaves one goes to the other
 
 
@@ -88,102 +83,12 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 def cuts(fabric: Fabric) -> tuple[Cut, ...]:
     """The narrowest part of every kind that a fabric has, the smallest parts first."""
     found: list[Cut] = []
-    for name, part in parts(fabric):
+    for name, part in fabric.traits.parts_of(fabric):
         for cut in _narrowest(fabric, name, part):
             whole = cut.around(fabric.num_hosts // fabric.num_domains) if fabric.scale_up_start >= 0 else cut
             if whole not in found and whole.num_full < fabric.num_hosts:
                 found.append(whole)
     return tuple(sorted(found, key=lambda cut: cut.num_below))
-
-
-def parts(fabric: Fabric) -> Iterator[tuple[str, Ints]]:
-    """Kinds of part by name, and for each the part of every node; -1 where a node is in none."""
-    shape = fabric.shape
-    if isinstance(shape, FoldedClos):
-        for level in range(1, shape.num_levels):
-            name = LEVELS[level - 1] if level <= len(LEVELS) else f"tier {level}"
-            yield name, _subtrees(fabric, shape, level)
-    elif isinstance(shape, Dragonfly):
-        yield from _groups(fabric, shape)
-    elif isinstance(shape, HyperX):
-        yield from _grid(fabric, shape)
-    elif isinstance(shape, Torus):
-        yield from _halves(fabric, shape)
-
-
-def _subtrees(fabric: Fabric, shape: FoldedClos, level: int) -> Ints:
-    part = np.full(fabric.num_nodes, -1, np.int32)
-    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
-    part[hosts] = shape.place(hosts) // shape.below(level)
-    for lower in range(1, level + 1):
-        first, count = shape.first_node(lower), shape.num_nodes(lower)
-        subtree = np.arange(count) // shape.width(lower)
-        part[first : first + count] = subtree // (shape.below(level) // shape.below(lower))
-    return _joined(fabric, part) if shape.forwarding else part
-
-
-def _joined(fabric: Fabric, part: Ints) -> Ints:
-    """Parts that share a server, made one: chips forward for each other, so a part of a server is no part."""
-    name = np.arange(int(part.max()) + 1)
-    hosts = part[: fabric.num_hosts]
-    while True:
-        least = np.full(fabric.num_domains, name.size)
-        np.minimum.at(least, fabric.domain, name[hosts])
-        joined = name.copy()
-        np.minimum.at(joined, hosts, least[fabric.domain])
-        joined = np.minimum(joined, joined[joined])
-        if np.array_equal(joined, name):
-            return np.where(part >= 0, name[np.maximum(part, 0)], -1).astype(np.int32)
-        name = joined
-
-
-def _groups(fabric: Fabric, shape: Dragonfly) -> Iterator[tuple[str, Ints]]:
-    leaf = np.full(fabric.num_nodes, -1, np.int32)
-    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
-    leaves = np.arange(shape.groups * shape.leaves, dtype=np.int32)
-    spines = np.arange(shape.groups * shape.spines, dtype=np.int32)
-    leaf[hosts] = shape.leaf(hosts)
-    leaf[shape.num_hosts + leaves] = leaves
-    yield "leaf", leaf
-    group = np.where(leaf >= 0, leaf // shape.leaves, -1).astype(np.int32)
-    if spines.size:
-        group[shape.num_hosts + leaves.size + spines] = spines // shape.spines
-    yield "group", group
-
-
-def _grid(fabric: Fabric, shape: HyperX) -> Iterator[tuple[str, Ints]]:
-    router = np.full(fabric.num_nodes, -1, np.int32)
-    hosts = np.arange(fabric.num_hosts, dtype=np.int32)
-    router[hosts] = shape.router(hosts)
-    if shape.terminals:
-        switches = np.arange(shape.num_routers, dtype=np.int32)
-        router[shape.num_hosts + switches] = switches
-    yield ("leaf" if shape.terminals else "chip"), router
-    for axis, side in enumerate(shape.sides):
-        if side > 1:
-            place = shape.place(np.maximum(router, 0), axis)
-            half = (place >= side // 2).astype(np.int32)
-            yield _half_name(axis, shape.sides), np.where(router >= 0, half, -1).astype(np.int32)
-
-
-def _halves(fabric: Fabric, shape: Torus) -> Iterator[tuple[str, Ints]]:
-    """Each chip, and both halves of each axis; with parts out, wherever a ring may be cut in two."""
-    chips = np.arange(fabric.num_hosts, dtype=np.int32)
-    yield "chip", chips
-    for axis, side in enumerate(shape.sides):
-        if side < 2:
-            continue
-        turns = range(side // 2) if shape.wraps(axis) and not fabric.whole else range(1)
-        place = chips // shape.stride(axis) % side
-        for turn in turns:
-            yield (
-                _half_name(axis, shape.sides),
-                ((place - turn) % side >= side // 2).astype(np.int32),
-            )
-
-
-def _half_name(axis: int, sides: tuple[int, ...]) -> str:
-    return f"half along axis {axis + 1}" if len(sides) > 1 else "half"
 
 
 def _narrowest(fabric: Fabric, name: str, part: Ints) -> Iterator[Cut]:
@@ -221,7 +126,7 @@ def pairs(fabric: Fabric, part: Ints) -> Pairs:
     count = int(part.max()) + 1
     here, there = part[fabric.link_source].astype(np.int64), part[fabric.link_target]
     joins = (here >= 0) & (there >= 0) & (here != there)
-    if not isinstance(fabric.shape, Dragonfly | HyperX) or count <= PAIR:
+    if not fabric.traits.has_direct_pairs or count <= PAIR:
         joins = np.zeros_like(joins)
     key, index = np.unique(here[joins] * count + there[joins], return_inverse=True)
     return Pairs(key, np.bincount(index, fabric.link_bytes_per_s[joins], key.size).astype(np.float64))
@@ -240,8 +145,8 @@ def _leaving(fabric: Fabric, part: Ints, *, entering: bool = False) -> NDArray[n
     """The links of the network out of a part, or into one."""
     source, target = part[fabric.link_source], part[fabric.link_target]
     ends = target if entering else source
-    network = fabric.num_links if fabric.scale_up_start < 0 else fabric.scale_up_start
-    found: NDArray[np.bool_] = (ends >= 0) & (source != target) & (np.arange(fabric.num_links) < network)
+    network = np.arange(fabric.num_links) < fabric.num_network_links
+    found: NDArray[np.bool_] = (ends >= 0) & (source != target) & network
     return found
 
 

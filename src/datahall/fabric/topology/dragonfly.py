@@ -10,17 +10,29 @@ References: J. Kim, W. Dally, S. Scott, D. Abts, "Technology-driven, highly-scal
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterator
+
 import numpy as np
 
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.graph import ACCESS, FABRIC, Fabric, Floats, Ints, Longs, Paths, Wire, paths_of
+from datahall.fabric.topology.graph import (
+    ACCESS,
+    FABRIC,
+    Fabric,
+    Floats,
+    Ints,
+    Longs,
+    Paths,
+    Shape,
+    Wire,
+    paths_of,
+)
 from datahall.fabric.topology.tiers import odd_ports
 
 _FEW = 2_000_000  # leaf pairs that are counted one by one
 
 
-class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
+class Dragonfly(Shape, frozen=True, kw_only=True):
     """Chips per switch, switches per group (and spines, in a dragonfly+), global ports of a group, groups."""
 
     num_hosts: int
@@ -181,6 +193,24 @@ class Dragonfly(msgspec.Struct, frozen=True, kw_only=True):
         first, other = np.unravel_index(int(hops.argmax()), hops.shape)
         ends = np.array([first]) * self.terminals, np.array([other]) * self.terminals
         return int(self.num_paths(ends[0].astype(np.int32), ends[1].astype(np.int32))[0])
+
+    @property
+    def has_direct_pairs(self) -> bool:
+        return True
+
+    def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+        """Leaves, and groups with their spines."""
+        leaf = np.full(fabric.num_nodes, -1, np.int32)
+        hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+        leaves = np.arange(self.groups * self.leaves, dtype=np.int32)
+        spines = np.arange(self.groups * self.spines, dtype=np.int32)
+        leaf[hosts] = self.leaf(hosts)
+        leaf[self.num_hosts + leaves] = leaves
+        yield "leaf", leaf
+        group = np.where(leaf >= 0, leaf // self.leaves, -1).astype(np.int32)
+        if spines.size:
+            group[self.num_hosts + leaves.size + spines] = spines // self.spines
+        yield "group", group
 
 
 def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:

@@ -10,15 +10,28 @@ Reference: S. Öhring, M. Ibel, S. Das, M. Kumar, "On generalized fat trees", IP
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
-import msgspec
 import numpy as np
 
-from datahall.fabric.topology.graph import ACCESS, FABRIC, Fabric, Ints, Longs, Paths, Wire, paths_of
+from datahall.fabric.topology.graph import (
+    ACCESS,
+    FABRIC,
+    Fabric,
+    Floats,
+    Ints,
+    Longs,
+    Paths,
+    Shape,
+    Wire,
+    paths_of,
+)
+
+LEVELS = ("leaf", "pod")
 
 
-class FoldedClos(msgspec.Struct, frozen=True, kw_only=True):
+class FoldedClos(Shape, frozen=True, kw_only=True):
     """The parameters of an up–down network and the arithmetic of its routes.
 
     `rails` above 1 wires chip i of each server to the switches of rail i: the chips of `rail_servers` servers
@@ -151,6 +164,75 @@ class FoldedClos(msgspec.Struct, frozen=True, kw_only=True):
 
     def most_paths(self) -> int:
         return int(self.paths_by_level()[self.diameter() // 2])
+
+    @property
+    def num_rails(self) -> int:
+        return self.rails if self.forwarding else 1
+
+    @property
+    def has_transit_leaves(self) -> bool:
+        """Ways go up and down, so none but those of its own chips lead through a leaf."""
+        return False
+
+    def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+        """The subtrees of every level but the top."""
+        for level in range(1, self.num_levels):
+            name = LEVELS[level - 1] if level <= len(LEVELS) else f"tier {level}"
+            yield name, self._subtrees(fabric, level)
+
+    def _subtrees(self, fabric: Fabric, level: int) -> Ints:
+        part = np.full(fabric.num_nodes, -1, np.int32)
+        hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+        part[hosts] = self.place(hosts) // self.below(level)
+        for lower in range(1, level + 1):
+            first, count = self.first_node(lower), self.num_nodes(lower)
+            subtree = np.arange(count) // self.width(lower)
+            part[first : first + count] = subtree // (self.below(level) // self.below(lower))
+        return _joined(fabric, part) if self.forwarding else part
+
+    def ways_out(self, fabric: Fabric, port_bytes_per_s: Floats) -> Floats:
+        """Min over levels of a subtree's bandwidth up, divided by the endpoints in it."""
+        share = port_bytes_per_s
+        place = self.place(np.arange(fabric.num_hosts, dtype=np.int32))
+        for level in range(2, self.num_levels + 1):
+            if self.children[level - 1] == 1 and self.planes == 1:
+                continue
+            subtree = place // self.below(level - 1)
+            first, count = self.first_link(level), self.num_cables(level)
+            per_subtree = count // (self.num_nodes(level - 1) // self.width(level - 1))
+            up = np.minimum(
+                fabric.link_bytes_per_s[first : first + count],
+                fabric.link_bytes_per_s[first + count : first + 2 * count],
+            )
+            total = up.reshape(-1, per_subtree).sum(axis=1)
+            members = np.bincount(subtree, minlength=total.size)
+            share = np.minimum(share, (total / np.maximum(members, 1))[subtree])
+        return share
+
+    def pools(self, num_links: int) -> Ints:
+        """All ways up from a subtree into the next level are equal, and so are those back down."""
+        first = np.arange(num_links, dtype=np.int32)
+        for level in range(1, self.num_levels + 1):
+            size = self.width(level - 1) * self.parents[level - 1] * self.cables[level - 1]
+            count = self.num_cables(level)
+            for start in (self.first_link(level), self.first_link(level) + count):
+                first[start : start + count] = start + np.arange(count) // size * size
+        return first
+
+
+def _joined(fabric: Fabric, part: Ints) -> Ints:
+    """Parts that share a server, made one: chips forward for each other, so a part of a server is no part."""
+    name = np.arange(int(part.max()) + 1)
+    hosts = part[: fabric.num_hosts]
+    while True:
+        least = np.full(fabric.num_domains, name.size)
+        np.minimum.at(least, fabric.domain, name[hosts])
+        joined = name.copy()
+        np.minimum.at(joined, hosts, least[fabric.domain])
+        joined = np.minimum(joined, joined[joined])
+        if np.array_equal(joined, name):
+            return np.where(part >= 0, name[np.maximum(part, 0)], -1).astype(np.int32)
+        name = joined
 
 
 def _digit(left: Longs, base: int) -> tuple[Longs, Ints]:

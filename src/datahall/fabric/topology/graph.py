@@ -7,8 +7,9 @@ an object per link: a fabric of 100,000 endpoints is a few arrays that are built
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -50,32 +51,91 @@ class Paths(msgspec.Struct, frozen=True):
         return np.repeat(np.arange(self.num_flows, dtype=np.int32), np.diff(self.offsets))
 
 
-class Shape(Protocol):
+class Traits(msgspec.Struct, frozen=True):
+    """What the other rooms ask of a topology besides its routes, answered as for a graph of which nothing is known."""
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The sides of a grid of chips that are joined to their neighbours; none where they are not."""
+        return ()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every axis of such a grid is a ring."""
+        return False
+
+    @property
+    def num_rails(self) -> int:
+        """Neighbouring chips that hand traffic to the one of them on the target's rail; 1: none do."""
+        return 1
+
+    @property
+    def has_transit_leaves(self) -> bool:
+        """Whether ways of others lead through the switch that a chip hangs on."""
+        return True
+
+    @property
+    def has_direct_pairs(self) -> bool:
+        """Whether the shortest way between two parts is over the links that join them, where there are any."""
+        return False
+
+    def parts_of(self, fabric: Fabric) -> Iterable[tuple[str, Ints]]:
+        """Kinds of part by name, and for each the part of every node; -1 where a node is in none."""
+        del fabric
+        return ()
+
+    def ways_out(self, fabric: Fabric, port_bytes_per_s: Floats) -> Floats:
+        """What each endpoint gets of its ports when all send to the far side of the fabric at once [B/s]."""
+        del fabric
+        return port_bytes_per_s
+
+    def pools(self, num_links: int) -> Ints | None:
+        """For each link the first of those that sprayed packets load alike; None where each is loaded by itself."""
+        del num_links
+        return None
+
+    def bisected_bytes_per_s(self, network_bytes_per_s: Floats) -> float:
+        """What one of the links carries that halve the network, of the bandwidths of all its links."""
+        return float(network_bytes_per_s.max(initial=0.0))
+
+
+class Shape(Traits, frozen=True):
     """What a topology knows in closed form: routes by arithmetic and its counts; columns in, columns out.
 
     `pick` chooses among the equal-cost paths of a pair; any integer will do, it is taken modulo their number.
     """
 
+    @abstractmethod
     def num_paths(self, source: Ints, target: Ints) -> Longs:
         """Equal-cost paths of each pair; 1 where source is target, 0 where none exists."""
 
+    @abstractmethod
     def hops(self, source: Ints, target: Ints) -> Ints:
         """Links between each pair."""
 
+    @abstractmethod
     def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
         """The picked path of each pair; empty where source is target or none exists."""
 
+    @abstractmethod
     def diameter(self) -> int:
         """Links between the two endpoints that are farthest apart."""
 
+    @abstractmethod
     def mean_hops(self) -> float:
         """Links between two different endpoints, mean over all ordered pairs."""
 
+    @abstractmethod
     def bisection_links(self) -> float:
         """Cables cut when the endpoints are halved where the fabric is narrowest."""
 
+    @abstractmethod
     def most_paths(self) -> int:
         """Equal-cost paths between two endpoints that are farthest apart."""
+
+    @abstractmethod
+    def parts_of(self, fabric: Fabric) -> Iterable[tuple[str, Ints]]:
+        """As above; a shape that forgot its narrow places would have none."""
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -117,13 +177,28 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
     @property
+    def traits(self) -> Traits:
+        """What is known of it besides its links."""
+        return self.shape if self.shape is not None else Traits()
+
+    @property
     def num_switches(self) -> int:
         return self.num_nodes - self.num_hosts
+
+    @property
+    def num_tiers(self) -> int:
+        """Tiers of switches; crossbars of scale-up domains are none."""
+        return int(self.node_tier.max(initial=0, where=self.node_tier != SCALE_UP_TIER))
 
     @property
     def num_links(self) -> int:
         """Directed links; a cable counts twice."""
         return int(self.link_source.size)
+
+    @property
+    def num_network_links(self) -> int:
+        """Those of the scale-out network, which come first; the others are of scale-up domains beside it."""
+        return self.num_links if self.scale_up_start < 0 else self.scale_up_start
 
     @property
     def num_domains(self) -> int:
@@ -139,6 +214,11 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
         """Latency of each path, its links added up [s]."""
         total = np.concatenate(([0.0], np.cumsum(self.link_latency_s[paths.links])))
         return total[paths.offsets[1:]] - total[paths.offsets[:-1]]
+
+
+def half_name(axis: int, sides: tuple[int, ...]) -> str:
+    """What half of a grid is called that is cut across an axis."""
+    return f"half along axis {axis + 1}" if len(sides) > 1 else "half"
 
 
 def paths_of(columns: Sequence[Ints]) -> Paths:

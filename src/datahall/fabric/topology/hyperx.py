@@ -6,10 +6,10 @@ of efficient large-scale networks", SC 2009.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from math import factorial, prod
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,12 +22,14 @@ from datahall.fabric.topology.graph import (
     Ints,
     Longs,
     Paths,
+    Shape,
     Wire,
+    half_name,
     paths_of,
 )
 
 
-class HyperX(msgspec.Struct, frozen=True):
+class HyperX(Shape, frozen=True):
     """Sides of the grid and chips per switch; with 0 of them the chips themselves are the grid.
 
     A pair whose places differ along d axes has d! shortest paths: one for each order of the axes.
@@ -121,6 +123,25 @@ class HyperX(msgspec.Struct, frozen=True):
     def most_paths(self) -> int:
         return factorial(sum(side > 1 for side in self.sides))
 
+    @property
+    def has_direct_pairs(self) -> bool:
+        return True
+
+    def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+        """Each router with its chips, and both halves of each axis."""
+        router = np.full(fabric.num_nodes, -1, np.int32)
+        hosts = np.arange(fabric.num_hosts, dtype=np.int32)
+        router[hosts] = self.router(hosts)
+        if self.terminals:
+            switches = np.arange(self.num_routers, dtype=np.int32)
+            router[self.num_hosts + switches] = switches
+        yield ("leaf" if self.terminals else "chip"), router
+        for axis, side in enumerate(self.sides):
+            if side > 1:
+                place = self.place(np.maximum(router, 0), axis)
+                half = (place >= side // 2).astype(np.int32)
+                yield half_name(axis, self.sides), np.where(router >= 0, half, -1).astype(np.int32)
+
 
 def hyperx(sides: tuple[int, ...], wire: Wire, *, terminals: int, num_chips: int | None = None) -> Fabric:
     """A grid of fully meshed axes with `terminals` chips per switch (0: the chips are the grid)."""
@@ -182,7 +203,7 @@ def hyperx_for(
     radix: int,
     axes: int = 2,
     bisection_fraction: float = 0.5,
-    whole: int = 1,
+    whole: int,
 ) -> Fabric:
     """The smallest grid with equal sides S: at most S / (2 × bisection) chips on a switch.
 

@@ -22,16 +22,18 @@ from datahall.fabric.topology.graph import (
     LONG,
     SCALE_UP_TIER,
     Fabric,
+    Floats,
     Ints,
     Longs,
     Paths,
+    Shape,
     Wire,
     join_paths,
     merge,
 )  # fmt: skip
 
 
-class Sites(msgspec.Struct, frozen=True, kw_only=True):
+class Sites(Shape, frozen=True, kw_only=True):
     """The sites, the whole as a bare graph, and where the endpoints, links and border of each site begin."""
 
     parts: tuple[Fabric, ...]
@@ -139,6 +141,15 @@ class Sites(msgspec.Struct, frozen=True, kw_only=True):
     def most_paths(self) -> int:
         ends = self.first_host[:2]
         return int(self.num_paths(ends[:1], ends[1:])[0])
+
+    def bisected_bytes_per_s(self, network_bytes_per_s: Floats) -> float:
+        """The long links between sites stand last."""
+        return float(network_bytes_per_s[-1])
+
+    def parts_of(self, fabric: Fabric) -> tuple[()]:
+        """None: where sites are narrow is said by their long links."""
+        del fabric
+        return ()
 
 
 def _farthest(distance: Ints, count: Longs) -> int:

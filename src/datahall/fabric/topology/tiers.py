@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
@@ -138,6 +139,51 @@ def rails_of(
     servers = num_chips // rails
     seats = min(servers, ports(radix, ratio_of(oversubscription, 0)).down)
     return Rails(num_chips if found == 1 else -(-servers // seats) * rails * seats, seats, found)
+
+
+class Sized(NamedTuple):
+    """What the tiers of a network follow from, before it is laid."""
+
+    num_chips: int
+    radix: int
+    domain: int  # chips of a server
+    tiers: int | None  # as somebody says, or the name of the topology
+    oversubscription: Sequence[float]
+    alone: int  # chips that need no network
+    named: bool  # whether the name of the topology says its tiers
+
+
+Tiering: TypeAlias = Callable[[Sized], int]
+
+
+def clos_tiers(sized: Sized, *, holds: Holds = most_chips) -> int:
+    """Those of one network under all chips."""
+    return num_tiers(
+        sized.num_chips,
+        radix=sized.radix,
+        tiers=sized.tiers,
+        oversubscription=sized.oversubscription,
+        holds=holds,
+        whole=sized.domain,
+        alone=sized.alone,
+        named=sized.named,
+    )
+
+
+def rail_only_tiers(sized: Sized) -> int:
+    """Those of each of as many networks as a server has chips."""
+    return clos_tiers(sized, holds=partial(most_in_rails, sized.domain))
+
+
+def rail_optimised_tiers(sized: Sized) -> int:
+    """Those of one network that joins the rails of all servers."""
+    return rails_of(
+        sized.num_chips,
+        radix=sized.radix,
+        rails=sized.domain,
+        tiers=sized.tiers,
+        oversubscription=sized.oversubscription,
+    ).tiers
 
 
 def ratio_of(oversubscription: Sequence[float], tier: int) -> float:

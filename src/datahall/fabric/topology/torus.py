@@ -8,21 +8,21 @@ wrapped or not; an axis of one has none.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from math import prod
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from datahall.compiled import Kernel
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.graph import SCALE_UP, Fabric, Ints, Longs, Paths, Wire
+from datahall.fabric.topology.graph import SCALE_UP, Fabric, Ints, Longs, Paths, Shape, Wire, half_name
 
 MOST = 2**61  # path counts saturate here
 _COMPILE_HOPS = 20_000
 
 
-class Torus(msgspec.Struct, frozen=True):
+class Torus(Shape, frozen=True):
     """The side of each axis, whether it wraps around, and the arithmetic of shortest routes.
 
     Path 0 of a pair is in dimension order: along the first axis, then the second.  Where both ways round
@@ -141,6 +141,29 @@ class Torus(msgspec.Struct, frozen=True):
             far += (side // 2 if self.wraps(axis) else side - 1) * self.stride(axis)
         return int(self.num_paths(np.zeros(1, np.int32), far)[0])
 
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return self.sides
+
+    @property
+    def is_closed(self) -> bool:
+        return all(self.wrap)
+
+    def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
+        """Each chip, and both halves of each axis; with parts out, wherever a ring may be cut in two."""
+        chips = np.arange(fabric.num_hosts, dtype=np.int32)
+        yield "chip", chips
+        for axis, side in enumerate(self.sides):
+            if side < 2:
+                continue
+            turns = range(side // 2) if self.wraps(axis) and not fabric.whole else range(1)
+            place = chips // self.stride(axis) % side
+            for turn in turns:
+                yield (
+                    half_name(axis, self.sides),
+                    ((place - turn) % side >= side // 2).astype(np.int32),
+                )
+
 
 def _binomials(largest: int) -> NDArray[np.int64]:
     """Pascal's triangle, saturating."""
@@ -252,10 +275,10 @@ def _cables(shape: Torus, axis: int) -> tuple[Ints, Ints]:
     return lower.ravel(), upper.ravel()
 
 
-def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
+def cubic_sides(num_chips: int, axes: int) -> tuple[int, ...]:
     """The most cube-like sides of a torus with exactly this many chips, shortest first.
 
-    >>> cubic_sides(9216), cubic_sides(4096), cubic_sides(256, 2)
+    >>> cubic_sides(9216, 3), cubic_sides(4096, 3), cubic_sides(256, 2)
     ((16, 24, 24), (16, 16, 16), (16, 16))
     """
     if axes == 1:
@@ -269,7 +292,7 @@ def cubic_sides(num_chips: int, axes: int = 3) -> tuple[int, ...]:
     return best
 
 
-def torus_for(num_chips: int, wire: Wire, *, axes: int = 3, wrap: bool = True) -> Fabric:
+def torus_for(num_chips: int, wire: Wire, *, axes: int, wrap: bool = True) -> Fabric:
     """The most cube-like torus of exactly `num_chips` chips, or an error with the nearest numbers."""
     if num_chips < 1:
         raise ScenarioError(f"a torus of {num_chips} chips", field="chips", hint="ask for 1 chip or more")

@@ -306,7 +306,7 @@ def at_rate(found: Curve, rate_per_s: float) -> State:
     return _state(found, n, rate_per_s, wait_s, use)
 
 
-def at_concurrency(found: Curve, users: float, load: Load, *, think_s: float = 0.0) -> State:
+def at_concurrency(found: Curve, users: float, load: Load, *, think_s: float) -> State:
     """The state with so many users, each of whom sends the next request `think_s` after the last answer ended.
 
     Users are taken to be out of step with each other; with lengths that are all the same they march together, and

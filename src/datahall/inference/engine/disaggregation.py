@@ -22,8 +22,8 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True):
     """Moving a prompt's cache."""
 
     setup_s: float = SETUP_S
-    token_s: float = 0.0  # for each token of the prompt
-    shown_fraction: float = 1.0  # of the transfer that cannot start before the prompt is computed
+    token_s: float  # for each token of the prompt
+    shown_fraction: float  # of the transfer that cannot start before the prompt is computed
 
 
 def handoff_of(replica: Replica, bytes_per_s: float = 0.0) -> Handoff:

@@ -36,9 +36,9 @@ class ExactTier(msgspec.Struct, frozen=True, kw_only=True):
     """Answers by the hash of the request, the least recently used one dropped first."""
 
     num_entries: int  # of each cache; 0: there is none
-    ttl_s: float = 0.0  # an answer is dropped so long after it was stored, however often it is read; 0: never
+    ttl_s: float  # an answer is dropped so long after it was stored, however often it is read; 0: never
     num_caches: int = 1  # processes with a cache of their own, among which requests are spread evenly
-    lookup_s: float = 0.0
+    lookup_s: float
 
 
 class SemanticTier(msgspec.Struct, frozen=True, kw_only=True):

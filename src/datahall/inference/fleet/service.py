@@ -59,12 +59,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     regions: tuple[str, ...] = ()
     promise: Promise = Promise()
     cache: ResponseCache | None = None
-    seed: int = 0
+    seed: int
     window: MeasuredWindow = (
         MeasuredWindow()
     )  # what of the run is measured: neither what fills the fleet nor what drains it
-    stay_s: float = 0.0  # of a request in closed form; 0 where there is none
-    users_over_s: float = 0.0  # in which users begin, one after the other
+    stay_s: float  # of a request in closed form; 0 where there is none
+    users_over_s: float  # in which users begin, one after the other
     until_s: float = inf
     length_chosen: bool = False  # from the load: nobody said how many requests come, or how long
     price: StepPrice

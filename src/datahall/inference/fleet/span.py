@@ -71,7 +71,7 @@ def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
 
 
 def measured_window(
-    coming_s: float, stay: float, *, num_requests: int = 0, first_s: float = 0.0
+    coming_s: float, stay: float, *, num_requests: int, first_s: float = 0.0
 ) -> MeasuredWindow:
     """Of a time in which requests come: all of them where it has no middle, as a burst or a first round of users.
 

@@ -48,7 +48,7 @@ class KvCapacity(msgspec.Struct, frozen=True, kw_only=True):
     activation_bytes: float
     reserved_bytes: float
     pool_bytes: float  # left for the cache
-    adapter_bytes: float = 0.0  # resident ones
+    adapter_bytes: float  # resident ones
 
     @property
     def tokens(self) -> int:

@@ -30,7 +30,7 @@ def remedies(
     )
 
 
-def longest_context(found: KvCapacity, num_sequences: int = 1) -> int:
+def longest_context(found: KvCapacity, num_sequences: int) -> int:
     """Tokens of the longest sequences of which the cache holds so many."""
     low, high = 0, found.num_blocks * found.block_tokens
     while low < high:

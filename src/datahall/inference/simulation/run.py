@@ -108,15 +108,15 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     histograms: Floats
     records: Records | None = None
     trace: Trace | None = None
-    num_events: int = 0
+    num_events: int
     scaling: Scaling | None = None  # where replicas are scaled
-    host_hit_tokens: int = 0  # of hit_tokens, lifted from the host's memory; counted when a prompt begins
-    drive_hit_tokens: int = 0  # and from drives
-    num_over_budget: int = 0  # times that a prompt was longer than what was left of a step
-    num_over_blocks: int = (
-        0  # times that free blocks were enough for the first piece of a prompt and not for all of it
+    host_hit_tokens: int  # of hit_tokens, lifted from the host's memory; counted when a prompt begins
+    drive_hit_tokens: int  # and from drives
+    num_over_budget: int  # times that a prompt was longer than what was left of a step
+    num_over_blocks: (
+        int  # times that free blocks were enough for the first piece of a prompt and not for all of it
     )
-    num_short: int = 0  # times that a prompt waited for free blocks
+    num_short: int  # times that a prompt waited for free blocks
 
     @property
     def num_rejected(self) -> int:

@@ -201,8 +201,7 @@ def _group(
     collective: Collective,
     size_bytes: Column,
     num_ranks: int,
-    stride: int = 1,
-    link: float = 0.0,
+    link: float,
 ) -> Column:
     """Times of a collective of the library, found at a few sizes and read between them [s].
 
@@ -211,7 +210,7 @@ def _group(
     if link:
         return staged_times(collective, size_bytes, num_ranks, link)
     sizes = grid(size_bytes, MESSAGES_PER_DOUBLING)
-    times = group_times(system, collective, sizes, _full(sizes, num_ranks), _full(sizes, stride))
+    times = group_times(system, collective, sizes, _full(sizes, num_ranks), _full(sizes, 1))
     return np.interp(size_bytes, sizes, times)
 
 

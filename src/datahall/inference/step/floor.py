@@ -17,7 +17,7 @@ from datahall.silicon.figure import roofline_figure
 from datahall.workload.memory.figure import derived_from
 
 
-def least_token_s(replica: Replica, context: float = 0.0) -> float:
+def least_token_s(replica: Replica, context: float) -> float:
     """The least time per output token of a replica after `context` tokens, whatever else it serves [s]."""
     shapes = derived_from(replica.model)
     row = np.array([1.0])

@@ -77,7 +77,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     def head_s(self, num_rows: Column) -> Column:
         return _total(self.head_kernels(num_rows), num_rows)
 
-    def decode_kernels(self, num_sequences: Column, context: Column, verified: int = 1) -> list[KernelTime]:
+    def decode_kernels(self, num_sequences: Column, context: Column, verified: int) -> list[KernelTime]:
         """Attention of sequences that each bring `verified` tokens after `context`, as columns side by side."""
         ops = self.operators(num_sequences, 1.0, context, "absorbed", part="mixers")
         kept = [_packed(one, float(verified)) for one in ops if one.name in ATTENTION]

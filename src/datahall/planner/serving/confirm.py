@@ -19,7 +19,7 @@ REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a req
 STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
 
 
-def confirmed(candidates: Sequence[Candidate], *, seed: int = 0) -> tuple[Candidate, ...]:
+def confirmed(candidates: Sequence[Candidate], *, seed: int) -> tuple[Candidate, ...]:
     """The best of each chip, simulated; where that takes more replicas, the next best ones are simulated too."""
     best: dict[str, Candidate] = {}
     for candidate in candidates:
@@ -34,7 +34,7 @@ def confirmed(candidates: Sequence[Candidate], *, seed: int = 0) -> tuple[Candid
     return tuple(sorted(best.values(), key=lambda candidate: (not candidate.keeps, candidate.num_chips)))
 
 
-def confirm(candidate: Candidate, *, seed: int = 0, below: int = 0) -> Candidate:
+def confirm(candidate: Candidate, *, seed: int, below: int = 0) -> Candidate:
     """Simulate a candidate under its load and the headroom on top, and add replicas while the limits are not kept.
 
     Steps double until they are, then halve back; with `below`, no further than so many chips.

@@ -27,7 +27,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float
     users: int = 0  # 0: the rate was given
     think_s: float = 0.0
-    cut_fraction: float = 0.0  # of requests that are shortened to fit the context, or left out
+    cut_fraction: float  # of requests that are shortened to fit the context, or left out
 
     @property
     def reading_tokens_per_s(self) -> float:

@@ -31,7 +31,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     alternatives: tuple[Lost, ...] = ()
     search: Search
     num_tokens: float
-    num_simulated: int = 0  # layouts
+    num_simulated: int  # layouts
     num_asked: int = 0  # chips that there are; some may stay idle
     on_all_s: float | None = (
         None  # the run on all of them, where some stay idle and it can be laid out at all
@@ -39,9 +39,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     batch_divides: bool = True  # over all of them
     near_batch: int = 0  # a global batch near to this one that does and is as fast, where this one does not
     hurried: bool = False  # a simpler layout, as fast as can be told, would be late
-    fastest_s: float = (
-        0.0  # the step of the fastest layout, where one that is as fast as can be told was chosen
-    )
+    fastest_s: float  # the step of the fastest layout, where one that is as fast as can be told was chosen
     deadline_s: float | None = None
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     tried: tuple[int, ...] = ()  # for a deadline: numbers of chips, of which a plan may leave some idle

@@ -190,7 +190,7 @@ def loss(found: Search, row: int, place: int = 0) -> Loss:
     return Loss(layout, True, 0.0, slower, part, mine[part] - other[part])
 
 
-def sensitivity(found: Search, place: int = 0) -> list[Change]:
+def sensitivity(found: Search, place: int) -> list[Change]:
     """What changes if one choice of a layout changes and data parallelism takes up the difference.
 
     For each degree the nearest legal value below and above; several where only one exists.
@@ -223,11 +223,11 @@ class Elsewhere(NamedTuple):
     difference_fraction: float  # from the step of the layout that was asked about, on the machine as it is
     chosen: bool  # the layout that was asked about; else one that is faster there
     fastest: bool  # of it and the best other cuts of the model
-    network_fraction: float = 0.0  # change of its bandwidth
-    num_domain: int = 0  # chips of a scale-up domain where that is what is changed
+    network_fraction: float  # change of its bandwidth
+    num_domain: int  # chips of a scale-up domain where that is what is changed
 
 
-def machine_sensitivity(found: Search, place: int = 0, rivals: int = 6) -> list[Elsewhere]:
+def machine_sensitivity(found: Search, place: int, rivals: int = 6) -> list[Elsewhere]:
     """The layout at a place of the ranking on a somewhat different machine, and who is faster there.
 
     The network is a fifth slower or faster, a scale-up domain half or twice as large; the fastest of this layout and

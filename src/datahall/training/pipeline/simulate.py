@@ -43,11 +43,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     gather_s: Floats  # by place: parameters, for its first forward
     reduce_s: Floats  # by place: gradients, from its last backward
     num_buckets: NDArray[np.int64]  # by place: pieces that both are moved in
-    latency_s: float = 0.0  # of a message between stages
-    transfer_s: float = 0.0  # during which it fills the link
-    blocked_s: float = 0.0  # during which the sender does nothing else
+    latency_s: float  # of a message between stages
+    transfer_s: float  # during which it fills the link
+    blocked_s: float  # during which the sender does nothing else
     together_ratio: float = 1.0  # a joined forward and backward over their sum
-    beside_ratio: float = 1.0  # kernels beside a collective over kernels alone
+    beside_ratio: float  # kernels beside a collective over kernels alone
 
 
 class Simulated(msgspec.Struct, frozen=True, kw_only=True):

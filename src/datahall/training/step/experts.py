@@ -112,17 +112,15 @@ def layout_load(job: Job, layout: Layout) -> float:
     return float(np.ravel(busiest_load(job, sharding_of(layout), float(layout.micro_batch)))[0])
 
 
-def places_reached(
-    num_places: Column, top_k: float, num_groups: int = 1, num_groups_per_token: int = 1
-) -> Column:
+def places_reached(num_places: Column, top_k: float, num_groups: int, num_groups_per_token: int) -> Column:
     """Expected number of distinct places that a token's experts lie at, under uniform routing.
 
     Experts in `num_groups` groups, of which a token may use a few, lie together (node-limited routing): g of G groups
     over N places reach N·(1 − Π (G − G/N − i)/(G − i)) of them, i below g, and within groups wider than a place
     g times what top_k/g experts reach of a group's N/G places.
 
-    >>> float(places_reached(np.array(8.0), 8).round(2)), float(places_reached(np.array(1.0), 8))
-    (5.25, 1.0)
+    >>> [float(places_reached(np.array(num), 8, 1, 1).round(2)) for num in (8.0, 1.0)]
+    [5.25, 1.0]
     >>> float(places_reached(np.array(8.0), 8, 8, 4).round(2)), float(places_reached(np.array(64.0), 8, 8, 4).round(2))
     (4.0, 7.5)
     """

@@ -18,7 +18,7 @@ from datahall.workload.parameters import layer_parameters
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 
 
-def cut_layers(num_layers: int, num_parts: int, head_layers: float = 1.0) -> NDArray[np.int64]:
+def cut_layers(num_layers: int, num_parts: int, head_layers: float) -> NDArray[np.int64]:
     """Layers of each part: all alike, and what does not divide is taken off the ends.
 
     The last part, which holds the head, is shorter by as many layers as that counts for, at most; then the first, which
@@ -46,12 +46,10 @@ def head_layers(model: Model) -> float:
     return model.vocab * model.hidden / (layers / model.num_layers)
 
 
-def part_layers(
-    num_layers: int, num_parts: int, split: tuple[int, ...] = (), head: float = 1.0
-) -> NDArray[np.int64]:
+def part_layers(num_layers: int, num_parts: int, split: tuple[int, ...], head: float) -> NDArray[np.int64]:
     """Layers of each part of the model in its order: cut by hand, by stage or by chunk, else as even as can be.
 
-    >>> part_layers(22, 8, (4, 6, 6, 6)).tolist()
+    >>> part_layers(22, 8, (4, 6, 6, 6), head=1.0).tolist()
     [2, 3, 3, 3, 2, 3, 3, 3]
     """
     if not split:
@@ -106,7 +104,7 @@ def stage_layers(model: Model, pp: int, vpp: int = 1, split: tuple[int, ...] = (
     )
 
 
-def stage_runs(model: Model, pp: int, vpp: int = 1, split: tuple[int, ...] = ()) -> tuple[Run, ...]:
+def stage_runs(model: Model, pp: int, vpp: int, split: tuple[int, ...]) -> tuple[Run, ...]:
     """The stages grouped into runs that hold the same; first and last stand alone, for they hold the tables."""
     cut = stage_layers(model, pp, vpp, split)
     starts = [

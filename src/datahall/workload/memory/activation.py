@@ -164,8 +164,8 @@ def layer_tensors(
 
 def outside_tensors(
     model: Model,
-    saving: Saving = MEGATRON,
-    loss_bytes: float = 4.0,
+    saving: Saving,
+    loss_bytes: float,
 ) -> tuple[SavedTensor, ...]:
     """What the final norm, the head and the loss keep; `loss_bytes` is the format of the cross-entropy.
 

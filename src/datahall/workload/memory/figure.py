@@ -60,7 +60,7 @@ def memory_figure(
 
 
 def weights_figure(
-    model: Model, precision: Precision, *, tp: int = 1, name: str = "weights", chips: Breakdown | None = None
+    model: Model, precision: Precision, *, tp: int, name: str = "weights", chips: Breakdown | None = None
 ) -> Breakdown:
     """Weights on each of `tp` chips, part by part [B]: linear layers in their format, tables and norms wide.
 
@@ -70,7 +70,7 @@ def weights_figure(
     return total(name, [_held(model, part, precision, shared) for part in count_parameters(model).parts])
 
 
-def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int = 1) -> Breakdown:
+def cache_figure(model: Model, precision: Precision, *, context: int, batch: int, tp: int) -> Breakdown:
     """What some sequences of one length leave on each of `tp` chips [B]."""
     sequences = given("sequences", batch, "count", field="batch")
     return product(
@@ -78,7 +78,7 @@ def cache_figure(model: Model, precision: Precision, *, context: int, batch: int
     )
 
 
-def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int = 1) -> Breakdown:
+def sequence_figure(model: Model, precision: Precision, *, context: int, tp: int) -> Breakdown:
     """What one sequence leaves on each of `tp` chips: keys and values, latents, states of a fixed size [B]."""
     name = f"cache of a sequence of {counted(context, 'token')}"
     parts = [

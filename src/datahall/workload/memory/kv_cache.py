@@ -63,7 +63,7 @@ def kv_bytes(
     return held * precision.kv_bytes_per_value + recurrent_state_bytes(model, precision, tp)
 
 
-def kv_values_per_token(model: Model, layer: Layer, tp: Number = 1.0) -> Number:
+def kv_values_per_token(model: Model, layer: Layer, tp: Number) -> Number:
     """Values that one token stores in one layer on each of `tp` chips."""
     if layer.mixer in ("full", "window"):
         heads: Number = np.maximum(model.num_kv_heads / tp, 1.0)
@@ -75,8 +75,8 @@ def kv_values_per_token(model: Model, layer: Layer, tp: Number = 1.0) -> Number:
 
 def recurrent_state_bytes(
     model: Model,
-    precision: Precision = BF16,
-    tp: Number = 1.0,
+    precision: Precision,
+    tp: Number,
 ) -> Number:
     """Memory of the recurrent layers of one sequence on each of `tp` chips, whatever its length [B].
 

@@ -56,9 +56,9 @@ class StateBytes(msgspec.Struct, frozen=True):
 def chip_parameters(
     counts: Parameters,
     *,
-    tp: Number = 1.0,
-    pp: Number = 1.0,
-    ep: Number = 1.0,
+    tp: Number,
+    pp: Number,
+    ep: Number,
     stage: Stage = "heaviest",
 ) -> ChipParameters:
     """Parameters on one chip of an evenly cut pipeline.
@@ -70,7 +70,7 @@ def chip_parameters(
 
     >>> class Counts(msgspec.Struct):
     ...     sharded: float; replicated: float; expert: float; embedding: float; head: float
-    >>> part = chip_parameters(Counts(8e9, 1e6, 0.0, 0.5e9, 0.5e9), tp=4, pp=2)
+    >>> part = chip_parameters(Counts(8e9, 1e6, 0.0, 0.5e9, 0.5e9), tp=4, pp=2, ep=1)
     >>> float(part.dense), float(part.expert)
     (1125500000.0, 0.0)
     """
@@ -122,14 +122,13 @@ def serving_weight_bytes(
     tp: Number = 1.0,
     pp: Number = 1.0,
     ep: Number = 1.0,
-    stage: Stage = "heaviest",
 ) -> Number:
-    """Weights on one serving chip [B]: linear layers in their format, tables, norms and routers wide.
+    """Weights on one chip of the heaviest stage [B]: linear layers in their format, tables, norms and routers wide.
 
     The latent projections of MLA are whole on every chip yet quantised like other linear layers.
     """
     latent = _latent_projections(model)
-    chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep, stage=stage)
+    chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep)
     quantised = (counts.sharded / tp + latent) / pp + chip.expert
     wide = chip.dense + chip.expert - quantised
     return quantised * precision.weight_bytes_per_value + wide * precision.wide_bytes_per_value

@@ -97,7 +97,7 @@ def _check(arrivals: Arrivals) -> None:
         )
 
 
-def arrival_times(arrivals: Arrivals, seed: int, num: int = 0, duration_s: float = 0.0) -> Iterator[Floats]:
+def arrival_times(arrivals: Arrivals, seed: int, num: int, duration_s: float) -> Iterator[Floats]:
     """Times in columns of at most 65,536, until `num` of them or the end of `duration_s`, whichever is first."""
     if not num and (not duration_s or arrivals.gaps == "at-once"):
         raise ScenarioError(

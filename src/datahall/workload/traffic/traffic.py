@@ -30,10 +30,10 @@ class TraceReplay(msgspec.Struct, frozen=True, kw_only=True):
     """A file of recorded requests, and how to play it."""
 
     path: str
-    speed_ratio: float = 1.0  # 2: twice the recorded rate
+    speed_ratio: float  # 2: twice the recorded rate
     sort: bool = False
-    first: int = 0  # only so many of its requests; 0: all
-    block_tokens: int = 0  # tokens of one of its hashes; 0: the format's
+    first: int  # only so many of its requests; 0: all
+    block_tokens: int  # tokens of one of its hashes; 0: the format's
 
     def read(self) -> Trace:
         return read_trace(self.path, sort=self.sort, first=self.first, block_tokens=self.block_tokens)

@@ -27,13 +27,13 @@ def hierarchical_all_to_all_time(
 
 
 def dispatch_bytes(
-    num_tokens: Number, top_k: Number, hidden: Number, num_devices: Number, bytes_per_value: Number = 2.0
+    num_tokens: Number, top_k: Number, hidden: Number, num_devices: Number, bytes_per_value: Number
 ) -> Number:
     """Return the bytes [B] that one device sends in a MoE dispatch with experts spread evenly over the devices.
 
     V = T · k · h · b / E · (E−1)/E: copies of a device's tokens that do not stay at home.
 
-    >>> dispatch_bytes(2**20, 2.0, 4096.0, 64.0)
+    >>> dispatch_bytes(2**20, 2.0, 4096.0, 64.0, bytes_per_value=2.0)
     264241152.0
     """
     return num_tokens * top_k * hidden * bytes_per_value / num_devices * (num_devices - 1.0) / num_devices

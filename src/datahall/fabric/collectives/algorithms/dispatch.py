@@ -51,7 +51,7 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
         return product("array", copies, "bytes")
 
 
-def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int = 0) -> Dispatch | None:
+def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int) -> Dispatch | None:
     """The MoE layer that sizes an all-to-all, or None where no experts are given; one expert a chip."""
     if call.experts is None:
         return None

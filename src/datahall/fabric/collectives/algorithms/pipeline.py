@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.fabric.collectives.algorithms.bus import Number
 
 
-def overlapped(latency_s: Number, transfer_s: Number, overlap: float = 1.0) -> Number:
+def overlapped(latency_s: Number, transfer_s: Number, overlap: float) -> Number:
     """Return the time [s] of steps whose latency partly hides behind the transfer.
 
     T = (L^p + X^p)^(1/p).  p = 1 is the textbook sum; p > 1 says that a step costs little more than the larger of
@@ -14,7 +14,7 @@ def overlapped(latency_s: Number, transfer_s: Number, overlap: float = 1.0) -> N
 
     Reference: Thakur, Rabenseifner and Gropp, 2005 (sum); van de Geijn, 1991 (best chunk).
 
-    >>> overlapped(3.0, 4.0), overlapped(3.0, 4.0, overlap=2.0), overlapped(4.0, 9.0, overlap=0.5)
+    >>> overlapped(3.0, 4.0, overlap=1.0), overlapped(3.0, 4.0, overlap=2.0), overlapped(4.0, 9.0, overlap=0.5)
     (7.0, 5.0, 25.0)
     """
     if overlap == 1.0:
