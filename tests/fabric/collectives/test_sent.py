@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.fabric.collectives.algorithms.sent import sent, sent_between, two_trees
+from datahall.fabric.collectives.algorithms.sent import two_trees
 from datahall.fabric.collectives.algorithms.steps import filled, phases
+from datahall.fabric.collectives.algorithms.table import sent, sent_between
 from datahall.fabric.collectives.crossing import Sends, crossing_share, straddling_share
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.words import Collective

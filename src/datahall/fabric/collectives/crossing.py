@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
-from datahall.fabric.collectives.algorithms.sent import sent, sent_between
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.table import sent, sent_between
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.graph import Ints
@@ -48,7 +48,7 @@ def crossing_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
     """
     below, full = min(cut.num_below, num_ranks), min(cut.num_full, num_ranks)
     outside = (num_ranks - below) / num_ranks
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
     if result == "nothing" or outside == 0.0:
         return 0.0
     if sends.algorithm is not None:
@@ -79,7 +79,7 @@ def straddling_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
 
 @lru_cache(maxsize=65536)
 def _straddling(sends: Sends, num_ranks: int, stride: int, sizes: tuple[tuple[int, int], ...]) -> float:
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
     if not sizes or result == "nothing":
         return 0.0
     block = num_ranks * stride
@@ -102,7 +102,7 @@ def _straddling(sends: Sends, num_ranks: int, stride: int, sizes: tuple[tuple[in
 def _leaving(sends: Sends, num_ranks: int, stride: int, place: Ints, inside: Ints) -> tuple[Floats, Floats]:
     """Bytes out of a part and into it, of the groups of a block with some of its endpoints inside, from a place on."""
     some, more = inside // stride, inside % stride
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
 
     def of(what: str | None) -> Floats:
         def each(ranks: Ints) -> Floats:
@@ -157,7 +157,7 @@ def pair_share(sends: Sends, num_ranks: int, below: int) -> float:
     >>> pair_share(Sends("all-reduce", "ring"), 64, 16), pair_share(Sends("all-to-all", "direct"), 64, 16)
     (1.96875, 4.0)
     """
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
     if result == "nothing" or below >= num_ranks:
         return 0.0
     if sends.algorithm is not None:
@@ -228,7 +228,7 @@ def floor_s(
     T ≥ share · S / links of the part;  share = 1 (all-reduce, broadcast), (n−m)/n (all-gather), m(n−m)/n (all-to-all)
     """
     least = float(least_s(system, collective, np.array([size_bytes]), num_ranks, algorithm)[0])
-    result = TABLE[collective].result
+    result = MOVES[collective].result
     if system.torus or num_ranks < 2 or result == "nothing":
         return least
     inside, domains = system.shape(num_ranks)
