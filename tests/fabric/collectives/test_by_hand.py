@@ -220,6 +220,7 @@ def test_what_can_run_where() -> None:
     assert algorithms(lone, "all-gather", 4) == {"ring", "PAT"}
     assert algorithms(changed(num_domain=1, version=(2, 22)), "all-gather", 4) == {"ring"}
     assert algorithms(MACHINE, "all-gather", 4) == algorithms(lone, "broadcast", 4) == {"ring"}
+    assert algorithms(changed(num_domain=2), "all-gather", 4) == {"ring"}  # PAT: one rank a domain
 
 
 def test_ll128_needs_the_chip_the_network_and_the_user() -> None:

@@ -101,6 +101,12 @@ def test_a_part_sends_to_another_what_the_messages_between_them_carry(
     assert sent_between(kind, name, ranks, size, below) == pytest.approx(pairs.max())
 
 
+def test_a_part_that_holds_most_ranks_sends_the_others_no_more_than_leaves_it() -> None:
+    """Eight of ten ranks have pieces for two: all that leaves them goes there."""
+    assert sent_between("all-to-all", "direct", 10, 1, 8) == pytest.approx(8 * 2 / 10)
+    assert sent_between("all-to-all", "direct", 10, 1, 2) == pytest.approx(2 * 2 / 10)
+
+
 @pytest.mark.parametrize("domains", [*range(2, 40), 64, 127])
 def test_inner_domains_of_one_tree_are_leaves_of_the_other(domains: int) -> None:
     child, parent = two_trees(domains)

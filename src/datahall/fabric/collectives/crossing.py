@@ -49,11 +49,13 @@ def crossing_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
     below, full = min(cut.num_below, num_ranks), min(cut.num_full, num_ranks)
     result = MOVES[sends.collective].result
     least = _least_passing(result, num_ranks, below)
-    if least > 0.0 and sends.algorithm is not None:
+    if least == 0.0:
+        return 0.0
+    if sends.algorithm is not None:
         first = np.arange(0, num_ranks, below, dtype=np.int32)
         own = _sent(sends, num_ranks, first, np.minimum(first + below, num_ranks)).max()
         return max(float(own), crossing_share(Sends(sends.collective), num_ranks, cut))
-    if least > 0.0 and result == "sum":
+    if result == "sum":
         parts = -(-num_ranks // full)
         return 2.0 * (parts - 1) / parts
     return least

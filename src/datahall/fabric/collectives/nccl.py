@@ -145,8 +145,7 @@ def _levels(domains: int) -> float:
 
 def _is_switched(run: Run) -> bool:
     """Whether switches add up what the ranks of a domain send."""
-    system, (inside, _) = run.system, run.shape
-    return system.nvls and system.inside.nvls_bytes_per_s > 0 and inside > 1
+    return run.system.nvls and run.system.inside.nvls_bytes_per_s > 0
 
 
 def nvls(run: Run, size: Floats) -> Floats | None:

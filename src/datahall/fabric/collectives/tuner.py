@@ -185,8 +185,8 @@ def tree(setting: Setting, _: Collective, protocol: str, size: Floats) -> Floats
 
 
 def _is_switched(setting: Setting) -> bool:
-    """Whether switches add; one chip of a node leaves its switch nothing to add up."""
-    return setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > setting.num_nodes
+    """Whether switches add up what the ranks of a node send."""
+    return setting.nvls and setting.family in NVLS_SHARE
 
 
 def nvls(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None:
@@ -215,7 +215,7 @@ def nvls_tree(setting: Setting, _: Collective, __: str, size: Floats) -> Floats 
 
 def pat(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None:
     """Its estimate [s] of PAT, with one rank a node."""
-    if setting.num_nodes != setting.num_ranks or setting.num_nodes == 1:
+    if setting.num_nodes != setting.num_ranks:
         return None
     latency = (
         PAT_US + float(np.log2(setting.num_nodes)) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
