@@ -9,6 +9,9 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
+from datahall.inference.engine.build import replica_of
+from datahall.inference.memory.remedy import fits
+from datahall.scenario.sections.deployment import Deployment
 
 SHELF = Catalog(user=False)
 MODEL = "llama-3.1-8b"
@@ -87,8 +90,24 @@ def test_a_chip_multiplies_in_what_it_has_a_peak_for() -> None:
             except UnsupportedError:
                 is_there = False
             assert chip.multiplies(name) is is_there
-        # who has scales per small group has them for formats of eight bits too
-        assert chip.multiplies("mxfp8") is (chip.multiplies("fp8") and chip.multiplies("mxfp4"))
+
+
+@pytest.mark.parametrize(
+    ("chip", "is_there"),
+    [
+        ("b200-sxm", True), ("rtx-pro-6000", True), ("mi355x", True), ("trainium3", True), ("ascend-950dt", True),
+        ("gh200", False), ("l40s", False), ("mi325x", False), ("gaudi3", False), ("trainium2", False),
+    ],
+)  # fmt: skip
+def test_scales_per_small_group_came_with_the_units_for_four_bits(chip: str, is_there: bool) -> None:
+    assert SHELF.chip(chip).multiplies("fp8")
+    assert SHELF.chip(chip).multiplies("mxfp8") is SHELF.chip(chip).multiplies("mxfp4") is is_there
+
+
+@pytest.mark.parametrize(("chip", "is_there"), [("h100-sxm", False), ("b200-sxm", True)])
+def test_a_replica_in_a_format_that_its_chip_lacks_does_not_fit(chip: str, is_there: bool) -> None:
+    replica = replica_of(Deployment(chip=chip, precision="mxfp8"), SHELF.model(MODEL), SHELF)
+    assert fits(replica, 1000) is is_there
 
 
 def test_a_chip_of_which_nobody_says_so_is_not_said_to_lack_it() -> None:
