@@ -23,8 +23,8 @@ from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.flows.simulate import Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
-from datahall.fabric.routing.ecmp import permutation, sharing, spread
 from datahall.fabric.routing.paths import route
+from datahall.fabric.routing.policies import permutation, sharing, spread
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric, Paths, Wire
 

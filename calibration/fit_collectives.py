@@ -26,6 +26,7 @@ from datahall.breakdown import Source
 from datahall.fabric.collectives import constants as shelf
 from datahall.fabric.collectives import nccl, rails, tuner
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
+from datahall.fabric.collectives.algorithms.table import estimates
 from datahall.fabric.collectives.constants import (
     Across,
     Experts,
@@ -112,7 +113,7 @@ def chosen_pairs(table: Frame, family: str) -> pd.Series:
         setting = tuner.Setting(
             family=family, num_ranks=int(ranks), num_nodes=1, version=(2, 29), ll128=family != "blackwell"
         )
-        taken = tuner.choose(tuner.estimates(setting, OPS[op], curve["size"].to_numpy()))
+        taken = tuner.choose(estimates(setting, OPS[op], curve["size"].to_numpy()))
         pairs[curve.index] = [" ".join(pair) for pair in taken]
     return pairs
 

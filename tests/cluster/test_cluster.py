@@ -15,8 +15,8 @@ from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
 from datahall.cluster.host import Host
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.fabric.collectives import nccl
-from datahall.fabric.collectives.choice import collective_times, spoken
+from datahall.fabric.collectives.algorithms.table import spoken, times
+from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.crossing import Sends, crossing_s, leaving_bytes_per_s
 from datahall.fabric.collectives.system import system_of
 from datahall.scenario.sections.fabric import FabricDesign
@@ -201,7 +201,7 @@ def test_every_answer_is_its_closed_form_or_a_cut(chip: str) -> None:
     for kind in kinds:
         found = time_collective(made, kind, 1e8)
         pair = found.choice.algorithm, found.choice.protocol
-        assert found.choice.time_s == nccl.times(made.system, kind, np.array([1e8]), count)[pair][0]
+        assert found.choice.time_s == times(made.system, kind, np.array([1e8]), count)[pair][0]
         assert found.figure.value == pytest.approx(found.choice.time_s, rel=1e-9)
         assert found.figure.citations()
 

@@ -14,7 +14,7 @@ from datahall.catalog import Catalog
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.simulate import Run, simulate
-from datahall.fabric.routing.ecmp import MOST_CHOSEN, permutation, spread
+from datahall.fabric.routing.policies import MOST_CHOSEN, permutation, spread
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric, Ints, Wire

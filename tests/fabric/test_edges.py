@@ -13,10 +13,11 @@ from tests.fabric.designs import design
 from datahall.breakdown import assumed, false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.algorithms import table
+from datahall.fabric.collectives.algorithms.table import closed_form
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.fabric.collectives.choice import choose_collective
-from datahall.fabric.collectives.figure import Ask, Wires, closed_form
+from datahall.fabric.collectives.figure import Ask, Wires
 from datahall.fabric.design.parts import port_note
 from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.flows.failures import blast_radius, failed, shares_of_ports
@@ -147,7 +148,7 @@ def test_what_a_benchmark_adds_is_a_part_of_the_chain(ranks: int, algorithm: str
         parts = closed_form(ask, algorithm, "Simple")
         told = parts.figure
         assert (parts.across_s > 0) == (ranks > 4)  # domains are of four
-        time = nccl.times(system, "all-reduce", np.array([80.0]), ranks)[algorithm, "Simple"][0]
+        time = table.times(system, "all-reduce", np.array([80.0]), ranks)[algorithm, "Simple"][0]
         assert told.value == pytest.approx(float(time))
         assert false_nodes(told) == []
         assert next(part for part in told.parts if part.name == "benchmark").value == 2.5

@@ -31,8 +31,8 @@ from datahall.fabric.flows.crosscheck import Crosscheck, JobTimes
 from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, latency_s, traffic
 from datahall.fabric.flows.order import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
-from datahall.fabric.routing.ecmp import MOST_SPRAYED, Spread, permutation, sharing, spread
 from datahall.fabric.routing.paths import route
+from datahall.fabric.routing.policies import MOST_SPRAYED, Spread, permutation, sharing, spread
 from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire

@@ -15,18 +15,18 @@ from datahall.fabric.flows.crosscheck import job_times
 from datahall.fabric.flows.jobs import Net, Routing
 from datahall.fabric.flows.outcome import FlowScenario
 from datahall.fabric.flows.sections import job_of
-from datahall.fabric.routing import ecmp
-from datahall.fabric.routing.ecmp import TABLE, Asked, Row, Spread
+from datahall.fabric.routing import policies
 from datahall.fabric.routing.paths import route
+from datahall.fabric.routing.policies import RULES, Asked, Rule, Spread
 from datahall.scenario.sections.fabric import FabricDesign, FabricJob
 from datahall.scenario.words import POLICIES
 
-HOUSE = Path(ecmp.__file__).parents[2]
+HOUSE = Path(policies.__file__).parents[2]
 NEW = "by-source"
 
 
 def test_every_word_has_its_row() -> None:
-    assert tuple(TABLE) == POLICIES
+    assert tuple(RULES) == POLICIES
 
 
 def test_nobody_asks_for_a_routing_by_its_name() -> None:
@@ -60,10 +60,10 @@ def times(routing: str) -> list[float]:
 def test_a_row_more_is_a_routing_more_at_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match="not a way to route"):
         times(NEW)
-    monkeypatch.setitem(TABLE, NEW, Row(by_source))
+    monkeypatch.setitem(RULES, NEW, Rule(by_source))
     closed, *simulated = times(NEW)
     assert closed == times("deterministic")[0]
     assert all(took >= closed * (1 - 1e-9) for took in simulated)
     # the same row under another name is the same routing
-    monkeypatch.setitem(TABLE, NEW, TABLE["spray"])
+    monkeypatch.setitem(RULES, NEW, RULES["spray"])
     assert times(NEW) == times("spray")

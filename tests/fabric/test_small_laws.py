@@ -8,7 +8,7 @@ from tests.fabric.collectives.test_by_hand import MACHINE, changed
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, spelled
-from datahall.fabric.collectives.nccl import num_steps
+from datahall.fabric.collectives.algorithms.table import num_steps
 from datahall.fabric.collectives.system import system_of
 from datahall.fabric.design.lay import LAYING
 from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_port, usual_server

@@ -21,8 +21,8 @@ from tests.fabric.topologies import (
     pairs,
 )  # fmt: skip
 
-from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import hops, num_paths, route
+from datahall.fabric.routing.policies import spread
 from datahall.fabric.topology.dragonfly import dragonfly
 from datahall.fabric.topology.graph import Fabric, Wire
 
@@ -167,7 +167,7 @@ def test_packets_of_many_flows_are_spread_over_all_links_by_few_ways_of_each(
 ) -> None:
     fabric = dragonfly(256, Wire(1e10), radix=31)
     source, target = np.divmod(np.arange(256 * 256, dtype=np.int32), 256)
-    monkeypatch.setattr("datahall.fabric.routing.ecmp.MOST_SPREAD", 3 * source.size)
+    monkeypatch.setattr("datahall.fabric.routing.policies.MOST_SPREAD", 3 * source.size)
     found = spread(fabric, source, target, "spray", np.random.default_rng(0))
     assert np.diff(found.paths.offsets).max() <= 3 * 5  # of at most five links each
     assert (np.bincount(found.paths.links, minlength=fabric.num_links) > 0).mean() > 0.95

@@ -19,9 +19,9 @@ from datahall.cluster.groups import leaving_fraction, machine_times
 from datahall.cluster.network import LEFT
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
-from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.table import closed_form, num_steps
 from datahall.fabric.collectives.algorithms.torus import HOP_S, buckets, group_axes
 from datahall.fabric.collectives.choice import (
     Candidate,
@@ -40,9 +40,9 @@ from datahall.fabric.collectives.crossing import (
     floor_s,
     sends_on,
 )
-from datahall.fabric.collectives.figure import Ask, Told, closed_form
+from datahall.fabric.collectives.figure import Ask, Told
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
-from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
+from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_algorithm, torus_form
 from datahall.fabric.collectives.ways import Way, ways
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.idle import does_nothing
@@ -53,7 +53,6 @@ SMALLEST_BYTES, LARGEST_BYTES, POINTS = 1e3, 64e9, 120
 MOSTLY = 0.5  # of the time
 TORUS_BAND = "two published figures of a TPU v5e"
 BAND = "eight of ten public runs of such a machine fell in it"
-NCCL_NAMES = {"ring": "ring", "tree": "tree", "nvls": "NVLS", "nvls-tree": "NVLS tree", "pat": "PAT"}
 
 
 class Bound(NamedTuple):
@@ -113,7 +112,7 @@ def time_collective(
         choice=found,
         figure=figure.with_note(basis=found.level),
         bound=_bound(cluster, found, told),
-        num_steps=nccl.num_steps(system, collective, found.algorithm, ranks),
+        num_steps=num_steps(system, collective, found.algorithm, ranks),
         ratios=band,
         curves=_curves(cluster, found),
         ways=ways(system, found),
@@ -159,7 +158,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
     band = library().bands["torus"]
-    algorithm = "bucket" if TABLE[collective].on_torus == "buckets" else "direct"
+    algorithm = torus_algorithm(collective)
     found = Choice(
         collective=collective,
         size_bytes=size.value,
@@ -322,7 +321,7 @@ def _among_neighbours(
         else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
     )
     told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S)
-    if slices == 1 or not TABLE[collective].joins_slices or cluster.wires.nic is None:
+    if slices == 1 or not MOVES[collective].joins_slices or cluster.wires.nic is None:
         return told
     part = quotient("part of a chip", size, derived("chips of a slice", prod(group.axes), "count"), "bytes")
     passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")

@@ -11,7 +11,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import CollectiveTime
 from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
-from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.algorithms.table import times
 from datahall.fabric.collectives.choice import Choice, collective_times
 from datahall.fabric.collectives.crossing import floor_s
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System
@@ -59,7 +59,7 @@ def _of_version(system: System, choice: Choice) -> dict[str, str]:
 
 def _pairs(system: System, choice: Choice) -> set[tuple[str, str]]:
     """The algorithms and protocols that NCCL has for a collective."""
-    return set(nccl.times(system, choice.collective, np.array([choice.size_bytes]), choice.num_ranks))
+    return set(times(system, choice.collective, np.array([choice.size_bytes]), choice.num_ranks))
 
 
 def _told_s(system: System, found: CollectiveTime, only: tuple[str, ...]) -> tuple[float, float]:
@@ -71,7 +71,7 @@ def _told_s(system: System, found: CollectiveTime, only: tuple[str, ...]) -> tup
     if system.torus:
         time_s = float(machine_times(system, choice.collective, size, choice.num_ranks)[0])
     else:
-        times, pairs = collective_times(filled, choice.collective, size, choice.num_ranks, only=only)
-        time_s, algorithm = float(times[0]), pairs[0][0]
+        took, pairs = collective_times(filled, choice.collective, size, choice.num_ranks, only=only)
+        time_s, algorithm = float(took[0]), pairs[0][0]
     floor = floor_s(filled, choice.collective, choice.size_bytes, choice.num_ranks, algorithm)
     return time_s, max(floor, found.ratios[0] * time_s)

@@ -72,5 +72,6 @@ LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_arg
 LEVEL_OF = {basis: level for level, basis in LEVELS.items()}
 DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
 
-# the algorithms that NCCL can be limited to, as NCCL_ALGO spells them
-ALGORITHMS = ("ring", "tree", "nvls", "nvls-tree", "pat")
+# what NCCL can be limited to, as NCCL_ALGO spells it; what each is: fabric/collectives/algorithms/table.py
+Algorithm = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)

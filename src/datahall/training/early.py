@@ -64,7 +64,7 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
     precision = Precision.named(precision_of(asked, file))
     with scenario.at(field="precision"):
-        chip.peak(precision.compute)
+        chip.peak(precision.operands)
     if asked.state:
         with scenario.at(field="state"):
             check_state(asked.state, precision)

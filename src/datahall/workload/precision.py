@@ -83,6 +83,16 @@ class Precision(msgspec.Struct, frozen=True):
         return PRESETS[name]
 
     @property
+    def operands(self) -> str:
+        """What the linear layers multiply, whose unit is `compute`: the wider of weights and activations.
+
+        >>> [Precision.named(name).operands for name in ("mxfp8", "w4a8", "tf32", "mxfp4")]
+        ['mxfp8', 'fp8', 'tf32', 'bf16']
+        """
+        wider = max(self.activations, self.weights, key=bytes_per_value)
+        return wider if _UNIT.get(wider) == self.compute else self.compute
+
+    @property
     def wide(self) -> str:
         """The format of everything that is never quantised: residual stream, norms, attention, head."""
         return self.activations if self.activations in _WIDE else "bf16"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from datahall.breakdown import Source
-from datahall.fabric.collectives import nccl
+from datahall.fabric.collectives.algorithms import table
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.torus import torus_all_to_all_time, torus_times
 from datahall.fabric.collectives.constants import Across, Experts, Inside, Multicast, Protocol, Rails, Wire
@@ -61,7 +61,7 @@ def time(
     algorithm: str = "ring",
     protocol: str = "Simple",
 ) -> float:
-    return float(nccl.times(system, collective, np.array([size]), ranks)[algorithm, protocol][0])
+    return float(table.times(system, collective, np.array([size]), ranks)[algorithm, protocol][0])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_an_exchange_takes_the_slower_of_both_networks() -> None:
 
 
 def test_a_barrier_is_a_sum_of_one_number_whatever_it_is_asked_for() -> None:
-    found = nccl.times(MACHINE, "barrier", np.array([1.0, 1e9]), 4)
+    found = table.times(MACHINE, "barrier", np.array([1.0, 1e9]), 4)
     assert {pair: times.tolist() for pair, times in found.items()} == {
         ("ring", "LL"): pytest.approx([4 + 6 * 0.5 + 6 * 1 / 5] * 2),
         ("tree", "LL"): pytest.approx([4 + 6 * 0.5 + 2 * 4 / (0.92 * 5)] * 2),
@@ -197,15 +197,15 @@ def test_the_harness_is_added_to_every_call() -> None:
     slow = changed(harness_s=100.0)
     for collective in ("all-reduce", "all-gather", "all-to-all", "send-recv"):
         for ranks in (4, 8):
-            plain = nccl.times(MACHINE, collective, np.array([80.0]), ranks)
-            found = nccl.times(slow, collective, np.array([80.0]), ranks)
+            plain = table.times(MACHINE, collective, np.array([80.0]), ranks)
+            found = table.times(slow, collective, np.array([80.0]), ranks)
             assert {pair: one[0] + 100 for pair, one in plain.items()} == pytest.approx(
                 {pair: one[0] for pair, one in found.items()}
             )
 
 
 def algorithms(system: System, collective: Collective, ranks: int) -> set[str]:
-    return {algorithm for algorithm, _ in nccl.times(system, collective, np.ones(1), ranks)}
+    return {algorithm for algorithm, _ in table.times(system, collective, np.ones(1), ranks)}
 
 
 def test_what_can_run_where() -> None:
@@ -220,6 +220,7 @@ def test_what_can_run_where() -> None:
     assert algorithms(lone, "all-gather", 4) == {"ring", "PAT"}
     assert algorithms(changed(num_domain=1, version=(2, 22)), "all-gather", 4) == {"ring"}
     assert algorithms(MACHINE, "all-gather", 4) == algorithms(lone, "broadcast", 4) == {"ring"}
+    assert algorithms(changed(num_domain=2), "all-gather", 4) == {"ring"}  # PAT: one rank a domain
 
 
 def test_ll128_needs_the_chip_the_network_and_the_user() -> None:
@@ -228,7 +229,7 @@ def test_ll128_needs_the_chip_the_network_and_the_user() -> None:
         (4, changed(inside={"ll128": None}), False), (8, changed(across={"ll128": False}), False),
         (4, changed(across={"ll128": False}), True),
     ]:  # fmt: skip
-        assert (("ring", "LL128") in nccl.times(system, "all-gather", np.ones(1), ranks)) is there
+        assert (("ring", "LL128") in table.times(system, "all-gather", np.ones(1), ranks)) is there
 
 
 def test_the_tuner_sees_the_machine_as_it_is() -> None:

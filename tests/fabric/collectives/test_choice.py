@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective
+from datahall.fabric.collectives.algorithms.table import estimates
 from datahall.fabric.collectives.choice import choose_collective, collective_times, crossovers
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.system import System, system_of
-from datahall.fabric.collectives.tuner import Setting, choose, estimates
+from datahall.fabric.collectives.tuner import Setting, choose
 
 CHIPS = ("a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "gb200", "h800-sxm", "mi300x", "l40s")
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.breakdown import assumed, false_nodes
-from datahall.fabric.collectives import nccl
-from datahall.fabric.collectives.figure import Ask, Wires, closed_form
+from datahall.fabric.collectives.algorithms import table
+from datahall.fabric.collectives.algorithms.table import closed_form
+from datahall.fabric.collectives.figure import Ask, Wires
 from datahall.fabric.collectives.system import System, system_of
 from datahall.scenario.words import COLLECTIVES, Collective
 
@@ -39,7 +40,7 @@ def test_every_algorithm_is_the_chain_of_its_parts(
 ) -> None:
     system = system_of(chip, num_domain=inside, nic_bytes_per_s=50e9, fabric=fabric, level=level)
     ranks, size = max(2, nodes * inside), 10.0**exponent
-    for pair, time in nccl.times(system, collective, np.array([size]), ranks).items():
+    for pair, time in table.times(system, collective, np.array([size]), ranks).items():
         array = assumed("array", size, "bytes", "of the test")
         told = closed_form(Ask(system, wires(system), collective, array, ranks), *pair)
         assert told.figure.value == pytest.approx(float(time[0]), rel=1e-9)

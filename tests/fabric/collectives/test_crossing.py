@@ -192,3 +192,18 @@ def test_experts_get_their_port_or_their_share_of_what_leaves_a_part() -> None:
     # the four send 4/6 of what each has for the network through 6 B/s
     assert leaving_bytes_per_s(narrow, 8) == pytest.approx(6.0 / (4 * 4 / 6))
     assert leaving_bytes_per_s(narrow, 4) == 4.0
+
+
+@given(kind=st.sampled_from(KINDS), ranks=st.integers(2, 300), data=st.data())
+def test_the_least_that_leaves_a_part_is_the_same_wherever_it_is_asked(
+    kind: Collective, ranks: int, data: st.DataObject
+) -> None:
+    """Of a part of a fabric, of one that a row of groups lies across, and of a domain behind its ports."""
+    inside = data.draw(st.integers(1, ranks - 1))
+    apart = part(inside, sizes=((inside, 1), (ranks - inside, 1)))
+    share = straddling_share(Sends(kind), ranks, apart)
+    if kind != "all-reduce":  # of which chips that add at the ranks send more than switches have to
+        assert crossing_share(Sends(kind), ranks, apart) == pytest.approx(share, rel=1e-15)
+    machine = changed(num_domain=inside, scale_up_bytes_per_s=1e30)
+    floor = share * 60.0 / (inside * machine.nic_bytes_per_s)
+    assert floor_s(machine, kind, 60.0, ranks) == pytest.approx(floor, rel=1e-15)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.fabric.collectives.test_sent import tree_messages
 
-from datahall.fabric.collectives.algorithms.sent import sent
+from datahall.fabric.collectives.algorithms.table import sent
 
 
 def carried(num_ranks: int, num_domain: int, inside: set[int]) -> float:

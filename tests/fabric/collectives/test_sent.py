@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datahall.fabric.collectives.algorithms.sent import sent, sent_between, two_trees
+from datahall.fabric.collectives.algorithms.sent import two_trees
 from datahall.fabric.collectives.algorithms.steps import filled, phases
+from datahall.fabric.collectives.algorithms.table import sent, sent_between
 from datahall.fabric.collectives.crossing import Sends, crossing_share, straddling_share
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.words import Collective
@@ -98,6 +99,12 @@ def test_a_part_sends_to_another_what_the_messages_between_them_carry(
         pairs[source // below, target // below] += share
     np.fill_diagonal(pairs, 0.0)
     assert sent_between(kind, name, ranks, size, below) == pytest.approx(pairs.max())
+
+
+def test_a_part_that_holds_most_ranks_sends_the_others_no_more_than_leaves_it() -> None:
+    """Eight of ten ranks have pieces for two: all that leaves them goes there."""
+    assert sent_between("all-to-all", "direct", 10, 1, 8) == pytest.approx(8 * 2 / 10)
+    assert sent_between("all-to-all", "direct", 10, 1, 2) == pytest.approx(2 * 2 / 10)
 
 
 @pytest.mark.parametrize("domains", [*range(2, 40), 64, 127])

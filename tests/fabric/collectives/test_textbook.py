@@ -8,8 +8,8 @@ from tests.fabric.collectives.test_by_hand import MACHINE, changed
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.table import num_steps
 from datahall.fabric.collectives.choice import choose_collective
-from datahall.fabric.collectives.nccl import num_steps
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.textbook import all_reduce_steps, textbook_times
 from datahall.fabric.collectives.ways import ways

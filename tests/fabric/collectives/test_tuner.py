@@ -10,15 +10,16 @@ from __future__ import annotations
 from itertools import product
 from math import inf
 
+import msgspec
 import numpy as np
 import pytest
 
-from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective
+from datahall.fabric.collectives.algorithms.table import ALGORITHMS, estimates, times
+from datahall.fabric.collectives.system import system_of
 from datahall.fabric.collectives.tuner import (
     Setting,
-    allowed,
     choose,
-    estimates,
     nvls_tree_allowed,
     tree_most_bytes_per_s,
 )
@@ -218,10 +219,28 @@ def test_switches_are_joined_by_trees_in_pairs_or_small(num_ranks: int, num_node
 
 
 def test_an_algorithm_is_there_from_its_first_version_on() -> None:
-    for algorithm, first in {"NVLS": (2, 17), "NVLS tree": (2, 18), "PAT": (2, 23), "tree": (2, 4)}.items():
-        assert allowed(first, algorithm)
-        assert not allowed((2, first[1] - 1), algorithm)
-    assert allowed((1, 0), "ring")
+    """Of both, what NCCL weighs and what it runs."""
+    first = {
+        "NVLS": (2, 17),
+        "NVLS tree": (2, 18),
+        "PAT": (2, 23),
+        "tree": (2, 4),
+        "ring": (0, 0),
+        "direct": (0, 0),
+    }
+    assert {one.name: one.since for one in ALGORITHMS.values()} == first
+    for num_domain in (1, 8):
+        for nodes in (1, 2):
+            machine = system_of("h100-sxm", num_domain=num_domain, nic_bytes_per_s=50e9)
+            ranks = max(2, nodes * num_domain)
+            for version in [(2, minor) for minor in range(30)]:
+                old = msgspec.structs.replace(machine, version=version)
+                for collective in COLLECTIVES:
+                    run = {name for name, _ in times(old, collective, np.ones(1), ranks)}
+                    weighed = {name for name, _ in estimates(old.setting(ranks), collective, 1.0)}
+                    newest = {name for name, _ in times(machine, collective, np.ones(1), ranks)}
+                    assert run == {name for name in newest if first[name] <= version}
+                    assert weighed <= run
 
 
 def test_rooted_collectives_send_the_whole_array_once_around() -> None:

@@ -9,10 +9,10 @@ import pytest
 from datahall.catalog import load
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.fabric.collectives.algorithms.bus import bus_factor
+from datahall.fabric.collectives.algorithms.table import times
 from datahall.fabric.collectives.choice import band_name, choose_collective, collective_times, crossovers
 from datahall.fabric.collectives.constants import Inside, library
 from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
-from datahall.fabric.collectives.nccl import times
 from datahall.fabric.collectives.system import System, family_of, generic, inside_of, scaled, system_of
 from datahall.validation.collectives.testbed import CHIPS, Rig, chip_named, network_rate, read_testbed
 

@@ -12,7 +12,6 @@ from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import explained, follow
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
-    NCCL_NAMES,
     CollectiveTime,
     check_level,
     refuse_on_torus,
@@ -23,7 +22,8 @@ from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
-from datahall.fabric.collectives.choice import Choice, spoken
+from datahall.fabric.collectives.algorithms.table import name_of, spoken
+from datahall.fabric.collectives.choice import Choice
 from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.fabric.design.asked import possible
 from datahall.fabric.design.chips import is_built
@@ -53,7 +53,7 @@ def show_collective(scenario: Scenario) -> Answer:
         cluster, [name for name in ("algorithm", "version", "level", "all") if scenario.given(name)]
     )
     check_level(cluster, call.level)
-    only = (NCCL_NAMES[call.algorithm],) if call.algorithm else ()
+    only = (name_of(call.algorithm),) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
     idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)
     if moe is None and wiring.design.chips is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datahall.answer import Cell, Column, Table
 from datahall.cluster.collective import CollectiveTime
-from datahall.fabric.collectives.choice import Choice, spoken
+from datahall.fabric.collectives.algorithms.table import spoken
+from datahall.fabric.collectives.choice import Choice
 from datahall.fabric.collectives.system import System
 
 

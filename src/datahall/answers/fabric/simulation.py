@@ -17,7 +17,7 @@ from datahall.fabric.flows.detours import usual_reroute
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
-from datahall.fabric.routing.ecmp import SPRAY_EFFICIENCY, rule_of
+from datahall.fabric.routing.policies import SPRAY_EFFICIENCY, rule_of
 from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign, FabricJob, Network

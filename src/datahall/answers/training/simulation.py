@@ -28,7 +28,7 @@ from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.events import perfetto
-from datahall.fabric.collectives.choice import spoken
+from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers

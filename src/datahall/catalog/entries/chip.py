@@ -24,6 +24,10 @@ SPELLINGS = {
     "half": "fp16", "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "mxfp8": "fp8",
     "mxfp6": "fp6", "nvfp4": "fp4", "mxfp4": "fp4", "w8a8": "int8",
 }  # fmt: skip
+# formats with a scale per small group of values.  Units that multiply FP6 or FP4 take such scales, none before did:
+# MXFP8 runs from Blackwell on, and not on Hopper (NVIDIA, Transformer Engine, support matrix; OCP, MX formats v1.0).
+GROUP_SCALED = ("mxfp8", "mxfp6", "mxfp4", "nvfp4")
+MICROSCALED = ("fp6", "fp4")
 
 # The silicon whose kernels behave alike, and so share a calibration.
 FAMILIES = (
@@ -85,14 +89,29 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
     def peak(self, precision: str) -> float:
         """Return the dense peak [FLOP/s]; a precision the chip lacks is an error, never another one."""
         wanted = canonical_precision(precision)
-        if wanted in self.peak_flop_per_s:
+        if self.multiplies(precision):
             return self.peak_flop_per_s[wanted]
+        missing = _folded(precision) if wanted in self.peak_flop_per_s else wanted
         raise UnsupportedError(
-            self.why_no_peak(wanted), hint=f"it has {', '.join(self.peak_flop_per_s) or 'no published peak'}"
+            self.why_no_peak(missing), hint=f"it has {', '.join(self.peak_flop_per_s) or 'no published peak'}"
+        )
+
+    def multiplies(self, precision: str) -> bool:
+        """Whether it has units for a precision, and these take the scales of its groups where it has such."""
+        is_scaled = any(name in self.peak_flop_per_s for name in MICROSCALED)
+        return canonical_precision(precision) in self.peak_flop_per_s and (
+            is_scaled or _folded(precision) not in GROUP_SCALED
         )
 
     def why_no_peak(self, precision: str) -> str:
         """Say why `precision` has no peak here, and which published rate is easily taken for it."""
+        if precision in GROUP_SCALED:
+            unit = canonical_precision(precision).upper()
+            return (
+                f"{self.title} has no {precision.upper()}; its {unit} units take no scale per small group of values"
+                if all(name in self.lacks for name in MICROSCALED)
+                else f"whether {self.title} multiplies {precision.upper()} is not known to the catalogue"
+            )
         if precision not in PRECISIONS:
             return f'"{precision}" is not a precision; they are {", ".join(PRECISIONS)}'
         if precision not in self.lacks:
@@ -111,13 +130,17 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def canonical_precision(name: str) -> str:
-    """Return the catalogue's name of a precision.
+    """Return the catalogue's name of a precision, or of the unit that multiplies it.
 
     >>> canonical_precision("BFloat16"), canonical_precision("nvfp4")
     ('bf16', 'fp4')
     """
-    folded = name.lower().replace("torch.", "").replace("-", "").replace("_", "")
+    folded = _folded(name)
     return SPELLINGS.get(folded, folded)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("torch.", "").replace("-", "").replace("_", "")
 
 
 _SAME_WIDTH = {"fp8": "int8", "int8": "fp8", "bf16": "fp16", "fp16": "bf16", "fp4": "int4", "int4": "fp4"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from datahall.basis import Basis
 from datahall.errors import ScenarioError, option
-from datahall.fabric.collectives import nccl, tuner
+from datahall.fabric.collectives import tuner
 from datahall.fabric.collectives.algorithms.bus import (
     COLLECTIVES,
     Collective,
@@ -18,10 +18,9 @@ from datahall.fabric.collectives.algorithms.bus import (
     algorithm_bandwidth,
     bus_bandwidth,
 )
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.table import Pair, estimates, spoken, times, words_of
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
-from datahall.scenario.words import ALGORITHMS
 
 SMALLEST_BYTES, LARGEST_BYTES = 1024.0, 64 * 2.0**30
 POINTS_PER_DOUBLING = 8
@@ -80,7 +79,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 def collective_times(
     system: System, collective: Collective, size_bytes: Number, num_ranks: int, *, only: Iterable[str] = (),
     without: Iterable[str] = (),
-) -> tuple[Floats, list[tuple[str, str]]]:  # fmt: skip
+) -> tuple[Floats, list[Pair]]:  # fmt: skip
     """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes.
 
     Never less than the narrowest place on the way needs for what the algorithm sends; NCCL does not know of it when it
@@ -88,7 +87,7 @@ def collective_times(
     """
     _check(collective, size_bytes)
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
-    possible = nccl.times(system, collective, size, num_ranks)
+    possible = times(system, collective, size, num_ranks)
     pairs = _chosen(system, collective, size, num_ranks, possible, only, without)
     bounded = {
         pair: _bounded(system, collective, size, num_ranks, pair, possible[pair]) for pair in set(pairs)
@@ -103,12 +102,12 @@ def choose_collective(
     only = tuple(only)
     time, pairs = collective_times(system, collective, size_bytes, num_ranks, only=only)
     size = np.array([float(size_bytes)])
-    own = nccl.times(system, collective, size, num_ranks)
+    own = times(system, collective, size, num_ranks)
     possible = {
         pair: _bounded(system, collective, size, num_ranks, pair, found) for pair, found in own.items()
     }
     thought = _estimates(system, collective, size, num_ranks)
-    smallest = nccl.times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
+    smallest = times(system, collective, np.array([8.0]), num_ranks)[pairs[0]]
     return Choice(
         collective=collective,
         size_bytes=float(size_bytes),
@@ -149,15 +148,6 @@ def crossovers(
     )
 
 
-def spoken(pair: tuple[str, str]) -> str:
-    """Algorithm and protocol in words.
-
-    >>> spoken(("ring", "LL")), spoken(("NVLS", "Simple"))
-    ('ring LL', 'NVLS')
-    """
-    return pair[0] if pair[0] in {"NVLS", "NVLS tree", "PAT", "direct", "bucket"} else " ".join(pair)
-
-
 def band_name(system: System, num_ranks: int) -> str:
     """The band of the constants that a prediction rests on: measured over predicted at P10 and P90."""
     _, domains = system.shape(num_ranks)
@@ -165,15 +155,15 @@ def band_name(system: System, num_ranks: int) -> str:
 
 
 def _bounded(
-    system: System, collective: Collective, size: Floats, num_ranks: int, pair: nccl.Pair, time_s: Floats
+    system: System, collective: Collective, size: Floats, num_ranks: int, pair: Pair, time_s: Floats
 ) -> Floats:
     return np.maximum(time_s, least_s(system, collective, size, num_ranks, pair[0]))
 
 
 def _chosen(
     system: System, collective: Collective, size: Floats, num_ranks: int,
-    possible: dict[tuple[str, str], Floats], only: Iterable[str], without: Iterable[str],
-) -> list[tuple[str, str]]:  # fmt: skip
+    possible: dict[Pair, Floats], only: Iterable[str], without: Iterable[str],
+) -> list[Pair]:  # fmt: skip
     thought = {
         pair: time
         for pair, time in _estimates(system, collective, size, num_ranks).items()
@@ -181,7 +171,7 @@ def _chosen(
     }
     wanted = set(only) & {pair[0] for pair in possible}
     if only and not wanted:
-        known = sorted({pair[0].lower().replace(" ", "-") for pair in possible} & set(ALGORITHMS))
+        known = words_of({pair[0] for pair in possible})
         raise ScenarioError(
             f"NCCL {'.'.join(map(str, system.version))} has no {' or '.join(only)} for {collective} on "
             f"{system.name}",
@@ -191,12 +181,8 @@ def _chosen(
     return tuner.choose(thought or possible, wanted, without)
 
 
-def _estimates(
-    system: System, collective: Collective, size: Floats, num_ranks: int
-) -> dict[tuple[str, str], Floats]:
-    if "ring" not in TABLE[collective].algorithms or system.library != "nccl":
-        return {}
-    return tuner.estimates(system.setting(num_ranks), collective, size)
+def _estimates(system: System, collective: Collective, size: Floats, num_ranks: int) -> dict[Pair, Floats]:
+    return estimates(system.setting(num_ranks), collective, size) if system.library == "nccl" else {}
 
 
 def _check(collective: str, size_bytes: Number) -> None:

@@ -12,13 +12,13 @@ Reference: Patarasuk and Yuan, 2009 (all-reduce); the others count what has to b
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
-from datahall.fabric.collectives.algorithms.sent import sent, sent_between
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.table import sent, sent_between
 from datahall.fabric.collectives.system import System
 from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.graph import Ints
@@ -47,9 +47,9 @@ def crossing_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
     1.998046875
     """
     below, full = min(cut.num_below, num_ranks), min(cut.num_full, num_ranks)
-    outside = (num_ranks - below) / num_ranks
-    result = TABLE[sends.collective].result
-    if result == "nothing" or outside == 0.0:
+    result = MOVES[sends.collective].result
+    least = _least_passing(result, num_ranks, below)
+    if least == 0.0:
         return 0.0
     if sends.algorithm is not None:
         first = np.arange(0, num_ranks, below, dtype=np.int32)
@@ -58,10 +58,7 @@ def crossing_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
     if result == "sum":
         parts = -(-num_ranks // full)
         return 2.0 * (parts - 1) / parts
-    if result == "pieces":
-        return below * outside
-    # one way goes what the ranks inside hold, the other way what those outside do
-    return max(outside, 1.0 - outside) if result in OTHER_WAY else 1.0
+    return least
 
 
 def straddling_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
@@ -79,7 +76,7 @@ def straddling_share(sends: Sends, num_ranks: int, cut: Cut) -> float:
 
 @lru_cache(maxsize=65536)
 def _straddling(sends: Sends, num_ranks: int, stride: int, sizes: tuple[tuple[int, int], ...]) -> float:
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
     if not sizes or result == "nothing":
         return 0.0
     block = num_ranks * stride
@@ -102,12 +99,12 @@ def _straddling(sends: Sends, num_ranks: int, stride: int, sizes: tuple[tuple[in
 def _leaving(sends: Sends, num_ranks: int, stride: int, place: Ints, inside: Ints) -> tuple[Floats, Floats]:
     """Bytes out of a part and into it, of the groups of a block with some of its endpoints inside, from a place on."""
     some, more = inside // stride, inside % stride
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
 
     def of(what: str | None) -> Floats:
         def each(ranks: Ints) -> Floats:
             if what is not None:
-                return _least(what, num_ranks, ranks)
+                return np.asarray(_least(what, num_ranks, ranks.astype(np.float64)))
             at_end = place + inside == num_ranks * stride
             first = np.where(at_end, num_ranks - ranks, np.minimum(place // stride, num_ranks - ranks))
             return _sent(sends, num_ranks, first, first + ranks)
@@ -125,19 +122,21 @@ def _sent(sends: Sends, num_ranks: int, first: Ints, last: Ints) -> Floats:
     return sent(sends.collective, sends.algorithm, num_ranks, sends.num_domain, first, last)
 
 
-def _least(result: str, num_ranks: int, inside: Ints) -> Floats:
+def _least(result: str, num_ranks: int, inside: Number) -> Number:
     """The least that leaves a part with some of a group's ranks inside, over the size of the array.
 
     Of an all-reduce it is one array: of a part among several, and where switches add, no more need leave.
+
+        whole: m/n   share: (n−m)/n   pieces: m (n−m)/n   sum, copy: 1
     """
-    across = (inside > 0) & (inside < num_ranks)
-    if result == "whole":
-        return np.where(across, inside / num_ranks, 0.0)
-    if result == "share":
-        return np.where(across, (num_ranks - inside) / num_ranks, 0.0)
-    if result == "pieces":
-        return np.where(across, inside * (num_ranks - inside) / num_ranks, 0.0)
-    return np.where(across, 1.0, 0.0)
+    outside = (num_ranks - inside) / num_ranks
+    share = {"whole": inside / num_ranks, "share": outside, "pieces": inside * outside, "nothing": 0.0}
+    return cast(Number, share.get(result, 1.0) * ((inside > 0) & (inside < num_ranks)))
+
+
+def _least_passing(result: str, num_ranks: int, inside: int) -> float:
+    """The least that leaves a part, or enters it if that is more."""
+    return max(float(_least(way, num_ranks, inside)) for way in (result, OTHER_WAY.get(result, result)))
 
 
 def crossed(system: System, num_ranks: int) -> tuple[Cut, ...]:
@@ -157,7 +156,7 @@ def pair_share(sends: Sends, num_ranks: int, below: int) -> float:
     >>> pair_share(Sends("all-reduce", "ring"), 64, 16), pair_share(Sends("all-to-all", "direct"), 64, 16)
     (1.96875, 4.0)
     """
-    result = TABLE[sends.collective].result
+    result = MOVES[sends.collective].result
     if result == "nothing" or below >= num_ranks:
         return 0.0
     if sends.algorithm is not None:
@@ -223,21 +222,17 @@ def floor_s(
 
     Beside the narrow places of the network these are the links of one chip and the ports of one domain.  Switches may
     add up what passes through them, so of an all-reduce every array goes out once and comes back once, both ways at
-    the same time.
-
-    T ≥ share · S / links of the part;  share = 1 (all-reduce, broadcast), (n−m)/n (all-gather), m(n−m)/n (all-to-all)
+    the same time: T ≥ share · S / links of the part, the share as `_least` counts it.
     """
     least = float(least_s(system, collective, np.array([size_bytes]), num_ranks, algorithm)[0])
-    result = TABLE[collective].result
-    if system.torus or num_ranks < 2 or result == "nothing":
+    if system.torus or num_ranks < 2:
         return least
     inside, domains = system.shape(num_ranks)
     nic_bytes_per_s = system.nic_bytes_per_s if domains > 1 else 0.0
     near_bytes_per_s = system.scale_up_bytes_per_s if inside > 1 else 0.0
     for members, bytes_per_s in ((1, near_bytes_per_s + nic_bytes_per_s), (inside, inside * nic_bytes_per_s)):
-        if members < num_ranks and bytes_per_s > 0:
-            out = (num_ranks - members) / num_ranks
-            share = {"whole": out, "share": out, "pieces": members * out}.get(result, 1.0)
+        if bytes_per_s > 0:
+            share = _least_passing(MOVES[collective].result, num_ranks, members)
             least = max(least, share * size_bytes / bytes_per_s)
     return least
 

@@ -27,7 +27,7 @@ from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.all_gather import PAT_RANK_S, PAT_SHARE
 from datahall.fabric.collectives.algorithms.all_reduce import tree_depth
 from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.constants import Across, Protocol
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, tree_most_bytes_per_s
@@ -74,28 +74,6 @@ class Ask(NamedTuple):
 def barrier_array() -> Breakdown:
     """What a barrier moves [B]."""
     return assumed("array", nccl.BARRIER_BYTES, "bytes", "a barrier is an all-reduce of one number")
-
-
-def closed_form(ask: Ask, algorithm: str, protocol: str) -> Told:
-    """The time of an algorithm and protocol that NCCL has, as `nccl.times` computes it."""
-    other = TABLE[ask.collective].stands_for
-    if other is not None:
-        return closed_form(
-            ask._replace(collective=other, size=barrier_array()),
-            algorithm,
-            protocol,
-        )
-    if algorithm == "direct":
-        return _exchange(ask)
-    index = PROTOCOLS.index(protocol)
-    makers = {
-        "ring": lambda: _ring(ask, index),
-        "tree": lambda: _tree(ask, index),
-        "NVLS": lambda: _nvls(ask),
-        "NVLS tree": lambda: _nvls_tree(ask),
-        "PAT": lambda: _pat(ask),
-    }
-    return makers[algorithm]()
 
 
 # -- leaves -----------------------------------------------------------------------------------------------------------
@@ -175,11 +153,12 @@ def _degree(ask: Ask, degree: float, *, net: bool = False) -> Breakdown:
 # -- NCCL's algorithms ------------------------------------------------------------------------------------------------
 
 
-def _ring(ask: Ask, index: int) -> Told:
+def ring(ask: Ask, index: int) -> Told:
+    """The chain of `nccl.ring` by a protocol."""
     system, (inside, domains) = ask.system, ask.shape
     protocol = system.inside.protocol(PROTOCOLS[index])
     assert protocol is not None
-    rounds = TABLE[ask.collective].num_rounds
+    rounds = MOVES[ask.collective].num_rounds
     steps = rounds * (ask.num_ranks - 1)
     all_steps = derived("steps", steps, "count", note="2 (n − 1)" if rounds == 2 else "n − 1")
     hop, link = _hop(ask, protocol), _link(ask, protocol)
@@ -201,7 +180,7 @@ def _ring(ask: Ask, index: int) -> Told:
                 _across(ask, "loss through many nodes", slower, "ratio"),
                 "bytes_per_s",
             )
-    volume = ask.size if TABLE[ask.collective].is_rooted else _ring_volume(ask, all_steps, protocol)
+    volume = ask.size if MOVES[ask.collective].is_rooted else _ring_volume(ask, all_steps, protocol)
     transfer = quotient("transfer", volume, rate, "s")
     both = overlap("steps and transfer", latency, transfer, _degree(ask, protocol.overlap))
     inside_s = volume.value / link.value if inside > 1 else 0.0
@@ -241,7 +220,8 @@ def _ring_volume(ask: Ask, steps: Breakdown, protocol: Protocol) -> Breakdown:
     return product("bytes through a rank", [ask.size, quotient("passes", sent, ask.ranks, "ratio")], "bytes")
 
 
-def _tree(ask: Ask, index: int) -> Told:
+def tree(ask: Ask, index: int) -> Told:
+    """The chain of `nccl.tree` by a protocol."""
     system, (inside, domains) = ask.system, ask.shape
     protocol = system.inside.protocol(PROTOCOLS[index])
     assert protocol is not None
@@ -314,13 +294,15 @@ def _chunked(ask: Ask, transfer: Breakdown) -> Breakdown:
     return overlap("steps and transfer", wait, transfer, degree)
 
 
-def _nvls(ask: Ask) -> Told:
+def nvls(ask: Ask, _: int) -> Told:
+    """The chain of `nccl.nvls`."""
     transfer = _switched(ask)
     base = _inside(ask, "start", ask.system.inside.simple.base_s, "s")
     return Told(_summed(ask, [base, _chunked(ask, transfer)]), transfer.value)
 
 
-def _nvls_tree(ask: Ask) -> Told:
+def nvls_tree(ask: Ask, _: int) -> Told:
+    """The chain of `nccl.nvls_tree`."""
     across, (inside, domains) = nccl.network(ask.system), ask.shape
     near = _switched(ask)
     copies = _passes(ask, 1.0 if domains == 2 else 2.0, "bytes over the network", "two nodes send once")
@@ -332,7 +314,8 @@ def _nvls_tree(ask: Ask) -> Told:
     return Told(figure, near.value, far.value)
 
 
-def _pat(ask: Ask) -> Told:
+def pat(ask: Ask, _: int) -> Told:
+    """The chain of `nccl.pat`."""
     across = nccl.network(ask.system)
     rate = _ports(ask, across.share[2], "a ring", 1)
     slower = assumed("share of a ring's rate", PAT_SHARE, "ratio", "Jeaugey, PAT, 2025; NCCL 2.23", NCCL)
@@ -350,10 +333,10 @@ def _pat(ask: Ask) -> Told:
     return Told(_summed(ask, parts), 0.0, transfer.value)
 
 
-def _exchange(ask: Ask) -> Told:
-    """All-to-all, or one message between neighbours."""
+def direct(ask: Ask, _: int) -> Told:
+    """The chain of `nccl.direct`: all-to-all, or one message between neighbours."""
     system, (inside, domains) = ask.system, ask.shape
-    pairwise = TABLE[ask.collective].is_pairwise
+    pairwise = MOVES[ask.collective].is_pairwise
     own = system.inside.exchange or system.inside.simple
     share, local = (1, 1) if pairwise else (ask.num_ranks, inside - 1)
     peers = 1 if pairwise else ask.num_ranks - 1

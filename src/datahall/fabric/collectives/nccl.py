@@ -2,23 +2,24 @@
 
 Rings and trees are those of `all_reduce` and `all_gather` with three refinements that measurements ask for: latency
 hides behind transfer by a fitted degree, a rank also copies its own share, and a proxy between nodes sets a floor
-under every step.
+under every step.  Each gives no time where NCCL does not have it on the machine; `algorithms.table` lists them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.all_gather import pat_all_gather_time
 from datahall.fabric.collectives.algorithms.all_reduce import nvlink_sharp_all_reduce_time, tree_depth
 from datahall.fabric.collectives.algorithms.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
-from datahall.fabric.collectives.algorithms.table import TABLE
 from datahall.fabric.collectives.constants import RAMP_DOUBLINGS, RAMP_FROM_BYTES, Across, Protocol
 from datahall.fabric.collectives.system import System
-from datahall.fabric.collectives.tuner import PROTOCOLS, allowed, nvls_tree_allowed, tree_most_bytes_per_s
+from datahall.fabric.collectives.tuner import PROTOCOLS, nvls_tree_allowed, tree_most_bytes_per_s
 
-Pair = tuple[str, str]
 BEST_CHUNKS = 0.5  # `overlapped` with the chunk size that suits the pipeline best
 TWO_NETWORKS = 4.0  # `overlapped` for two stages that run at once: little more than the slower one
 TREE_INSIDE_SHARE = 0.92
@@ -27,31 +28,28 @@ PAT_HOPS = 3.5  # steps of PAT that overlap, so each takes this part of a hop (N
 BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
 
 
-def times(system: System, collective: Collective, size_bytes: Floats, num_ranks: int) -> dict[Pair, Floats]:
-    """Return the time [s] of every algorithm and protocol that NCCL has for a collective."""
-    row = TABLE[collective]
-    if "direct" in row.algorithms:
-        return {("direct", "Simple"): exchange(system, size_bytes, num_ranks, pairwise=row.is_pairwise)}
-    if row.stands_for is not None:
-        tiny = times(system, row.stands_for, np.full_like(size_bytes, BARRIER_BYTES), num_ranks)
-        return {pair: time for pair, time in tiny.items() if pair[1] == "LL"}
-    found: dict[Pair, Floats] = {}
-    inside, domains = system.shape(num_ranks)
-    for index, name in enumerate(PROTOCOLS):
-        protocol = system.inside.protocol(name)
-        if protocol is None or (name == "LL128" and not system.has_ll128(domains)):
-            continue
-        found["ring", name] = _ring(system, collective, protocol, index, size_bytes, num_ranks)
-        if "tree" in row.algorithms and allowed(system.version, "tree"):
-            found["tree", name] = _tree(system, protocol, index, size_bytes, num_ranks)
-    if "NVLS" in row.algorithms and system.nvls and system.inside.nvls_bytes_per_s > 0 and inside > 1:
-        if domains == 1 and allowed(system.version, "NVLS"):
-            found["NVLS", "Simple"] = _nvls(system, size_bytes, inside)
-        elif nvls_tree_allowed(num_ranks, domains) and allowed(system.version, "NVLS tree"):
-            found["NVLS tree", "Simple"] = _nvls_tree(system, size_bytes, inside, domains)
-    if inside == 1 and "PAT" in row.algorithms and allowed(system.version, "PAT"):
-        found["PAT", "Simple"] = _pat(system, size_bytes, num_ranks)
-    return {pair: time + system.harness_s for pair, time in found.items()}
+class Run(NamedTuple):
+    """What runs where, by which of NCCL's protocols."""
+
+    system: System
+    collective: Collective
+    num_ranks: int
+    protocol: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Ranks of a domain, and domains."""
+        return self.system.shape(self.num_ranks)
+
+    @property
+    def column(self) -> int:
+        return PROTOCOLS.index(self.protocol)
+
+    @property
+    def constants(self) -> Protocol | None:
+        """Those of the protocol inside a domain; None: the machine does not run it."""
+        is_there = self.protocol != "LL128" or self.system.has_ll128(self.shape[1])
+        return self.system.inside.protocol(self.protocol) if is_there else None
 
 
 def network(system: System) -> Across:
@@ -80,12 +78,13 @@ def tapered(rate: float, across: Across, domains: int) -> float:
     return rate / (1.0 + across.taper * max(0.0, float(np.log2(domains / 4))))
 
 
-def _ring(
-    system: System, collective: Collective, protocol: Protocol, index: int, size: Floats, num_ranks: int
-) -> Floats:
-    inside, domains = system.shape(num_ranks)
-    rounds = TABLE[collective].num_rounds
-    steps = rounds * (num_ranks - 1)
+def ring(run: Run, size: Floats) -> Floats | None:
+    """Rounds of n − 1 steps, each to the next rank."""
+    protocol = run.constants
+    if protocol is None:
+        return None
+    system, index, (inside, domains) = run.system, run.column, run.shape
+    rounds, steps = MOVES[run.collective].num_rounds, int(ring_steps(run))
     rate = link_rate(system, protocol, inside)
     hop, base = _hop(protocol, size), protocol.base_s
     if domains == 1:
@@ -100,12 +99,21 @@ def _ring(
         rate = tapered(min(rate, node) if inside > 1 else node, across, domains)
         floor = np.maximum(hop, across.step_s[index])
         latency = (steps - network_steps) * floor + network_steps * across.hop_s[index]
-    volume = size if TABLE[collective].is_rooted else (steps + protocol.own_steps) * size / num_ranks
+    volume = size if MOVES[run.collective].is_rooted else (steps + protocol.own_steps) * size / run.num_ranks
     return np.asarray(base + overlapped(latency, volume / rate, protocol.overlap), dtype=np.float64)
 
 
-def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_ranks: int) -> Floats:
-    inside, domains = system.shape(num_ranks)
+def ring_steps(run: Run) -> float:
+    """Steps that follow one another: a ring counts ranks."""
+    return float(MOVES[run.collective].num_rounds * (run.num_ranks - 1))
+
+
+def tree(run: Run, size: Floats) -> Floats | None:
+    """Chains inside domains, two trees over these."""
+    protocol = run.constants
+    if protocol is None:
+        return None
+    system, index, (inside, domains) = run.system, run.column, run.shape
     latency, base = 2 * (inside - 1) * _hop(protocol, size), protocol.base_s
     transfer = 2 * size / tree_most_bytes_per_s(system.family, domains)
     if inside > 1:
@@ -125,8 +133,26 @@ def _tree(system: System, protocol: Protocol, index: int, size: Floats, num_rank
     return np.asarray(base + overlapped(latency, transfer, protocol.overlap), dtype=np.float64)
 
 
-def _nvls(system: System, size: Floats, num_ranks: int) -> Floats:
-    own = system.inside
+def tree_steps(run: Run) -> float:
+    """A tree counts levels, up and down."""
+    inside, domains = run.shape
+    return float(2 * (inside - 1 + _levels(domains)))
+
+
+def _levels(domains: int) -> float:
+    return float(tree_depth(float(domains))) if domains > 1 else 0.0
+
+
+def _is_switched(run: Run) -> bool:
+    """Whether switches add up what the ranks of a domain send."""
+    return run.system.nvls and run.system.inside.nvls_bytes_per_s > 0
+
+
+def nvls(run: Run, size: Floats) -> Floats | None:
+    """The switch of one domain adds."""
+    own, (num_ranks, domains) = run.system.inside, run.shape
+    if domains > 1 or not _is_switched(run):
+        return None
     rate = own.nvls_bytes_per_s * np.where(size > LARGE_BYTES, own.nvls_large_gain, 1.0)
     time = nvlink_sharp_all_reduce_time(
         size, float(num_ranks), hop_s=own.nvls_latency_s, bytes_per_s=rate, overlap=BEST_CHUNKS
@@ -134,7 +160,16 @@ def _nvls(system: System, size: Floats, num_ranks: int) -> Floats:
     return np.asarray(own.simple.base_s + time, dtype=np.float64)
 
 
-def _nvls_tree(system: System, size: Floats, inside: int, domains: int) -> Floats:
+def nvls_steps(_: Run) -> float:
+    """To the switch, and from it."""
+    return 2.0
+
+
+def nvls_tree(run: Run, size: Floats) -> Floats | None:
+    """The switch of each domain adds, two trees over these."""
+    system, (inside, domains) = run.system, run.shape
+    if not _is_switched(run) or not nvls_tree_allowed(run.num_ranks, domains):
+        return None
     own, across = system.inside, network(system)
     copies = 1 if domains == 2 else 2
     node = system.nic_bytes_per_s * inside * across.tree_share[2]
@@ -146,7 +181,16 @@ def _nvls_tree(system: System, size: Floats, inside: int, domains: int) -> Float
     )
 
 
-def _pat(system: System, size: Floats, num_ranks: int) -> Floats:
+def nvls_tree_steps(run: Run) -> float:
+    """A tree's, with the switch in place of a chain."""
+    return nvls_steps(run) + 2 * _levels(run.shape[1])
+
+
+def pat(run: Run, size: Floats) -> Floats | None:
+    """Trees from every rank at once, with one rank a domain."""
+    system, num_ranks = run.system, run.num_ranks
+    if run.shape[0] > 1:
+        return None
     across = network(system)
     rate = system.nic_bytes_per_s * across.share[2]
     return np.asarray(
@@ -156,11 +200,17 @@ def _pat(system: System, size: Floats, num_ranks: int) -> Floats:
     )
 
 
-def exchange(system: System, size: Floats, num_ranks: int, *, pairwise: bool = False) -> Floats:
-    """Return the time [s] of an all-to-all, or of one message between neighbours, over the slower of both networks."""
-    inside, domains = system.shape(num_ranks)
+def pat_steps(run: Run) -> float:
+    """Levels of a tree over all ranks."""
+    return float(tree_depth(float(run.num_ranks)))
+
+
+def direct(run: Run, size: Floats) -> Floats:
+    """An all-to-all, or one message between neighbours, over the slower of both networks."""
+    system, num_ranks, (inside, domains) = run.system, run.num_ranks, run.shape
+    pairwise = MOVES[run.collective].is_pairwise
     own = system.inside.exchange or system.inside.simple
-    peers = 1 if pairwise else num_ranks - 1
+    peers = int(direct_steps(run))
     local = 1 if pairwise else inside - 1
     share = 1 if pairwise else num_ranks
     transfer = (local + own.own_steps) * size / share / link_rate(system, own, inside)
@@ -172,20 +222,9 @@ def exchange(system: System, size: Floats, num_ranks: int, *, pairwise: bool = F
         wire = leaving * size / share / (system.nic_bytes_per_s * across.share[2])
         transfer = np.maximum(transfer if inside > 1 else 0.0, wire)
         latency, base = latency + across.message_s * (peers - local), base + across.exchange_base_s
-    return np.asarray(base + overlapped(latency, transfer, own.overlap) + system.harness_s, dtype=np.float64)
+    return np.asarray(base + overlapped(latency, transfer, own.overlap), dtype=np.float64)
 
 
-def num_steps(system: System, collective: Collective, algorithm: str, num_ranks: int) -> float:
-    """Steps that follow one another: a ring counts ranks, a tree levels, a switch none."""
-    inside, domains = system.shape(num_ranks)
-    rounds = TABLE[collective].num_rounds
-    if algorithm == "ring":
-        return float(rounds * (num_ranks - 1))
-    if algorithm in {"tree", "NVLS tree"}:
-        local = inside - 1 if algorithm == "tree" else 1
-        return float(2 * (local + (tree_depth(float(domains)) if domains > 1 else 0)))
-    if algorithm == "PAT":
-        return float(tree_depth(float(num_ranks)))
-    return {"NVLS": 2.0, "direct": float(1 if TABLE[collective].is_pairwise else num_ranks - 1)}.get(
-        algorithm, 1.0
-    )
+def direct_steps(run: Run) -> float:
+    """One peer after the other."""
+    return float(1 if MOVES[run.collective].is_pairwise else run.num_ranks - 1)

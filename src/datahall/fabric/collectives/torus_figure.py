@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datahall.breakdown import Breakdown, assumed, derived, maximum, product, quotient, total
 from datahall.errors import UnsupportedError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.torus import TorusGroup, buckets
 from datahall.fabric.collectives.figure import Told
 
-ON_A_TORUS = tuple(name for name, row in TABLE.items() if row.on_torus)
+ON_A_TORUS = tuple(name for name, row in MOVES.items() if row.on_torus)
 SPAN = 8.0  # half of a ring's chips send half of their array over two links: S · X / 8
 
 
@@ -25,6 +25,11 @@ def check_on_torus(collective: Collective, topology: str) -> None:
         )
 
 
+def torus_algorithm(collective: Collective) -> str:
+    """What runs there, in words; NCCL does not."""
+    return "bucket" if MOVES[collective].on_torus == "buckets" else "direct"
+
+
 def torus_form(
     collective: Collective,
     size: Breakdown,
@@ -35,7 +40,7 @@ def torus_form(
 ) -> Told:
     """The chain of `torus.torus_times` inside a slice; `link` is one way of one link."""
     hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
-    row = TABLE[collective]
+    row = MOVES[collective]
     if row.on_torus == "link":
         transfer = quotient("transfer", size, link, "s")
         steps = max(group.apart, default=1)

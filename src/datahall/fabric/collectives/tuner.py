@@ -9,19 +9,28 @@ The constants are facts of NCCL 2.27 as listed in research (latencies in µs, ba
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from datahall.fabric.collectives.algorithms.bus import Collective, Floats, Number, bus_factor
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.bus import Collective, Floats, bus_factor
+from datahall.fabric.collectives.algorithms.moves import MOVES
 
 PROTOCOLS = ("LL", "LL128", "Simple")
-# base latency, per hop inside a domain over NVLink and over PCIe, per hop over the network: LL, LL128, Simple
-BASE_US = {"ring": (6.6, 14.0, 8.4), "tree": (6.8, 14.0, 8.4)}
-NVLINK_US = {"ring": (0.6, 1.9, 3.4), "tree": (0.6, 1.25, 4.0)}
-PCIE_US = {"ring": (1.0, 2.5, 5.7), "tree": (1.0, 1.9, 4.0)}
-NETWORK_US = {"ring": (2.7, 4.0, 14.0), "tree": (5.0, 8.5, 14.0)}
+
+
+class Waits(NamedTuple):
+    """Latencies [µs] by protocol: at the start, per hop inside a domain over NVLink and over PCIe, over the network."""
+
+    base_us: tuple[float, float, float]
+    nvlink_us: tuple[float, float, float]
+    pcie_us: tuple[float, float, float]
+    network_us: tuple[float, float, float]
+
+
+RING = Waits((6.6, 14.0, 8.4), (0.6, 1.9, 3.4), (1.0, 2.5, 5.7), (2.7, 4.0, 14.0))
+TREE = Waits((6.8, 14.0, 8.4), (0.6, 1.25, 4.0), (1.0, 1.9, 4.0), (5.0, 8.5, 14.0))
 NVLS_US, NVLS_TREE_NETWORK_US = 25.0, 20.9
 PAT_US, PAT_NETWORK_US, PAT_RANK_US = 8.0, 14.0, 2.8
 PLATEAU = 1.4  # ring, Simple, all-reduce over several nodes
@@ -53,7 +62,6 @@ TREE_SHARE = np.array(
     ]
 )  # fmt: skip
 LARGEST_SWITCHED = 32  # ranks of a domain that NVLS trees were seen on past two domains
-FIRST_VERSION = {"NVLS": (2, 17), "NVLS tree": (2, 18), "PAT": (2, 23), "tree": (2, 4)}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,43 +77,6 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     nvls: bool = True
     version: tuple[int, int] = (2, 27)
     num_channels: int = 0  # 0: what the family has
-
-
-def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> dict[tuple[str, str], Floats]:
-    """Return NCCL's own estimate [s] of every pair it weighs, on arrays of sizes."""
-    size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
-    found: dict[tuple[str, str], Floats] = {}
-    has = TABLE[collective].algorithms
-    for index, protocol in enumerate(PROTOCOLS):
-        if protocol == "LL128" and not (setting.ll128 and setting.nvlink):
-            continue
-        found["ring", protocol] = _ring(setting, collective, index, size)
-        if "tree" in has and allowed(setting.version, "tree"):
-            found["tree", protocol] = _tree(setting, index, size)
-    if "NVLS" in has and setting.nvls and setting.family in NVLS_SHARE and setting.num_ranks > 1:
-        if setting.num_nodes == 1 and allowed(setting.version, "NVLS"):
-            found["NVLS", "Simple"] = _nvls(setting, size)
-        several = (
-            setting.num_ranks > setting.num_nodes
-        )  # chips of a node, or its switch has nothing to add up
-        tree = nvls_tree_allowed(setting.num_ranks, setting.num_nodes) and allowed(
-            setting.version, "NVLS tree"
-        )
-        if tree and several:
-            found["NVLS tree", "Simple"] = _nvls_tree(setting, size)
-    one_per_node = setting.num_nodes == setting.num_ranks and setting.num_nodes > 1
-    if "PAT" in has and one_per_node and allowed(setting.version, "PAT"):
-        found["PAT", "Simple"] = _pat(setting, size)
-    return found
-
-
-def allowed(version: tuple[int, int], algorithm: str) -> bool:
-    """Whether a version of NCCL has an algorithm.
-
-    >>> allowed((2, 16), "NVLS"), allowed((2, 27), "NVLS")
-    (False, True)
-    """
-    return version >= FIRST_VERSION.get(algorithm, (0, 0))
 
 
 def nvls_tree_allowed(num_ranks: int, num_nodes: int) -> bool:
@@ -151,17 +122,25 @@ def _channels(setting: Setting) -> int:
     return setting.num_channels or CHANNELS[setting.family]
 
 
-def _hops(setting: Setting, algorithm: str, index: int) -> tuple[float, float]:
-    inside = (NVLINK_US if setting.nvlink else PCIE_US)[algorithm][index]
+def _hops(setting: Setting, waits: Waits, index: int) -> tuple[float, float]:
+    inside = (waits.nvlink_us if setting.nvlink else waits.pcie_us)[index]
     one_per_node = setting.num_nodes == setting.num_ranks
-    across = NETWORK_US["tree" if one_per_node else algorithm][index]
+    across = (TREE if one_per_node else waits).network_us[index]
     across += setting.network_latency_s * 1e6 * (2.0 if index == 2 else 1.0)  # Simple also waits for a flush
     return inside, across
 
 
-def _ring(setting: Setting, collective: Collective, index: int, size: Floats) -> Floats:
-    rounds = TABLE[collective].num_rounds
-    inside, across = _hops(setting, "ring", index)
+def _is_there(setting: Setting, protocol: str) -> bool:
+    return protocol != "LL128" or (setting.ll128 and setting.nvlink)
+
+
+def ring(setting: Setting, collective: Collective, protocol: str, size: Floats) -> Floats | None:
+    """NCCL's own estimate [s] of a ring on arrays of sizes; None: it does not weigh it."""
+    if not _is_there(setting, protocol):
+        return None
+    index = PROTOCOLS.index(protocol)
+    rounds = MOVES[collective].num_rounds
+    inside, across = _hops(setting, RING, index)
     total, most = _total(setting), 0.0
     if index == 0:
         most = LL_MOST[setting.family] if setting.num_nodes == 1 else LL_MOST_NETWORK[_scale(setting) - 1]
@@ -172,15 +151,19 @@ def _ring(setting: Setting, collective: Collective, index: int, size: Floats) ->
     network = rounds * (setting.num_nodes - 1)
     if setting.num_nodes > 1:
         inside = max(inside, 3.0 if index == 2 else 1.0)
-    latency = np.full(size.shape, BASE_US["ring"][index] + (steps - network) * inside + network * across)
+    latency = np.full(size.shape, RING.base_us[index] + (steps - network) * inside + network * across)
     if index == 2 and setting.num_nodes > 1 and rounds == 2:
         latency[size / (_channels(setting) * setting.num_ranks) >= 64] *= PLATEAU
     factor = bus_factor(collective, float(setting.num_ranks))
     return latency * 1e-6 + size * factor / (total * 1e9)
 
 
-def _tree(setting: Setting, index: int, size: Floats) -> Floats:
-    inside, across = _hops(setting, "tree", index)
+def tree(setting: Setting, _: Collective, protocol: str, size: Floats) -> Floats | None:
+    """Its estimate [s] of a tree."""
+    if not _is_there(setting, protocol):
+        return None
+    index = PROTOCOLS.index(protocol)
+    inside, across = _hops(setting, TREE, index)
     channels, scale = _channels(setting), _scale(setting)
     # between two nodes a tree crosses the network once where a ring crosses it twice
     total = min(
@@ -195,20 +178,31 @@ def _tree(setting: Setting, index: int, size: Floats) -> Floats:
         total = min(total * share, channels * TREE_LL128_MOST[setting.family][scale])
     per_node = setting.num_ranks // setting.num_nodes
     depth = int(np.log2(setting.num_nodes))
-    latency = BASE_US["tree"][index] + 2 * ((per_node - 1) * inside + depth * across)
+    latency = TREE.base_us[index] + 2 * ((per_node - 1) * inside + depth * across)
     place = np.clip(np.log2(np.maximum(size / 64, 1.0)).astype(np.int64), 0, 23)
     share_at = np.where(place < 23, TREE_SHARE[index][np.minimum(place, 22)], 1.0)
     return latency * 1e-6 + size / (0.5 * total * share_at * 1e9)
 
 
-def _nvls(setting: Setting, size: Floats) -> Floats:
+def _is_switched(setting: Setting) -> bool:
+    """Whether switches add up what the ranks of a node send."""
+    return setting.nvls and setting.family in NVLS_SHARE
+
+
+def nvls(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None:
+    """Its estimate [s] of one domain's switch."""
+    if setting.num_nodes > 1 or not _is_switched(setting):
+        return None
     heads = setting.num_ranks
     head = min(NVLS_HEAD_MOST[setting.family], NVLS_TOTAL[setting.family] / heads)
     total = 2 * heads * head * NVLS_SHARE[setting.family] * (heads - 1) / heads
     return NVLS_US * 1e-6 + size * bus_factor("all-reduce", float(heads)) / (total * 1e9)
 
 
-def _nvls_tree(setting: Setting, size: Floats) -> Floats:
+def nvls_tree(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None:
+    """Its estimate [s] of switches that trees join."""
+    if not _is_switched(setting) or not nvls_tree_allowed(setting.num_ranks, setting.num_nodes):
+        return None
     heads = setting.num_ranks // setting.num_nodes
     head = min(NVLS_HEAD_MOST[setting.family], NVLS_TOTAL[setting.family] / heads)
     inside = 2 * head * NVLS_SHARE[setting.family] * (heads - 1) / heads
@@ -219,7 +213,10 @@ def _nvls_tree(setting: Setting, size: Floats) -> Floats:
     return latency * 1e-6 + size * bus_factor("all-reduce", float(setting.num_ranks)) / (total * 1e9)
 
 
-def _pat(setting: Setting, size: Floats) -> Floats:
+def pat(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None:
+    """Its estimate [s] of PAT, with one rank a node."""
+    if setting.num_nodes != setting.num_ranks:
+        return None
     latency = (
         PAT_US + float(np.log2(setting.num_nodes)) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
     )

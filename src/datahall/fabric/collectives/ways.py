@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from datahall.fabric.collectives.algorithms.bus import algorithm_bandwidth, bus_bandwidth
-from datahall.fabric.collectives.choice import Choice, spoken
-from datahall.fabric.collectives.nccl import num_steps
+from datahall.fabric.collectives.algorithms.table import num_steps, spoken
+from datahall.fabric.collectives.choice import Choice
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.textbook import textbook_times
 

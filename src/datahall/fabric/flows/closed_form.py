@@ -18,8 +18,8 @@ import numpy as np
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.failures import ports
 from datahall.fabric.flows.jobs import Job, Net, Routing, latency_s
-from datahall.fabric.routing.ecmp import spread
 from datahall.fabric.routing.paths import entry
+from datahall.fabric.routing.policies import spread
 from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.cuts import Pairs, pairs, width
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs

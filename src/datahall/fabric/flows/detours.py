@@ -17,7 +17,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.reroute import Reroute
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.simulate import Detours, Ways
-from datahall.fabric.routing.ecmp import Spread, rule_of
+from datahall.fabric.routing.policies import Spread, rule_of
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 from datahall.scenario.words import Policy, TransportKind

@@ -11,7 +11,7 @@ from datahall.fabric.flows.congestion import Transport
 from datahall.fabric.flows.detours import FlowRoutes, LearnedFabric, detours_of, kept, ways_of
 from datahall.fabric.flows.order import JOIN, alike_order, folded, full_order
 from datahall.fabric.flows.simulate import Flows, Rounds
-from datahall.fabric.routing.ecmp import Row, Spread, rule_of, spread
+from datahall.fabric.routing.policies import Rule, Spread, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.words import SPLITTING, FlowLevel, Policy
@@ -27,7 +27,7 @@ class Routing(msgspec.Struct, frozen=True):
     num_parts: int = 1
 
     @property
-    def rule(self) -> Row:
+    def rule(self) -> Rule:
         """What the policy is and needs."""
         return rule_of(self.policy)
 

@@ -13,7 +13,7 @@ from datahall.fabric.collectives.algorithms.steps import algorithms, phases
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.jobs import Ask, Burst, Job
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, merged
-from datahall.fabric.routing.ecmp import permutation
+from datahall.fabric.routing.policies import permutation
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.sections.fabric import Background, FabricJob
 from datahall.scenario.sections.fabric import Stall as StallSection

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datahall.fabric.routing.ecmp import rule_of
+from datahall.fabric.routing.policies import rule_of
 from datahall.fabric.topology.graph import Fabric, Floats, Ints
 from datahall.scenario.words import Policy
 

@@ -165,8 +165,10 @@ def fewest_chips(replica: Replica) -> int:
 
 def why_not(chip: Chip, precision: Precision) -> str:
     """Why a chip cannot multiply in a precision; nothing where it can."""
-    if precision.compute in chip.peak_flop_per_s:
+    if chip.multiplies(precision.operands):
         return ""
+    if precision.compute in chip.peak_flop_per_s:
+        return f"has no {precision.operands.upper()}"
     lacks = "has no" if precision.compute in chip.lacks else "has no published peak for"
     return f"{lacks} {precision.compute.upper()}"
 
@@ -174,7 +176,7 @@ def why_not(chip: Chip, precision: Precision) -> str:
 def check_format(chip: Chip, precision: Precision) -> None:
     """Refuse a format that the chip cannot multiply in."""
     try:
-        chip.peak(precision.compute)
+        chip.peak(precision.operands)
     except UnsupportedError as error:
         error.field = "precision"
         raise

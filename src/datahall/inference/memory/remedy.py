@@ -48,7 +48,7 @@ def fits(replica: Replica, context: int, num_sequences: int = 1) -> bool:
 
 
 def _runs(replica: Replica) -> bool:
-    return replica.precision.compute in replica.chip.peak_flop_per_s
+    return replica.chip.multiplies(replica.precision.operands)
 
 
 def _remedies(replica: Replica, context: int, num_sequences: int, context_field: str) -> Iterator[str]:

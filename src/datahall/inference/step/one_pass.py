@@ -10,7 +10,7 @@ from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.inference.engine.build import replica_of
-from datahall.inference.memory.fit import Fit, on_group
+from datahall.inference.memory.fit import Fit, check_format, on_group
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Pass, Sequences
@@ -76,6 +76,7 @@ class OnePass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def times(self) -> PassTimes:
         """Every operator on the chip."""
+        check_format(self.chip, self.formats)
         prefill = self.phase == "prefill"
         query, past = (float(self.context), 0.0) if prefill else (1.0, float(self.context))
         operators = forward_pass(

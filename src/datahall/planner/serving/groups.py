@@ -14,6 +14,7 @@ from datahall.inference.closed_form.capacity import Held, held, num_replicas
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
+from datahall.inference.memory.fit import check_format
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.planner.serving.demand import Demand
 from datahall.scenario.sections.deployment import Deployment
@@ -72,6 +73,7 @@ def on_its_fabric(
 
     What has failed counts once the machine has its size: before, it may not have the part.
     """
+    check_format(replica.chip, replica.precision)
     count, most = 0, None
     for wires in dict.fromkeys((wiring._replace(failures=()), wiring)):
         joined, count = 0, max(1, count)

@@ -9,7 +9,7 @@ from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
-from datahall.scenario.sections.promise import LONGEST_S
+from datahall.scenario.sections.promise import MOST_WAIT_S
 from datahall.scenario.words import (
     BATCHING,
     ENGINES,
@@ -325,17 +325,17 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = None
     host_step_s: Annotated[
         float | None,
-        Quantity("Host time of a step that the chip waits for.", most=LONGEST_S, rare=True, group=ENGINE),
+        Quantity("Host time of a step that the chip waits for.", most=MOST_WAIT_S, rare=True, group=ENGINE),
     ] = None
     host_sequence_s: Annotated[
         float | None,
-        Quantity("Host time that each sequence adds to a step.", most=LONGEST_S, rare=True, group=ENGINE),
+        Quantity("Host time that each sequence adds to a step.", most=MOST_WAIT_S, rare=True, group=ENGINE),
     ] = None
     wait_s: Annotated[
         float | None,
         Quantity(
             "Dynamic batching: how long a first request waits for company.",
-            most=LONGEST_S,
+            most=MOST_WAIT_S,
             needs=("batching=dynamic", "engine=dynamic"),
             rare=True,
             group=ENGINE,
@@ -344,7 +344,7 @@ class Deployment(Section, frozen=True, kw_only=True):
     first_token_s: Annotated[
         float | None,
         Quantity(
-            "Front end: tokenising, queues, the first chunk back.", most=LONGEST_S, rare=True, group=ENGINE
+            "Front end: tokenising, queues, the first chunk back.", most=MOST_WAIT_S, rare=True, group=ENGINE
         ),
     ] = None
 

@@ -19,7 +19,7 @@ from datahall.scenario.kinds import (
     Version,
 )
 from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
-from datahall.scenario.sections.promise import LONGEST_S
+from datahall.scenario.sections.promise import MOST_WAIT_S
 from datahall.scenario.words import (
     ALGORITHMS,
     COLLECTIVES,
@@ -220,9 +220,11 @@ class FabricJob(Section, frozen=True, kw_only=True):
     ] = ()
     size_bytes: Annotated[float, Quantity("The whole array, as in nccl-tests.", above=True)] = 1e6
     repeat: Annotated[int, Count("How often it runs, one after the other.", most=10_000_000)] = 1
-    start_s: Annotated[float, Quantity("When the job begins.", most=LONGEST_S)] = 0.0
-    pause_s: Annotated[float, Quantity("Time between two runs.", most=LONGEST_S, needs=("repeat",))] = 0.0
-    overhead_s: Annotated[float, Quantity("Time that software takes for each message.", most=LONGEST_S)] = 0.0
+    start_s: Annotated[float, Quantity("When the job begins.", most=MOST_WAIT_S)] = 0.0
+    pause_s: Annotated[float, Quantity("Time between two runs.", most=MOST_WAIT_S, needs=("repeat",))] = 0.0
+    overhead_s: Annotated[float, Quantity("Time that software takes for each message.", most=MOST_WAIT_S)] = (
+        0.0
+    )
 
 
 class Background(Section, frozen=True, kw_only=True):
@@ -239,11 +241,11 @@ class Background(Section, frozen=True, kw_only=True):
     load_fraction: Annotated[
         float, Share("Random: share of the line rate that is offered.", needs=("pattern=random",), above=True)
     ] = 0.3
-    start_s: Annotated[float, Quantity("When the background begins.", most=LONGEST_S)] = 0.0
+    start_s: Annotated[float, Quantity("When the background begins.", most=MOST_WAIT_S)] = 0.0
     until_s: Annotated[
         float,
         Quantity(
-            "Random: how long flows keep arriving.", needs=("pattern=random",), above=True, most=LONGEST_S
+            "Random: how long flows keep arriving.", needs=("pattern=random",), above=True, most=MOST_WAIT_S
         ),
     ] = 1e-3
 
@@ -252,7 +254,7 @@ class Stall(Section, frozen=True, kw_only=True):
     """A chip that stops draining its port."""
 
     chip: Annotated[int, Count("Number of the chip.", least=0)] = 0
-    start_s: Annotated[float, Quantity("When it stops draining.", most=LONGEST_S)] = 0.0
+    start_s: Annotated[float, Quantity("When it stops draining.", most=MOST_WAIT_S)] = 0.0
     duration_s: Annotated[float | None, Quantity("How long it stalls (default: for good).", above=True)] = (
         None
     )

@@ -6,15 +6,15 @@ from typing import Annotated
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Percentile, Quantity
 
-LONGEST_S = 86_400.0  # nobody waits longer than a day, beyond which a clock loses what a message takes
+MOST_WAIT_S = 86_400.0  # nobody waits longer than a day, beyond which a clock loses what a message takes
 
 
 class Promise(Section, frozen=True, kw_only=True):
     """The service-level objective of a service."""
 
-    ttft_s: Annotated[float, Quantity("Most time to the first token.", above=True, most=LONGEST_S)] = 1.0
+    ttft_s: Annotated[float, Quantity("Most time to the first token.", above=True, most=MOST_WAIT_S)] = 1.0
     tpot_s: Annotated[
-        float, Quantity("Most time per output token after the first.", above=True, most=LONGEST_S)
+        float, Quantity("Most time per output token after the first.", above=True, most=MOST_WAIT_S)
     ] = 0.05
     percentile: Annotated[float, Percentile("Share of requests that must keep both limits.")] = 0.95
 

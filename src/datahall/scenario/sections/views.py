@@ -3,9 +3,9 @@
 import datetime
 from typing import Annotated, get_args
 
-from datahall.catalog.entries.chip import PRECISIONS, canonical_precision
+from datahall.catalog.entries.chip import GROUP_SCALED, PRECISIONS, canonical_precision
 from datahall.catalog.entries.offer import OfferKind
-from datahall.errors import ScenarioError, UnknownNameError
+from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
     Choice,
@@ -33,6 +33,11 @@ class PeakFormat(Text, frozen=True):
     def read(self, raw: Raw, at: Reading) -> str:
         name = super().read(raw, at)
         wanted = canonical_precision(name)
+        if name.lower() in GROUP_SCALED:
+            raise ScenarioError(
+                f"no chip has a peak of its own in {name}: units of {wanted} multiply it",
+                hint=option("precision", wanted),
+            )
         if wanted not in PRECISIONS:
             raise UnknownNameError("precision", name, PRECISIONS, hint=f"they are {', '.join(PRECISIONS)}")
         return wanted

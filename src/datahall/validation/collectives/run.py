@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
+from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
-from datahall.fabric.collectives.choice import band_name, collective_times, spoken
+from datahall.fabric.collectives.choice import band_name, collective_times
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time

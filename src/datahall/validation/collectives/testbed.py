@@ -15,6 +15,7 @@ import msgspec
 from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
+from datahall.fabric.collectives.algorithms.table import name_of
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.system import DEFAULT_VERSION, System, family_of, inside_of, network_of
 
@@ -171,7 +172,7 @@ def _forced(algorithm: str) -> tuple[str, ...]:
     """
     text = algorithm.lower()
     if re.search(r"nvls ?tree|nvlink sharp path", text):
-        return ("NVLS tree", "NVLS")[: 1 if "tree" in text else 2]
+        return (name_of("nvls-tree"), name_of("nvls"))[: 1 if "tree" in text else 2]
     if re.match(r"ring", text):
-        return ("ring",)
-    return ("tree",) if re.match(r"tree", text) else ()
+        return (name_of("ring"),)
+    return (name_of("tree"),) if re.match(r"tree", text) else ()

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.scenario.words import COLLECTIVES, Collective
 
 __all__ = [
@@ -31,7 +31,7 @@ def bus_factor(collective: Collective, num_ranks: Number) -> Number:
     >>> bus_factor("all-reduce", 8.0), bus_factor("all-gather", 8.0), bus_factor("broadcast", 8.0)
     (1.75, 0.875, 1.0)
     """
-    passes = TABLE[collective].num_bus_passes
+    passes = MOVES[collective].num_bus_passes
     return passes * (num_ranks - 1.0) / num_ranks if passes else num_ranks / num_ranks
 
 

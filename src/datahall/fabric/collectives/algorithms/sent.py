@@ -13,44 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Floats
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.topology.graph import Ints
 from datahall.scenario.words import Collective
 
-
-def sent(
-    collective: Collective, algorithm: str, num_ranks: int, num_domain: int, first: Ints, last: Ints
-) -> Floats:
-    """Return what leaves each part [first, last) of the ranks, over the size of the array.
-
-    >>> half, whole = np.array([4, 0]), np.array([8, 8])
-    >>> [sent("all-reduce", name, 8, 2, half, whole).tolist() for name in ("ring", "tree")]
-    [[1.75, 0.0], [2.0, 0.0]]
-    """
-    across = (last > first) & (last - first < num_ranks)
-    return np.where(across, OVER[algorithm](collective, num_ranks, num_domain, first, last), 0.0)
+Leaving = Callable[[Collective, int, int, Ints, Ints], Floats]
 
 
-def sent_between(
-    collective: Collective, algorithm: str, num_ranks: int, num_domain: int, num_part: int
-) -> float:
-    """Return the most that one part of so many ranks sends to another, over the size of the array."""
-    if algorithm == "PAT":
-        return _pat_between(num_ranks, num_part)
-    if OVER[algorithm] is _trees:
-        parts = [ends * num_domain // num_part for ends in two_trees(-(-num_ranks // num_domain))]
-        both = np.sort(np.stack(parts), axis=0)
-        _, count = np.unique(both[:, both[0] != both[1]], axis=1, return_counts=True)
-        return float(count.max(initial=0)) / 2
-    first = np.zeros(1, np.int32)
-    out = float(OVER[algorithm](collective, num_ranks, num_domain, first, first + num_part)[0])
-    # of pieces the part gets as many as it has ranks of the others; what passes along goes to the next part whole
-    spread = algorithm == "direct" and not TABLE[collective].is_pairwise
-    return out * min(1.0, num_part / (num_ranks - num_part)) if spread else out
+class Sending(NamedTuple):
+    """What an algorithm sends over a narrow place, over the size of the array."""
+
+    out: Leaving  # of each part [first, last) of the ranks
+    between: Callable[[Collective, int, int, int], float]  # the most that a part of so many sends to another
 
 
 def pat_steps(num_ranks: int, distance: int) -> int:
@@ -62,7 +41,7 @@ def pat_steps(num_ranks: int, distance: int) -> int:
     return (num_ranks - 1 + distance) // (2 * distance)
 
 
-def _pat_between(num_ranks: int, num_part: int) -> float:
+def _pat_between(_: Collective, num_ranks: int, __: int, num_part: int) -> float:
     parts = -(-num_ranks // num_part)
     heard, distance = np.zeros(parts), 1
     while distance < num_ranks:
@@ -75,14 +54,14 @@ def _pat_between(num_ranks: int, num_part: int) -> float:
 
 
 def _ring(collective: Collective, num_ranks: int, _: int, first: Ints, __: Ints) -> Floats:
-    row = TABLE[collective]
+    row = MOVES[collective]
     return np.full(first.shape, 1.0 if row.is_rooted else row.num_rounds * (num_ranks - 1) / num_ranks)
 
 
 def _direct(collective: Collective, num_ranks: int, _: int, first: Ints, last: Ints) -> Floats:
     inside = last - first
     return (
-        np.ones(first.shape) if TABLE[collective].is_pairwise else inside * (num_ranks - inside) / num_ranks
+        np.ones(first.shape) if MOVES[collective].is_pairwise else inside * (num_ranks - inside) / num_ranks
     )
 
 
@@ -105,6 +84,13 @@ def _trees(_: Collective, num_ranks: int, num_domain: int, first: Ints, last: In
     ranges, index = np.unique(np.stack([begin, end]), axis=1, return_inverse=True)
     edges = [_leaving(domains, int(one), int(other)) for one, other in ranges.T]
     return np.asarray(edges, dtype=np.float64)[index.reshape(first.shape)] / 2
+
+
+def _trees_between(_: Collective, num_ranks: int, num_domain: int, num_part: int) -> float:
+    parts = [ends * num_domain // num_part for ends in two_trees(-(-num_ranks // num_domain))]
+    both = np.sort(np.stack(parts), axis=0)
+    count = np.unique(both[:, both[0] != both[1]], axis=1, return_counts=True)[1]
+    return float(count.max(initial=0)) / 2
 
 
 @lru_cache(maxsize=65536)
@@ -132,7 +118,21 @@ def two_trees(num_domains: int) -> tuple[Ints, Ints]:
     return np.concatenate([child, second(child)]), np.concatenate([parent, second(parent)])
 
 
-OVER: dict[str, Callable[[Collective, int, int, Ints, Ints], Floats]] = {
-    "ring": _ring, "direct": _direct, "PAT": _pat, "tree": _trees, "NVLS tree": _trees,
-    "NVLS": _ring,  # of one domain, which no part divides
-}  # fmt: skip
+def _ring_between(collective: Collective, num_ranks: int, num_domain: int, num_part: int) -> float:
+    """What passes along goes to the next part whole."""
+    return _of_first(_ring, collective, num_ranks, num_domain, num_part)
+
+
+def _direct_between(collective: Collective, num_ranks: int, num_domain: int, num_part: int) -> float:
+    """Of pieces another part gets as many as it has ranks of the others."""
+    out = _of_first(_direct, collective, num_ranks, num_domain, num_part)
+    return out if MOVES[collective].is_pairwise else out * min(1.0, num_part / (num_ranks - num_part))
+
+
+def _of_first(out: Leaving, collective: Collective, num_ranks: int, num_domain: int, num_part: int) -> float:
+    first = np.zeros(1, np.int32)
+    return float(out(collective, num_ranks, num_domain, first, first + num_part)[0])
+
+
+RING, DIRECT = Sending(_ring, _ring_between), Sending(_direct, _direct_between)
+PAT, TREES = Sending(_pat, _pat_between), Sending(_trees, _trees_between)

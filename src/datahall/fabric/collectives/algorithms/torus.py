@@ -10,7 +10,7 @@ import numpy as np
 
 from datahall.errors import InfeasibleError, option
 from datahall.fabric.collectives.algorithms.bus import Collective, Number
-from datahall.fabric.collectives.algorithms.table import TABLE
+from datahall.fabric.collectives.algorithms.moves import MOVES
 
 
 def bucket_all_gather_time(
@@ -181,7 +181,7 @@ def torus_times(
     rings, slices = group.rings, group.num_slices
     hop = HOP_S if hop_s is None else hop_s
     link = chip_bytes_per_s / (2.0 * len(sides)) if link_bytes_per_s is None else link_bytes_per_s
-    row = TABLE[collective]
+    row = MOVES[collective]
     if row.on_torus == "bisection":
         spans = group.spans or (1,)
         inside = torus_all_to_all_time(size_bytes, spans, hop_s=hop, bytes_per_s=link, wrapped=rings)

@@ -1,4 +1,4 @@
-"""One path or many: how a flow is spread over equal-cost paths, and what collisions cost.
+"""The ways to route: how each spreads a flow over equal-cost paths, one or many, and what collisions cost.
 
 Topology promises full bandwidth; hashing does not deliver it.  On a full-bisection fat tree a random
 permutation gets about 41 % of line rate with one path per flow, and the slowest flow, which a collective
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
     partial: bool = False
 
 
-class Row(NamedTuple):
+class Rule(NamedTuple):
     """One way to route: how it chooses the path or paths of each flow, and what the rest has to know of it."""
 
     choose: Callable[[Asked], Spread]
@@ -97,15 +97,15 @@ def spread(
     return rule.choose(Asked(fabric, source, target, rng, num_parts, pool, partial))
 
 
-def rule_of(policy: Policy) -> Row:
+def rule_of(policy: Policy) -> Rule:
     """What a policy is; of one that is none, a `ScenarioError` that names the nearest."""
-    if policy not in TABLE:
-        close = nearest(policy, TABLE, 1)
+    if policy not in RULES:
+        close = nearest(policy, RULES, 1)
         raise ScenarioError(
             f'"{policy}" is not a way to route',
-            hint=f"one of {', '.join(TABLE)}" + (f"; did you mean {close[0]}?" if close else ""),
+            hint=f"one of {', '.join(RULES)}" + (f"; did you mean {close[0]}?" if close else ""),
         )
-    return TABLE[policy]
+    return RULES[policy]
 
 
 def _by_destination(asked: Asked) -> Spread:
@@ -171,11 +171,11 @@ def _sprayed(asked: Asked) -> Spread:
     )
 
 
-TABLE: dict[Policy, Row] = {
-    "deterministic": Row(_by_destination),
-    "ecmp": Row(_hashed, draws=True),
-    "adaptive": Row(_left_open, chooses_late=True),
-    "spray": Row(_sprayed, sprays=True),
+RULES: dict[Policy, Rule] = {
+    "deterministic": Rule(_by_destination),
+    "ecmp": Rule(_hashed, draws=True),
+    "adaptive": Rule(_left_open, chooses_late=True),
+    "spray": Rule(_sprayed, sprays=True),
 }
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.flows.rates import max_min_rates
-from datahall.fabric.routing.ecmp import (
+from datahall.fabric.routing.paths import route
+from datahall.fabric.routing.policies import (
     MOST_SPRAYED,
     SPRAY_EFFICIENCY,
     Sharing,
@@ -22,7 +23,6 @@ from datahall.fabric.routing.ecmp import (
     sharing,
     spread,
 )
-from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree

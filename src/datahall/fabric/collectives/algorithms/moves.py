@@ -1,0 +1,38 @@
+"""The table of collectives: what each moves; every closed form reads its row.  What runs it: `algorithms.table`.
+
+What a collective sends message by message is in `steps.DECOMPOSITIONS`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from datahall.scenario.words import Collective
+
+
+class Moves(NamedTuple):
+    """What one collective moves."""
+
+    # what ranks have of the others' data in the end: all of it, added up or not; a share of the sum; a piece from
+    # each; one rank's whole array; nothing
+    result: Literal["sum", "whole", "share", "pieces", "copy", "nothing"]
+    num_bus_passes: int = 0  # busbw / algbw = passes · (n − 1)/n as nccl-tests defines it; 0: it is 1
+    num_rounds: int = 1  # of n − 1 steps, as a ring
+    is_rooted: bool = False  # one rank has or gets it all: a ring passes the whole array on
+    is_pairwise: bool = False  # each rank sends to the next one only
+    stands_for: Collective | None = None  # what runs in its place, on one number
+    # on a torus: buckets along the axes so many times, pieces over the bisection, one link; None: nobody published it
+    on_torus: Literal["buckets", "bisection", "link"] | None = None
+    joins_slices: bool = True  # whether slices of a torus exchange theirs over the network
+
+
+MOVES: dict[Collective, Moves] = {
+    "all-reduce": Moves("sum", num_bus_passes=2, num_rounds=2, on_torus="buckets"),
+    "all-gather": Moves("whole", num_bus_passes=1, on_torus="buckets", joins_slices=False),
+    "reduce-scatter": Moves("share", num_bus_passes=1, on_torus="buckets"),
+    "all-to-all": Moves("pieces", num_bus_passes=1, on_torus="bisection"),
+    "broadcast": Moves("copy", is_rooted=True),
+    "reduce": Moves("copy", is_rooted=True),
+    "send-recv": Moves("copy", is_pairwise=True, on_torus="link", joins_slices=False),
+    "barrier": Moves("nothing", stands_for="all-reduce"),
+}
