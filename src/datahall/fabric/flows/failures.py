@@ -160,7 +160,7 @@ def _bisection_left(before: Fabric, after: Fabric) -> float:
     group = np.maximum(before.node_tier[before.link_source], before.node_tier[before.link_target])[:network]
     if before.num_switches == 0:
         step = np.abs(before.link_source - before.link_target)[:network]
-        group = np.searchsorted(np.unique(step), step).astype(np.uint8)
+        group = np.searchsorted(np.unique(step), step)
     had = np.bincount(group, before.link_bytes_per_s[:network])
     left = np.bincount(group, after.link_bytes_per_s[:network])
     return float((left[had > 0] / had[had > 0]).min()) if had.size else 0.0
