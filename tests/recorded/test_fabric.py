@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.recorded.record import check_questions
+from tests.recorded.record import check_calls, check_questions
+from tests.recorded.sampled import sampled
+
+
+def test_figures_of_calls(update: bool) -> None:
+    check_calls("fabric", sampled("fabric"), update)
 
 
 def test_figures_of_questions(update: bool) -> None:

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 from tests.recorded.record import check_calls, check_questions, or_refused, shipped
+from tests.recorded.sampled import sampled
 
 from datahall.catalog.entries.chip import Chip
 from datahall.silicon.attention import BLOCK
@@ -142,6 +143,7 @@ def sets() -> Iterator[tuple[str, object]]:
 def calls() -> Iterator[tuple[str, object]]:
     for some in (kernels, memories, joined, sets):
         yield from some()
+    yield from sampled("silicon")
 
 
 def test_figures_of_calls(update: bool) -> None:

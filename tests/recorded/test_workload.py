@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 from tests.recorded.record import ROOT, check_calls, check_questions, or_refused, shipped
+from tests.recorded.sampled import sampled
 
 from datahall.scenario.words import RECOMPUTES
 from datahall.workload.backward import Gradients, training_pass
@@ -213,6 +214,7 @@ def traffic() -> Iterator[tuple[str, object]]:
 def calls() -> Iterator[tuple[str, object]]:
     for some in (models, passes, tokens, traffic):
         yield from some()
+    yield from sampled("workload")
 
 
 def test_figures_of_calls(update: bool) -> None:
