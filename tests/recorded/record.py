@@ -119,8 +119,15 @@ def asked(question: dict[str, Any], *, worded: bool) -> Found:
     try:
         answer = dh.ask(_at_home(question), catalog=shipped())
     except DatahallError as error:
-        refused = {"refused": type(error).__name__, "figures": summed(map(float, _numerals(error.message)))}
-        return refused | ({"words": words(error.message, error.hint)} if worded else {})
+        said = [
+            *(text for one in getattr(error, "problems", ()) for text in (one.message, one.hint)),
+            error.message,
+        ]
+        found = {
+            "refused": type(error).__name__,
+            "numbers": summed(float(one) for one in numerals("\n".join(said))),
+        }
+        return found | ({"words": words(*said, error.hint)} if worded else {})
     return of_answer(answer, worded=worded)
 
 
@@ -137,7 +144,8 @@ def _at_home(question: Any) -> Any:
     return str(ROOT / question) if isinstance(question, str) and question.startswith("tests/") else question
 
 
-def _numerals(text: str) -> list[str]:
+def numerals(text: str) -> list[str]:
+    """The numbers that a text names."""
     return [one.replace(",", "").rstrip(".") for one in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
