@@ -12,7 +12,7 @@ import inspect
 import pkgutil
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice
 from types import ModuleType
@@ -81,66 +81,85 @@ REPLICAS: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
 )
 
 
+CHIPS = ("h100-sxm", "b200-sxm", "a100-sxm-80gb", "mi300x", "l40s", "tpu-v4", "a10", "gb200")
+MODELS = ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v2-lite", "gemma-2-9b", "nemotron-h-8b")
+NETWORKS = (
+    "fat-tree", "rail-optimised", "dragonfly", "tree", "hyperx", "rail-only", "leaf-spine", "torus", "tpu-pod",
+)  # fmt: skip
+LAYOUTS = (
+    Layout(tp=1, pp=1, dp=64), Layout(tp=2, pp=4, dp=8, zero=1), Layout(tp=8, pp=2, dp=4, recompute="full"),
+    Layout(tp=4, pp=2, cp=2, dp=4, zero=1, recompute="selective"),
+)  # fmt: skip
+LOADS = (
+    Load(prompt=500.0, output=100.0),
+    Load(prompt=2000.0, output=1.0, cached=700.0, spread=1.2, verified=4.0),
+)
+
+
 @cache
-def objects() -> dict[str, tuple[Any, ...]]:
-    """Values of types of the project."""
+def made(kind: str) -> tuple[Any, ...]:
+    """Values of a type of the project."""
+    return tuple(OBJECTS[kind]()) if kind in OBJECTS else ()
+
+
+def clusters() -> Iterator[Any]:
+    yield from (cluster_of(one, 64, catalog=shipped()) for one in made("Chip")[:4])
+    yield from (cluster_from(one, shipped()) for one in made("FabricDesign"))
+
+
+def systems() -> Iterator[Any]:
+    yield from (one.system for one in made("Cluster"))
+    yield from (system_of(one, num_domain=4, catalog=shipped()) for one in made("Chip")[:3])
+
+
+def replicas() -> Iterator[Replica]:
     shelf = shipped()
-    chips = tuple(
-        map(shelf.chip, ("h100-sxm", "b200-sxm", "a100-sxm-80gb", "mi300x", "l40s", "tpu-v4", "a10", "gb200"))
-    )
-    models = tuple(
-        map(shelf.model, ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v2-lite", "gemma-2-9b", "nemotron-h-8b"))
-    )
-    switched = ("fat-tree", "rail-optimised", "dragonfly", "tree", "hyperx", "rail-only", "leaf-spine")
-    designs = tuple(design(name, 64, catalog=shelf) for name in (*switched, "torus", "tpu-pod", "nvl72")[:9])
-    sections = tuple(asked(shelf, topology=name, chips=64) for name in (*switched, "torus"))
-    clusters = (
-        *(cluster_of(one, 64, catalog=shelf) for one in chips[:4]),
-        *(cluster_from(one, shelf) for one in sections),
-    )
-    layouts = (
-        Layout(tp=1, pp=1, dp=64), Layout(tp=2, pp=4, dp=8, zero=1), Layout(tp=8, pp=2, dp=4, recompute="full"),
-        Layout(tp=4, pp=2, cp=2, dp=4, zero=1, recompute="selective"),
-    )  # fmt: skip
-    replicas = tuple(
-        Replica(
-            model=shelf.model(model),
-            chip=shelf.chip(chip),
-            engine=engine(name),
-            precision=Precision.named(form),
-            **of,
+    for model, chip, name, form, said in REPLICAS:
+        precision = Precision.named(form)
+        yield Replica(
+            model=shelf.model(model), chip=shelf.chip(chip), engine=engine(name), precision=precision, **said
         )
-        for model, chip, name, form, of in REPLICAS
-    )
-    tables = tuple(price_steps(one, max_tokens=512, max_context=2048) for one in replicas[:4])
-    jobs = tuple(Job(model=one, seq=2048, global_batch=128) for one in models)
-    kits = tuple(map(framework, ("nemo", "fsdp", "megatron-core", "torchtitan")))
-    return {
-        "Replica": replicas, "StepPrice": tables, "StepTable": tuple(one.table for one in tables),
-        "Load": (
-            Load(prompt=500.0, output=100.0),
-            Load(prompt=2000.0, output=1.0, cached=700.0, spread=1.2, verified=4.0),
-        ),
-        "Space": tuple(layout_space(one, 16) for one in jobs[:2]), "Passes": tuple(map(Passes.of, replicas)),
-        "Bookkeeping": tuple(bookkeeping_of(one) for one in kits), "KvCapacity": tuple(map(kv_capacity, replicas)),
-        "Speculation | None": (None, Speculation(num_draft=3, acceptance=0.6, draft="ngram")),
-        "Sequence[int]": ((4, 4, 4), (2, 8), (16,), (3, 4, 2)), "tuple[int, ...]": ((4, 4, 4), (2, 8), (3, 4)),
-        "Catalog": (shelf,), "Chip": chips, "Model": models, "Wire": (WIRE, FAST), "Fabric": tuple(SMALL.values()),
-        "Precision": tuple(map(Precision.named, ("bf16", "fp8", "w4a16"))), "Design": designs,
-        "FabricDesign": sections, "Cluster": clusters,
-        "System": tuple(cluster.system for cluster in clusters)
-        + tuple(system_of(one, num_domain=4) for one in chips[:3]),
-        "Collective": COLLECTIVES, "Policy": POLICIES, "Schedule": SCHEDULES, "Server": shelf.servers(),
-        "Job": jobs, "Framework": kits, "Layout": layouts,
-        "bool": (False, True), "Layer": tuple(one.layers[0] for one in models),
-    }  # fmt: skip
+
+
+OBJECTS: dict[str, Callable[[], Iterable[Any]]] = {
+    "bool": lambda: (False, True),
+    "Catalog": lambda: (shipped(),),
+    "Chip": lambda: map(shipped().chip, CHIPS),
+    "Model": lambda: map(shipped().model, MODELS),
+    "Layer": lambda: (one.layers[0] for one in made("Model")),
+    "Server": lambda: shipped().servers(),
+    "Precision": lambda: map(Precision.named, ("bf16", "fp8", "w4a16")),
+    "Wire": lambda: (WIRE, FAST),
+    "Fabric": lambda: SMALL.values(),
+    "Design": lambda: (design(name, 64, catalog=shipped()) for name in NETWORKS),
+    "FabricDesign": lambda: (asked(shipped(), topology=name, chips=64) for name in NETWORKS[:-1]),
+    "Collective": lambda: COLLECTIVES,
+    "Policy": lambda: POLICIES,
+    "Schedule": lambda: SCHEDULES,
+    "Cluster": clusters,
+    "System": systems,
+    "Job": lambda: (Job(model=one, seq=2048, global_batch=128) for one in made("Model")),
+    "Framework": lambda: map(framework, ("nemo", "fsdp", "megatron-core", "torchtitan")),
+    "Bookkeeping": lambda: map(bookkeeping_of, made("Framework")),
+    "Layout": lambda: LAYOUTS,
+    "Space": lambda: (layout_space(one, 16) for one in made("Job")[:2]),
+    "Replica": replicas,
+    "Passes": lambda: map(Passes.of, made("Replica")),
+    "KvCapacity": lambda: map(kv_capacity, made("Replica")),
+    "StepPrice": lambda: (price_steps(one, max_tokens=512, max_context=2048) for one in made("Replica")[:4]),
+    "StepTable": lambda: (one.table for one in made("StepPrice")),
+    "Load": lambda: LOADS,
+    "Speculation | None": lambda: (None, Speculation(num_draft=3, acceptance=0.6, draft="ngram")),
+    "Sequence[int]": lambda: ((4, 4, 4), (2, 8), (16,), (3, 4, 2)),
+    "tuple[int, ...]": lambda: ((4, 4, 4), (2, 8), (3, 4)),
+}
 
 
 def values_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
     """What a parameter may be; nothing where that is not known."""
     kind, name = str(parameter.annotation), parameter.name
     if kind not in NUMERIC:
-        return objects().get(kind, ())
+        return made(kind)
     found = BY_NAME.get(name) or next((values for end, values in BY_SUFFIX if name.endswith(end)), COUNTS)
     if kind in {"float", "float | None"}:
         return tuple(map(float, found))
