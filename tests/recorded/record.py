@@ -39,7 +39,7 @@ DIGITS = 9
 NAMED = 3  # results of an answer that are kept by name
 SHOWN = 10  # changes that a failure names
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
-SMALLEST = 1e-12  # of a number that a sum tells from nothing
+SMALLEST = 1e-10  # below it a sum takes a number for what rounding left
 
 Found = dict[str, Any]
 
