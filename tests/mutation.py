@@ -5,10 +5,10 @@
 A mutant is one small change of the syntax tree: another operator, a constant moved, a term dropped, a
 condition turned round, a check removed.  The seed draws the mutants; each is put into a copy of the tree,
 never into the tree itself, and meets the tests of its room: the doctests of its module, the files that
-speak of the module, then the rest of the folder.  One that lives meets the tests of all other rooms, and
-is counted apart when they see it: the line is guarded, if from afar.  A mutant that lives is a gap in the
-tests, or a change that nobody could see; the second kind is why the share that lives is read and not
-asserted.
+speak of the module, the rest of the folder, and the figures recorded of the room (`tests/recorded/`).  One
+that lives meets the tests of all other rooms, and is counted apart when they see it: the line is guarded,
+if from afar.  A mutant that lives is a gap in the tests, or a change that nobody could see; the second kind
+is why the share that lives is read and not asserted.
 
 Left alone are annotations, text (docstrings, f-strings, what an error says, functions that return words),
 assertions, and lines that say `# pragma: no mutate`.
@@ -236,9 +236,11 @@ def modules(rooms: list[str]) -> list[Path]:
 
 
 def tests_of_room(room: str, tree: Path) -> list[Path]:
-    """The test files of a room, or of a file at the top."""
+    """The test files of a room, or of a file at the top; the last compares its figures with recorded ones."""
     place = tree / "tests" / (f"test_{room}" if room.endswith(".py") else room)
-    return sorted(place.rglob("test_*.py")) if place.is_dir() else [place] if place.exists() else []
+    own = sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+    recorded = tree / "tests" / "recorded" / f"test_{room.removesuffix('.py')}.py"
+    return [file for file in (*own, recorded) if file.exists()]
 
 
 def tests_elsewhere(room: str, tree: Path) -> list[Path]:
