@@ -170,3 +170,13 @@ def test_every_border_gives_the_same_answer_and_its_next_commands_run(case: dict
     assert answer.next_commands
     for line in answer.next_commands:
         assert runs(line), line
+
+
+@pytest.mark.parametrize("topology", ["fat-tree", "clos", "rail-optimised", "dragonfly", "hyperx", "tree"])
+@pytest.mark.parametrize("more", [{}, {"radix": 64}, {"radix": 128}])
+def test_a_switch_with_slower_ports_than_the_chips_is_refused_whatever_its_radix(
+    topology: str, more: dict[str, int]
+) -> None:
+    with pytest.raises(ScenarioError, match="has no ports of 400 Gb/s") as caught:
+        dh.show_fabric(topology, chips=1024, chip="b200-sxm", switch="quantum-qm8700", **more)
+    assert caught.value.field == "switch"

@@ -62,8 +62,7 @@ def models() -> Iterator[tuple[str, object]]:
             training_flop_per_token(model, 1000.0), token_work(model, 3000, precision),
             kv_bytes_per_token(model, precision, 2.0), kv_bytes(model, CONTEXTS, precision, 4.0),
             recurrent_state_bytes(model, precision, 2.0),
-            *(serving_weight_bytes(model, counts, precision, **shards, stage=one)
-              for one in ("heaviest", "first", "last", "middle")),
+            serving_weight_bytes(model, counts, precision, **shards),
             [Split(tp=tp, ep=ep, num_groups=groups, dp_attention=apart).broken(model)
              for tp in (1.0, 2.0, 3.0, 16.0) for ep in (1.0, 4.0, 5.0)
              for groups, apart in ((1.0, False), (2.0, True))],

@@ -160,7 +160,7 @@ def network_parts(asked: FabricDesign, catalog: Catalog, chip: Chip, server: Ser
     port = usual_port(catalog, chip, server)
     box = catalog.switch(asked.switch) if asked.switch else _switch_for(catalog, port, speed)
     ports = asked.radix if asked.radix is not None else box.radix(speed)
-    if ports < 2:
+    if min(ports, box.radix(speed)) < 2:
         raise ScenarioError(
             f"{box.title} has no ports of {speed * 8 / 1e9:g} Gb/s",
             field="switch",
