@@ -110,8 +110,8 @@ def kept(value: object) -> object:
 
 
 def words(*texts: object) -> int:
-    """A number that changes with the words of texts, and not with the numbers in them."""
-    return zlib.crc32(NUMBER.sub("#", "\n".join(map(str, texts))).encode())
+    """A number that changes with the words of texts, and not with the numbers in them nor where the project stands."""
+    return zlib.crc32(NUMBER.sub("#", "\n".join(map(str, texts)).replace(str(ROOT), "")).encode())
 
 
 def asked(question: dict[str, Any], *, worded: bool) -> Found:

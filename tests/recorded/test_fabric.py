@@ -17,7 +17,7 @@ from datahall.fabric.collectives.rails import doubling_time, ring_time
 from datahall.fabric.flows.failures import compared
 from datahall.fabric.routing.paths import hops, num_paths, route
 from datahall.fabric.topology.counts import counts
-from datahall.fabric.topology.cuts import cuts, parts
+from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric
 from datahall.fabric.topology.torus import cubic_sides, torus_for
 from datahall.fabric.topology.tpu_pod import PODS, check_slice, cube_of, slice_for, slice_shapes, tpu_slice
@@ -31,7 +31,7 @@ def topologies() -> Iterator[tuple[str, object]]:
             f"{name}: links",
             [fabric.link_source, fabric.link_target, fabric.link_bytes_per_s, fabric.link_latency_s],
         )
-        yield f"{name}: counts", [counts(fabric), cuts(fabric), list(parts(fabric))]
+        yield f"{name}: counts", [counts(fabric), cuts(fabric), list(fabric.traits.parts_of(fabric))]
         yield f"{name}: ways", list(ways(fabric))
         rates = np.where(np.arange(fabric.num_links) % 7 == 3, 0.0, fabric.link_bytes_per_s)
         broken = msgspec.structs.replace(fabric, link_bytes_per_s=rates)

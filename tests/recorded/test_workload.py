@@ -119,7 +119,7 @@ def passes() -> Iterator[tuple[str, object]]:
         )
         peak = training_footprint(model, state, batch=batch, seq=2048.0, **kept)
         yield f"{label} memory", [
-            activation_bytes(model, batch=batch, seq=2048.0, **kept), outside_tensors(model, saving), state,
+            activation_bytes(model, batch=batch, seq=2048.0, **kept), outside_tensors(model, saving, 4.0), state,
             state.total_bytes, peak, peak.peak_bytes, recipe.total, recipe.updated, recipe.with_copies(2.0),
         ]  # fmt: skip
 
