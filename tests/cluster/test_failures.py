@@ -309,3 +309,37 @@ def test_a_slow_port_of_a_part_filled_domain_holds_its_chips_up() -> None:
     assert out.figure
     assert slow.figure.value == pytest.approx(10 * whole.figure.value, rel=0.1)
     assert whole.figure.value < out.figure.value < 2 * whole.figure.value
+
+
+@pytest.mark.parametrize(
+    ("design", "switch"),
+    [
+        (FabricDesign(topology="nvl72", chips=144), 0),
+        (FabricDesign(topology="hyperx", chips=128), 0),
+        (FabricDesign(topology="fat-tree", chips=128, domain=64), 0),
+    ],
+)
+def test_a_leaf_that_is_out_leaves_its_chips_the_ports_of_their_domain(
+    design: FabricDesign, switch: int
+) -> None:
+    """Its domain hangs on other leaves, too: nobody is cut off, and its ports are fewer by those of the leaf."""
+    whole = cluster_from(design, CATALOG)
+    left = cluster_from(design, CATALOG, failures=(Failure(switches=(switch,)),))
+    assert whole.design is not None
+    fabric = whole.design.fabric
+    held = fabric.link_target[: fabric.num_network_links] == fabric.num_hosts + switch
+    chips = fabric.link_source[: fabric.num_network_links][held]
+    chips = chips[chips < fabric.num_hosts]
+    most = max(np.bincount(fabric.domain[chips]))
+    share = left.system.nic_bytes_per_s / whole.system.nic_bytes_per_s
+    assert 0 < share == pytest.approx(1 - most / whole.system.num_domain)
+    assert all(cut.bytes_per_s > 0 for cut in left.system.cuts)
+
+
+def test_a_slow_chip_of_one_server_is_felt_and_not_said_to_do_nothing() -> None:
+    asked = {"model": "llama-3.1-8b", "zero": 3, "global_batch": 256, "on": "hgx", "chips": 8}
+    whole, slow = (
+        dh.simulate_train(**asked, failure=failure) for failure in ([], [{"chips": [5], "left": 0.1}])
+    )
+    assert slow.results["step_s"] > 1.5 * whole.results["step_s"]
+    assert not any("failure" in note and "nothing" in note for note in slow.notes)

@@ -7,7 +7,6 @@ from functools import partial
 
 import msgspec
 import numpy as np
-from datahall.fabric.routing.policies import sharing, spread
 from tests.fabric.topologies import WIRE, small
 from tests.recorded.record import check_calls, check_questions, leaves, or_refused
 from tests.recorded.sampled import sampled
@@ -16,6 +15,7 @@ from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.rails import doubling_time, ring_time
 from datahall.fabric.flows.failures import compared
 from datahall.fabric.routing.paths import hops, num_paths, route
+from datahall.fabric.routing.policies import sharing, spread
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric

@@ -24,6 +24,7 @@ from datahall.fabric.design.chips import num_chips as chips_of
 from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
+from datahall.fabric.flows.failures import part_there
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -97,6 +98,7 @@ def cluster_from(
     least_domains: int = 1,
     failures: Sequence[Failure] = (),
     in_order: bool = False,
+    if_there: bool = False,
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
@@ -107,7 +109,7 @@ def cluster_from(
     Without a topology it is the chip's usual domain and NIC with full bisection.  With one (or a fabric that was
     built) collectives are bounded by what they cross in it, and `failures` make that narrower; what they cut off
     altogether is an `InfeasibleError`.  `in_order`: the chips fill the domains in order, and what failed of others is
-    nobody's; else they may be any.
+    nobody's; else they may be any.  `if_there`: a failed part that a machine of this size has not is none of it.
     """
     if design.topology:
         try:
@@ -120,6 +122,8 @@ def cluster_from(
             raise
         count = design.chips or num_chips or made.counts.num_hosts
         ranks = count if in_order else 0
+        if if_there:
+            failures = [one for each in failures if (one := part_there(made.fabric, each)) is not None]
         network = network_of_design(
             made, failures, num_ranks=ranks, catalog=catalog, version=version, level=level
         )

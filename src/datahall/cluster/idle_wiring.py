@@ -52,6 +52,8 @@ def idle_wiring(
         "domain": same_domain,
         "nic": not leaves and not ports,
         "oversubscription": not any(cut.name != DOMAIN for cut in narrow),
-        "failure": not ports and all(cut.left_fraction == 1.0 for cut in narrow),
+        "failure": not ports
+        and all(cut.left_fraction == 1.0 for cut in narrow)
+        and system.scale_up_bytes_per_s >= usual.scale_up_bytes_per_s,
     }
     return frozenset(name for name, is_idle in idle.items() if is_idle)

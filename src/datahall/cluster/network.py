@@ -143,13 +143,27 @@ def left_by(fabric: Fabric, failures: Sequence[Failure], num_ranks: int) -> Fabr
             hint="a part that keeps a share of its bandwidth is possible, e.g. left = 50 %",
         )
     apart = next((cut for cut in cuts(after) if cut.bytes_per_s <= 0), None)
-    if apart is not None:
+    if apart is not None and not _reach_each_other(after, num_ranks):
         raise InfeasibleError(
             f"the failure cuts a {apart.name} of {apart.num_below:,} chips off the rest",
             field="failure",
             hint="no way out of it is left",
         )
     return after
+
+
+def _reach_each_other(fabric: Fabric, num_ranks: int) -> bool:
+    """Whether links that work join the first chips, be it through the ports of others of their scale-up domains."""
+    works = fabric.link_bytes_per_s > 0
+    source, target = fabric.link_source[works], fabric.link_target[works]
+    group = np.arange(fabric.num_nodes)
+    while True:
+        least = group.copy()
+        np.minimum.at(least, source, group[target])
+        np.minimum.at(least, target, group[source])
+        if np.array_equal(least, group):
+            return bool((group[:num_ranks] == group[0]).all())
+        group = least
 
 
 def _without_nobodys(before: Fabric, after: Fabric, num_ranks: int) -> Fabric:
@@ -216,6 +230,7 @@ def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) 
     found = [
         msgspec.structs.replace(cut, left_fraction=left(cut), pair_left_fraction=left_between(cut))
         for cut in cuts(fabric)
+        if cut.bytes_per_s > 0  # whom it holds has other ways, through their domain's ports
     ]
     size, port, share = made.parts.num_domain, made.injection_bytes_per_s, shares.whole_fraction
     if share < 1.0 and made.parts.port is not None:

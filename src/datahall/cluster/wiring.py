@@ -17,6 +17,7 @@ class Wiring(NamedTuple):
     design: FabricDesign = FabricDesign()
     failures: tuple[Failure, ...] = ()
     chip_said: bool = False  # by whoever stands on it, be it not in the design
+    if_there: bool = False  # what has failed may be a part that a smaller machine has not
 
 
 def wiring_of(scenario: Scenario) -> Wiring:

@@ -107,10 +107,11 @@ def framework_of(scenario: Scenario) -> Framework:
     return framework_named(scenario.one(TrainingJob).framework)
 
 
-def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
+def machine_of(scenario: Scenario, *, whole: bool = False, strict: bool = False) -> Machine:
     """The machine that is asked for, with any number of chips: plans also look at fewer and at more.
 
-    `whole`: as it would be without what has failed.
+    `whole`: as it would be without what has failed.  `strict`: a number of chips that nobody said has all that has
+    failed, too, or is refused.
     """
     wiring, catalog = wiring_of(scenario), scenario.catalog
     failures = () if whole else wiring.failures
@@ -119,7 +120,9 @@ def machine_of(scenario: Scenario, *, whole: bool = False) -> Machine:
         with scenario.at(field="chip"):
             said = wiring.design.chips == num_chips
             design = wiring.design if said else msgspec.structs.replace(wiring.design, chips=None)
-            return cluster_from(design, catalog, num_chips=num_chips, failures=failures)
+            return cluster_from(
+                design, catalog, num_chips=num_chips, failures=failures, if_there=not (said or strict)
+            )
 
     return machine
 

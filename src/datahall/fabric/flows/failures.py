@@ -1,4 +1,4 @@
-"""Parts that are out or slow: what is left of the fabric, and which endpoints and jobs are touched.
+"""Parts that are out or slow: what is left of the fabric, and which endpoints are touched.
 
 Of a link both directions go.  A NIC takes its chip off the network but not off its scale-up domain; a chip is gone
 altogether.  A part that keeps a share of its bandwidth still works at that share.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
-from datahall.fabric.topology.tpu_pod import cube_of
+from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, cube_of
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
 Bools = NDArray[np.bool_]
@@ -41,6 +41,17 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.slowed.size)
 
 
+def part_there(fabric: Fabric, failure: Failure) -> Failure | None:
+    """What a failure takes of a fabric that may have fewer parts than it names; None where it has none of them."""
+    num = {
+        "chips": fabric.num_hosts, "links": fabric.num_links, "switches": fabric.num_switches,
+        "domains": fabric.num_domains, "cubes": fabric.num_hosts // CUBE_CHIPS if _has_cubes(fabric) else 0,
+        "nics": fabric.num_hosts if _has_nics(fabric) else 0,
+    }  # fmt: skip
+    kept = {name: tuple(one for one in getattr(failure, name) if one < num[name]) for name in FABRIC_PARTS}
+    return msgspec.structs.replace(failure, **kept) if any(kept.values()) else None
+
+
 def failed(fabric: Fabric, failure: Failure) -> Fabric:
     """The same fabric with the parts out (0 B/s) or slowed; links keep their numbers."""
     hit = links_of(fabric, failure)
@@ -60,7 +71,7 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     node[: fabric.num_hosts] |= domains[fabric.domain]
     if failure.cubes:
         sides = fabric.traits.grid
-        if len(sides) != 3 or any(side % 4 for side in sides):
+        if not _has_cubes(fabric):
             raise ScenarioError(
                 f"{fabric.name} has no cubes", hint="cubes are of 3D tori with sides of 4, 8, 12 …"
             )
@@ -70,7 +81,7 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
     nic = np.zeros(fabric.num_nodes, np.bool_)
     nic[_numbers(failure.nics, fabric.num_hosts, "NIC")] = True
     network = np.arange(fabric.num_links) < fabric.num_network_links
-    if failure.nics and np.all(fabric.link_kind == SCALE_UP):
+    if failure.nics and not _has_nics(fabric):
         raise ScenarioError(
             f"{fabric.name} has no NICs: its chips are joined by scale-up links alone",
             hint="a link, a switch or a chip can fail there",
@@ -83,6 +94,14 @@ def links_of(fabric: Fabric, failure: Failure) -> Bools:
         forth = np.flatnonzero((fabric.link_source == ends[0]) & (fabric.link_target == ends[1]))
         hit[back[np.searchsorted(forth, link) % back.size]] = True
     return hit
+
+
+def _has_cubes(fabric: Fabric) -> bool:
+    return len(fabric.traits.grid) == 3 and not any(side % CUBE_SIDE for side in fabric.traits.grid)
+
+
+def _has_nics(fabric: Fabric) -> bool:
+    return not np.all(fabric.link_kind == SCALE_UP)
 
 
 def blast_radius(fabric: Fabric, failure: Failure) -> BlastRadius:

@@ -65,7 +65,7 @@ def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, least_
         try:
             return cluster_from(
                 design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,
-                failures=wiring.failures,
+                failures=wiring.failures, if_there=wiring.if_there,
             )  # fmt: skip
         except UnneededTier:
             if not kept:

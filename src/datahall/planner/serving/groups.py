@@ -75,7 +75,7 @@ def on_its_fabric(
     """
     check_format(replica.chip, replica.precision)
     count, most = 0, None
-    for wires in dict.fromkeys((wiring._replace(failures=()), wiring)):
+    for wires in dict.fromkeys((wiring._replace(failures=()), wiring._replace(if_there=True))):
         joined, count = 0, max(1, count)
         while count > joined:
             joined = count

@@ -19,6 +19,7 @@ from datahall.errors import DatahallError, InfeasibleError, ScenarioError, Unsup
 from datahall.fabric.design.chips import usual_chip
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.build import implied_chip
+from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
@@ -104,6 +105,9 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     question = question_of(scenario)
     candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario))
     best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
+    placed(
+        best[0].replica, best[0].num_replicas, wiring_of(scenario), scenario.catalog
+    )  # refuses parts it has not
     return ServingPlan(
         objective=FEWEST_CHIPS,
         chosen=best[0],
