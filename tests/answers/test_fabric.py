@@ -180,3 +180,16 @@ def test_a_switch_with_slower_ports_than_the_chips_is_refused_whatever_its_radix
     with pytest.raises(ScenarioError, match="has no ports of 400 Gb/s") as caught:
         dh.show_fabric(topology, chips=1024, chip="b200-sxm", switch="quantum-qm8700", **more)
     assert caught.value.field == "switch"
+
+
+@pytest.mark.parametrize("topology", ["mesh", "torus", "full-mesh"])
+def test_one_chip_alone_has_no_port_that_binds(topology: str) -> None:
+    answer = dh.show_fabric(topology, chips=1)
+    assert answer.binding == "One chip has nobody to send to."
+
+
+@pytest.mark.parametrize(("topology", "chips"), [("dragonfly", 8), ("rail-only", 64), ("dragonfly", 64)])
+def test_one_group_and_one_tier_are_no_groups_and_tiers(topology: str, chips: int) -> None:
+    headline = dh.show_fabric(topology, chips=chips).headline
+    assert "1 groups" not in headline
+    assert "1 tiers" not in headline

@@ -142,6 +142,8 @@ def _headline(made: Design, cost: Bill) -> str:
 
 def _binding(made: Design) -> str:
     found, cut = made.counts, made.narrowest
+    if found.num_hosts == 1:
+        return "One chip has nobody to send to."
     width = fmt(found.bisection_bytes_per_s, "bytes_per_s")
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
     if cut is not None:

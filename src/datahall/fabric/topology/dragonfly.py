@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import (
     ACCESS,
@@ -236,7 +237,7 @@ def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric
         global_ports=2 * chips * chips,
         groups=groups,
     )
-    return _built(f"dragonfly of {groups} groups", "dragonfly", shape, wire)
+    return _built(f"dragonfly of {counted(groups, 'group')}", "dragonfly", shape, wire)
 
 
 def dragonfly_plus(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
@@ -260,7 +261,7 @@ def dragonfly_plus(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
         global_ports=half * half,
         groups=groups,
     )
-    return _built(f"dragonfly+ of {groups} groups", "dragonfly-plus", shape, wire)
+    return _built(f"dragonfly+ of {counted(groups, 'group')}", "dragonfly-plus", shape, wire)
 
 
 def _most(chips: int) -> int:

@@ -15,6 +15,7 @@ from functools import partial
 
 import msgspec
 
+from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.folded_clos import folded_clos
@@ -80,7 +81,7 @@ def rail_only(
         rail_servers=plane.below(plane.num_levels),
         forwarding=True,
     )
-    flat = folded_clos(f"{rails} rails of {shape.num_levels} tiers", "rail-only", shape, wire)
+    flat = folded_clos(f"{rails} rails of {counted(shape.num_levels, 'tier')}", "rail-only", shape, wire)
     return with_scale_up(flat, rails, scale_up)
 
 
