@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, Floats
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import Rails, Wire
 
@@ -38,7 +39,7 @@ def ring_time(
     T = base + steps · (α ⊕ busiest NIC's bytes / B), steps of S/n
     """
     chunk = size_bytes / num_ranks
-    steps = (2 if collective == "all-reduce" else 1) * (num_ranks - 1)
+    steps = MOVES[collective].num_rounds * (num_ranks - 1)
     overlap = rails.reduce_overlap if collective in REDUCING else rails.overlap
     step = overlapped(_hop(rails, collective, chunk), _wire(rails, collective, chunk, interleaved), overlap)
     return np.asarray(rails.base_s + steps * step, dtype=np.float64)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from datahall.fabric.collectives.algorithms.all_gather import PAT_RANK_S, PAT_SHARE
 from datahall.fabric.collectives.algorithms.bus import Collective, Floats, bus_factor
 from datahall.fabric.collectives.algorithms.moves import MOVES
 
@@ -32,7 +33,7 @@ class Waits(NamedTuple):
 RING = Waits((6.6, 14.0, 8.4), (0.6, 1.9, 3.4), (1.0, 2.5, 5.7), (2.7, 4.0, 14.0))
 TREE = Waits((6.8, 14.0, 8.4), (0.6, 1.25, 4.0), (1.0, 1.9, 4.0), (5.0, 8.5, 14.0))
 NVLS_US, NVLS_TREE_NETWORK_US = 25.0, 20.9
-PAT_US, PAT_NETWORK_US, PAT_RANK_US = 8.0, 14.0, 2.8
+PAT_US, PAT_NETWORK_US = 8.0, 14.0
 PLATEAU = 1.4  # ring, Simple, all-reduce over several nodes
 
 # most that LL moves, by family, on 1 / 2 / more nodes; between nodes the host decides, and the Intel row is taken
@@ -218,6 +219,8 @@ def pat(setting: Setting, _: Collective, __: str, size: Floats) -> Floats | None
     if setting.num_nodes != setting.num_ranks:
         return None
     latency = (
-        PAT_US + float(np.log2(setting.num_nodes)) * PAT_NETWORK_US / 3.5 + PAT_RANK_US * setting.num_ranks
+        PAT_US
+        + float(np.log2(setting.num_nodes)) * PAT_NETWORK_US / 3.5
+        + PAT_RANK_S * 1e6 * setting.num_ranks
     )
-    return latency * 1e-6 + size / (0.75 * _total(setting) * 1e9)
+    return latency * 1e-6 + size / (PAT_SHARE * _total(setting) * 1e9)
