@@ -343,3 +343,20 @@ def test_a_slow_chip_of_one_server_is_felt_and_not_said_to_do_nothing() -> None:
     )
     assert slow.results["step_s"] > 1.5 * whole.results["step_s"]
     assert not any("failure" in note and "nothing" in note for note in slow.notes)
+
+
+@pytest.mark.parametrize(
+    ("failure", "share"),
+    [
+        (Failure(links=tuple(range(56)), left_fraction=0.1), 0.1),
+        (Failure(chips=(5,), left_fraction=0.1), 0.1),
+        (Failure(links=(0,), left_fraction=0.5), 0.5),
+        (Failure(links=(0,)), 6 / 7),
+        (Failure(links=(0, 1)), 5 / 7),
+    ],
+)
+def test_links_of_a_full_mesh_that_are_slow_keep_their_part_and_those_out_leave_it(
+    failure: Failure, share: float
+) -> None:
+    whole, left = WHOLE["full mesh"], cluster_from(ON["full mesh"], CATALOG, failures=(failure,))
+    assert left.system.scale_up_bytes_per_s == pytest.approx(share * whole.system.scale_up_bytes_per_s)

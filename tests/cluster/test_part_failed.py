@@ -86,9 +86,7 @@ def test_a_leaf_that_has_nobodys_chips_alone_is_nobodys() -> None:
     less = cluster_from(design, CATALOG, failures=(Failure(switches=tuple(leaves)),), in_order=True)
     assert less.system == whole.system
     anyones = cluster_from(design, CATALOG, failures=(Failure(switches=tuple(leaves)),))
-    assert anyones.system.nic_bytes_per_s == pytest.approx(
-        whole.system.nic_bytes_per_s / 2
-    )
+    assert anyones.system.nic_bytes_per_s == pytest.approx(whole.system.nic_bytes_per_s / 2)
 
 
 @settings(max_examples=60, deadline=None)

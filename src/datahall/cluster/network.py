@@ -247,11 +247,20 @@ def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) 
 
 
 def _scale_up_share(before: Fabric, after: Fabric) -> float:
-    """What is left of the scale-up link that lost most."""
-    if not before.num_switches:
-        return 1.0  # chips wired to each other: what is left has other ways round
+    """What is left of the scale-up links of the chip that lost most; of a mesh those out leave their part to others."""
+    if before.traits.grid:
+        return 1.0  # chips wired to their neighbours: what is left has other ways round
     links = before.link_kind == SCALE_UP_LINK
-    return float((after.link_bytes_per_s[links] / before.link_bytes_per_s[links]).min(initial=1.0))
+    share = after.link_bytes_per_s[links] / before.link_bytes_per_s[links]
+    if before.num_switches:
+        return float(share.min(initial=1.0))
+    owner = before.link_source[links]
+    slowest, works = np.ones(before.num_hosts), share > 0
+    np.minimum.at(slowest, owner[works], share[works])
+    each = np.bincount(owner, works, before.num_hosts) / np.maximum(
+        np.bincount(owner, minlength=before.num_hosts), 1
+    )
+    return float((slowest * each).min(initial=1.0))
 
 
 def _on_torus(system: System, fabric: Fabric) -> System:
