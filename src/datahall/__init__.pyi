@@ -665,7 +665,7 @@ def show_collective(
     hidden : str | int | None
         MoE: hidden size.
     precision : str
-        MoE: format of the tokens. (default bf16)
+        MoE: what the tokens are sent in: fp32, bf16, fp16, fp8, mxfp8, int8, nvfp4. (default bf16)
     algorithm : str | None
         Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
     version : str | None
@@ -1491,7 +1491,7 @@ def catalog_chips(
     vendor : str
         Only this vendor's.
     precision : str
-        Only chips that have this format; shows its dense peak.
+        Only chips that multiply in this format; shows its dense peak.
     catalog : Catalog
         Entries of your own over the shipped ones.
 

@@ -8,12 +8,14 @@ from tests.answers.borders import asked_everywhere, runs
 
 import datahall as dh
 from datahall.answer import Answer
+from datahall.answers.ask import form_of
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError
 from datahall.fabric.collectives.nccl import network
 from datahall.fabric.collectives.textbook import textbook_times
+from datahall.scenario.kinds import Choice
 from datahall.scenario.sections.fabric import FabricDesign
 
 
@@ -30,6 +32,31 @@ def time_s(kind: str, shelf: Catalog, **asked: object) -> float:
     found = show(kind, shelf, **asked).results["time_s"]
     assert isinstance(found, float)
     return found
+
+
+TOKENS = {"experts": 64, "tokens": "2^20", "topk": 2, "hidden": 4096}
+
+
+def sent_in() -> tuple[str, ...]:
+    """The formats that are declared, completed and documented for the tokens of experts."""
+    kind = form_of("show collective").fields["precision"].kind
+    assert isinstance(kind, Choice)
+    return kind.options
+
+
+def test_tokens_are_sent_in_every_format_that_is_declared(shelf: Catalog) -> None:
+    assert {"bf16", "fp8"} <= set(sent_in())
+    for name in sent_in():
+        found = show("all-to-all", shelf, precision=name.upper(), **TOKENS)
+        assert found.inputs["precision"] == name
+
+
+@pytest.mark.parametrize("name", ["w4a16", "int4", "fp4", "fp8-kv8", "mxfp4", "tf32", "fp7"])
+def test_what_tokens_are_not_sent_in_is_refused_with_what_they_are(shelf: Catalog, name: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        show("all-to-all", shelf, precision=name, **TOKENS)
+    assert caught.value.field == "precision"
+    assert f"one of {', '.join(sent_in())}" in caught.value.hint
 
 
 def test_a_gigabyte_on_1024_chips(shelf: Catalog) -> None:

@@ -8,6 +8,8 @@ import pytest
 import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
+from datahall.catalog.claim import judge
+from datahall.catalog.entries.chip import canonical_precision
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.engine.build import replica_of
 from datahall.inference.memory.remedy import fits
@@ -31,7 +33,7 @@ VERBS = {
 NATIVE = {
     "fp8": {"h100-sxm", "b200-sxm", "mi300x", "mi355x"},
     "mxfp8": {"b200-sxm", "mi355x"},
-    "nvfp4": {"b200-sxm", "mi355x"},
+    "nvfp4": {"b200-sxm"},
 }
 CHIPS = ("a100-sxm-80gb", "h100-sxm", "b200-sxm", "mi300x", "mi355x")
 MISSING = [(chip, name) for name, chips in NATIVE.items() for chip in CHIPS if chip not in chips]
@@ -116,10 +118,58 @@ def test_a_chip_of_which_nobody_says_so_is_not_said_to_lack_it() -> None:
         silent.peak("MX-FP8")
 
 
-@pytest.mark.parametrize(("name", "unit"), [("mxfp8", "fp8"), ("NVFP4", "fp4"), ("mxfp4", "fp4")])
-def test_a_list_of_chips_by_a_format_without_a_peak_of_its_own_is_refused(name: str, unit: str) -> None:
-    with pytest.raises(ScenarioError, match="no chip has a peak of its own") as caught:
+@pytest.mark.parametrize("chip", ["mi350x", "mi355x", "trainium3", "ascend-950dt"])
+def test_units_for_mx_formats_take_no_nvfp4(chip: str) -> None:
+    found = SHELF.chip(chip)
+    assert found.multiplies("mxfp4")
+    assert not found.multiplies("nvfp4")
+    with pytest.raises(
+        UnsupportedError, match="has no NVFP4; its FP4 units take the scales of MX formats only"
+    ):
+        found.peak("NVFP4")
+
+
+@pytest.mark.parametrize("chip", ["mi455x", "tpu-8t"])
+def test_four_bit_units_of_which_nobody_says_it_are_not_taken_for_nvidias(chip: str) -> None:
+    with pytest.raises(UnsupportedError, match="multiplies NVFP4 is not known"):
+        SHELF.chip(chip).peak("nvfp4")
+    assert "is not known to have NVFP4" in dh.show_fit(MODEL, chip=chip, precision="nvfp4").headline
+
+
+@pytest.mark.parametrize(("chip", "is_there"), [("b200-sxm", True), ("mi355x", False), ("h100-sxm", False)])
+def test_techniques_offer_nvfp4_where_it_is_multiplied(chip: str, is_there: bool) -> None:
+    found = dh.show_techniques(MODEL, chip=chip, **LOAD)
+    words = " ".join(str(row) for table in found.tables for row in table.rows)
+    assert "fp8 weights" in words
+    assert ("nvfp4" in words) is is_there
+
+
+@pytest.mark.parametrize("name", ["mxfp8", "MX-FP8", "mxfp6", "mxfp4", "NVFP4", "fp8", "float16"])
+def test_a_list_of_chips_by_a_format_has_those_that_multiply_it(name: str) -> None:
+    rows = dh.catalog_chips(precision=name, catalog=SHELF).tables[0].rows
+    wanted = {chip.name: chip.peak(name) for chip in SHELF.chips() if chip.multiplies(name)}
+    assert wanted
+    assert {row[0]: row[4] for row in rows} == wanted
+
+
+@pytest.mark.parametrize(("name", "unit"), [("w4a16", "bf16"), ("fp8-kv8", "fp8"), ("W4A8", "fp8")])
+def test_a_list_of_chips_by_a_format_to_serve_in_names_what_multiplies_it(name: str, unit: str) -> None:
+    with pytest.raises(ScenarioError, match="is a format to serve in") as caught:
         dh.catalog_chips(precision=name)
     assert caught.value.field == "precision"
     assert f"precision={unit}" in caught.value.hint.replace("⟦", "").replace('"', "")
     assert dh.catalog_chips(precision=unit).tables[0].rows
+
+
+@pytest.mark.parametrize(
+    ("chip", "name", "outcome"),
+    [
+        ("h100-sxm", "mxfp8", "unsupported"), ("mi355x", "nvfp4", "unsupported"), ("mi455x", "NVFP4", "unknown"),
+        ("b200-sxm", "nvfp4", "correct"), ("mi355x", "mxfp4", "correct"), ("h100-sxm", "e4m3", "correct"),
+    ],
+)  # fmt: skip
+def test_a_claim_in_a_format_is_not_held_against_the_peak_of_another(
+    chip: str, name: str, outcome: str
+) -> None:
+    unit = SHELF.chip(chip).peak_flop_per_s[canonical_precision(name)]
+    assert judge(SHELF, chip, f"peak.{name}", f"{unit / 1e12:g} TFLOP/s").outcome == outcome

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from datahall.catalog.catalog import Catalog
-from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip, canonical_precision, named_format
 from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.server import Server
@@ -55,6 +55,9 @@ def judge(catalog: Catalog, subject: str, quantity: str, claimed: str) -> Verdic
             quantity = f"peak.{canonical_precision(rest)}"
             if quantity.removeprefix("peak.") in entry.lacks:
                 return Verdict("unsupported", entry.why_no_peak(quantity.removeprefix("peak.")))
+            if quantity.removeprefix("peak.") in entry.peak_flop_per_s and not entry.multiplies(rest):
+                outcome: Outcome = "unsupported" if entry.refuses_scales(named_format(rest)) else "unknown"
+                return Verdict(outcome, entry.why_no_peak(named_format(rest)))
     right = _right(catalog, entry, quantity)
     if right is None:
         return Verdict("unknown", f"the catalogue does not know the {quantity} of {entry.title}")

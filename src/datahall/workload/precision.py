@@ -167,4 +167,5 @@ PRESETS: Mapping[str, Precision] = MappingProxyType(
     }
 )
 
+ACTIVATIONS = tuple(dict.fromkeys(one.activations for one in PRESETS.values()))  # what tokens are sent in
 TRAINED = tuple(name for name, one in PRESETS.items() if one.trains)

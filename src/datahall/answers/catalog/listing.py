@@ -37,11 +37,12 @@ def catalog_chips(scenario: Scenario) -> Answer:
             "vendor", asked.vendor, vendors, field="vendor", hint=f"vendors: {', '.join(vendors)}"
         )
     if asked.precision:
-        chips = [chip for chip in chips if shown in chip.peak_flop_per_s]
+        chips = [chip for chip in chips if chip.multiplies(shown)]
     rows = tuple(
         (
             chip.name, known(chip.year), known(chip.memory_bytes), known(chip.memory_bytes_per_s),
-            known(chip.peak_flop_per_s.get(shown, nan)), known(chip.power_limit_w), known(chip.price_usd),
+            known(chip.peak(shown) if chip.multiplies(shown) else nan), known(chip.power_limit_w),
+            known(chip.price_usd),
         )
         for chip in sorted(chips, key=lambda chip: _rank(CHIP_KEYS.get(asked.sort), chip))
     )  # fmt: skip

@@ -28,6 +28,10 @@ SPELLINGS = {
 # MXFP8 runs from Blackwell on, and not on Hopper (NVIDIA, Transformer Engine, support matrix; OCP, MX formats v1.0).
 GROUP_SCALED = ("mxfp8", "mxfp6", "mxfp4", "nvfp4")
 MICROSCALED = ("fp6", "fp4")
+# NVFP4 is NVIDIA's: 16 values share an E4M3 scale.  In MX formats 32 share an E8M0 scale, and the makers of CDNA4,
+# Trainium3 and Ascend 950 name these alone.  Of other FP4 units (CDNA5, TPU 8) no datasheet says what scales they take.
+NVFP4_FAMILIES = ("blackwell", "blackwell-rtx", "rubin")
+MX_FAMILIES = ("cdna4", "trainium", "ascend")
 
 # The silicon whose kernels behave alike, and so share a calibration.
 FAMILIES = (
@@ -91,27 +95,37 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
         wanted = canonical_precision(precision)
         if self.multiplies(precision):
             return self.peak_flop_per_s[wanted]
-        missing = _folded(precision) if wanted in self.peak_flop_per_s else wanted
+        missing = named_format(precision) if wanted in self.peak_flop_per_s else wanted
         raise UnsupportedError(
             self.why_no_peak(missing), hint=f"it has {', '.join(self.peak_flop_per_s) or 'no published peak'}"
         )
 
     def multiplies(self, precision: str) -> bool:
         """Whether it has units for a precision, and these take the scales of its groups where it has such."""
-        is_scaled = any(name in self.peak_flop_per_s for name in MICROSCALED)
-        return canonical_precision(precision) in self.peak_flop_per_s and (
-            is_scaled or _folded(precision) not in GROUP_SCALED
-        )
+        name = named_format(precision)
+        if canonical_precision(name) not in self.peak_flop_per_s or name not in GROUP_SCALED:
+            return name in self.peak_flop_per_s
+        if name == "nvfp4":
+            return self.family in NVFP4_FAMILIES
+        return any(unit in self.peak_flop_per_s for unit in MICROSCALED)
+
+    def refuses_scales(self, precision: str) -> bool:
+        """Whether its units are known not to take the scales of a format, rather than nobody saying so."""
+        is_other = precision == "nvfp4" and self.family in MX_FAMILIES
+        return is_other or all(unit in self.lacks for unit in MICROSCALED)
 
     def why_no_peak(self, precision: str) -> str:
         """Say why `precision` has no peak here, and which published rate is easily taken for it."""
         if precision in GROUP_SCALED:
-            unit = canonical_precision(precision).upper()
-            return (
-                f"{self.title} has no {precision.upper()}; its {unit} units take no scale per small group of values"
-                if all(name in self.lacks for name in MICROSCALED)
-                else f"whether {self.title} multiplies {precision.upper()} is not known to the catalogue"
+            unit = canonical_precision(precision)
+            if not self.refuses_scales(precision):
+                return f"whether {self.title} multiplies {precision.upper()} is not known to the catalogue"
+            taken = (
+                "the scales of MX formats only"
+                if unit in MICROSCALED
+                else "no scale per small group of values"
             )
+            return f"{self.title} has no {precision.upper()}; its {unit.upper()} units take {taken}"
         if precision not in PRECISIONS:
             return f'"{precision}" is not a precision; they are {", ".join(PRECISIONS)}'
         if precision not in self.lacks:
@@ -137,6 +151,16 @@ def canonical_precision(name: str) -> str:
     """
     folded = _folded(name)
     return SPELLINGS.get(folded, folded)
+
+
+def named_format(name: str) -> str:
+    """Return the catalogue's name of a precision, one with a scale per small group of values kept apart from its unit.
+
+    >>> named_format("BFloat16"), named_format("MX-FP8")
+    ('bf16', 'mxfp8')
+    """
+    folded = _folded(name)
+    return folded if folded in GROUP_SCALED else canonical_precision(folded)
 
 
 def _folded(name: str) -> str:

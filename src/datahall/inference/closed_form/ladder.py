@@ -170,14 +170,14 @@ def floor_to(value: float, digits: int) -> float:
 
 
 def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
-    peaks = plain.replica.chip.peak_flop_per_s
+    chip = plain.replica.chip
     techniques: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
     techniques[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
     drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
     techniques[f"speculation ({drafted})"] = speculative(how)
-    if "fp8" in peaks:
+    if chip.multiplies("fp8"):
         techniques["fp8 weights and activations"] = quantised("fp8")
-    if "fp4" in peaks:
+    if chip.multiplies("nvfp4"):
         techniques["nvfp4 weights and activations"] = quantised("nvfp4")
     return techniques | {
         "4-bit weights": quantised("w4a16"),

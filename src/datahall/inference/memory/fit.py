@@ -168,7 +168,8 @@ def why_not(chip: Chip, precision: Precision) -> str:
     if chip.multiplies(precision.operands):
         return ""
     if precision.compute in chip.peak_flop_per_s:
-        return f"has no {precision.operands.upper()}"
+        lacks = "has no" if chip.refuses_scales(precision.operands) else "is not known to have"
+        return f"{lacks} {precision.operands.upper()}"
     lacks = "has no" if precision.compute in chip.lacks else "has no published peak for"
     return f"{lacks} {precision.compute.upper()}"
 

@@ -54,9 +54,9 @@ class PrecisionName(Text, frozen=True):
         return name
 
 
-def precision_kind(help: str, needs: tuple[str, ...] = (), *, trained: bool = False) -> PrecisionName:
+def precision_kind(help: str, *, trained: bool = False) -> PrecisionName:
     """The kind of an input that names a number format."""
-    return PrecisionName(help, metavar="FORMAT", example="fp8", needs=needs, trained=trained)
+    return PrecisionName(help, metavar="FORMAT", example="fp8", trained=trained)
 
 
 class EngineKind(Name, frozen=True):

@@ -18,7 +18,7 @@ from datahall.scenario.kinds import (
     Topology,
     Version,
 )
-from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP, precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP
 from datahall.scenario.sections.promise import MOST_WAIT_S
 from datahall.scenario.words import (
     ALGORITHMS,
@@ -30,6 +30,7 @@ from datahall.scenario.words import (
     TAPERED,
     TRANSPORTS,
 )
+from datahall.workload.precision import ACTIVATIONS
 
 USUAL_NCCL = (2, 27)  # the version where nobody says one, and the newest whose choices are known
 MOST_TIERS = 4  # of switches: two million chips with 64 ports
@@ -277,7 +278,15 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
     tokens: Annotated[int | None, Count("MoE: tokens of all chips together.", needs=("experts",))] = None
     topk: Annotated[int | None, Count("MoE: experts of each token.", needs=("experts",))] = None
     hidden: Annotated[int | None, Count("MoE: hidden size.", needs=("experts",))] = None
-    precision: Annotated[str, precision_kind("MoE: format of the tokens.", needs=("experts",))] = "bf16"
+    precision: Annotated[
+        str,
+        Choice(
+            f"MoE: what the tokens are sent in: {', '.join(ACTIVATIONS)}.",
+            options=ACTIVATIONS,
+            metavar="FORMAT",
+            needs=("experts",),
+        ),
+    ] = "bf16"
     algorithm: Annotated[
         str | None,
         Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),

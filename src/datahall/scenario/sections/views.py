@@ -3,7 +3,7 @@
 import datetime
 from typing import Annotated, get_args
 
-from datahall.catalog.entries.chip import GROUP_SCALED, PRECISIONS, canonical_precision
+from datahall.catalog.entries.chip import GROUP_SCALED, PRECISIONS, named_format
 from datahall.catalog.entries.offer import OfferKind
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
@@ -21,29 +21,33 @@ from datahall.scenario.kinds import (
     shown,
 )
 from datahall.scenario.words import DOMAINS, FLOW_LEVELS, LEVELS, PHASES, TIERS
+from datahall.workload.precision import PRESETS
 
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
 OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
 
 
+MULTIPLIED = (*PRECISIONS, *GROUP_SCALED)
+
+
 class PeakFormat(Text, frozen=True):
-    """A number format that chips have a peak in: bf16, fp8, int8."""
+    """A number format that chips multiply in: bf16, fp8, mxfp8, int8."""
 
     def read(self, raw: Raw, at: Reading) -> str:
         name = super().read(raw, at)
-        wanted = canonical_precision(name)
-        if name.lower() in GROUP_SCALED:
+        wanted = named_format(name)
+        if wanted in MULTIPLIED:
+            return wanted
+        if (served := PRESETS.get(name.lower())) is not None:
             raise ScenarioError(
-                f"no chip has a peak of its own in {name}: units of {wanted} multiply it",
-                hint=option("precision", wanted),
+                f"{option('precision', name.lower())} is a format to serve in, which chips multiply in {served.operands}",
+                hint=option("precision", served.operands),
             )
-        if wanted not in PRECISIONS:
-            raise UnknownNameError("precision", name, PRECISIONS, hint=f"they are {', '.join(PRECISIONS)}")
-        return wanted
+        raise UnknownNameError("precision", name, MULTIPLIED, hint=f"they are {', '.join(MULTIPLIED)}")
 
     def schema(self) -> dict[str, object]:
-        return {"enum": list(PRECISIONS)}
+        return {"enum": list(MULTIPLIED)}
 
 
 class Day(Text, frozen=True):
@@ -130,7 +134,7 @@ class ChipListing(Section, frozen=True, kw_only=True):
     ] = "name"
     vendor: Annotated[str, Text("Only this vendor's.", metavar="NAME")] = ""
     precision: Annotated[
-        str, PeakFormat("Only chips that have this format; shows its dense peak.", metavar="FORMAT")
+        str, PeakFormat("Only chips that multiply in this format; shows its dense peak.", metavar="FORMAT")
     ] = ""
 
 

@@ -108,7 +108,7 @@ def _zero(text: str, source: Source) -> int:
 def _precision(text: str, chip: Chip) -> str:
     folded = text.lower()
     if "fp4" in folded:
-        return "nvfp4" if "fp4" in chip.peak_flop_per_s else "fp8"
+        return "nvfp4" if chip.multiplies("nvfp4") else "fp8"
     if "int8" in folded:
         return "int8"
     if "mx" in folded:
