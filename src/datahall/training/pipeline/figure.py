@@ -100,7 +100,7 @@ class _Parts:
 
     def _beside(self) -> Breakdown:
         how = "kernels of the stage take longer while gradients and parameters move beside them, or wait for the host"
-        return simulated("slowed by what runs beside", self.parts.beside_s, "s", how)
+        return simulated("what runs beside the kernels", self.parts.beside_s, "s", how)
 
     def _messages(self) -> Breakdown | None:
         run = self.run

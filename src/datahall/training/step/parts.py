@@ -10,7 +10,7 @@ PARTS = {
     "tensor": "tensor-parallel exchange",
     "expert": "expert exchange",
     "gather": "gathering sharded weights",
-    "beside": "slowed by what runs beside",
+    "beside": "what runs beside the kernels",
     "messages": "messages between stages",
     "bubble": "bubble",
     "data": "gradients and parameters",
