@@ -135,6 +135,8 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
         asked.said.pop(lost[0])  # what it says something about was taken away again
     if form.verb in ONE_OF and not {*ONE_OF[form.verb]} & {*asked.said}:
         say(form, asked, ONE_OF[form.verb][0], draw)
+    if form.verb == "show collective" and not {"size", "experts"} & {*asked.said}:
+        asked.said["size"] = "1GB"
     return asked
 
 

@@ -116,7 +116,8 @@ def crosscheck_table(outcome: Outcome, steady: State) -> Table:
     rows = tuple((f"mean {row.name}", *row[1:]) for row in crosschecks(outcome))
     ranks = outcome.service.fleet.num_ranks
     where, whose = ("the one rank", "it holds") if ranks == 1 else (f"each of {ranks:,} ranks", "they hold")
-    note = f"the closed form has {steady.decoding:.3g} sequences decoding on {where}; {percent(steady.use)} of the "
+    decoding = f"{float(f'{steady.decoding:.3g}'):,g}"
+    note = f"the closed form has {decoding} sequences decoding on {where}; {percent(steady.use)} of the "
     note += f"most requests/s that {whose} come"
     if steady.near_saturation:
         note += "; this near to it the closed form only bounds the wait"

@@ -29,5 +29,6 @@ def _latency(name: str, state: State, first: bool, *beside: Breakdown) -> Breakd
     """A latency at the percentile of the limit, at the load of one rank."""
     value_s = state.ttft_high_s if first else state.tpot_high_s
     load = derived(HELD, state.rate_per_s, "requests/s", "the load that it is found at")
-    by = f"closed form of the steady state at {state.decoding:.3g} sequences: what load and uneven steps add"
+    decoding = f"{float(f'{state.decoding:.3g}'):,g}"
+    by = f"closed form of the steady state at {decoding} sequences: what load and uneven steps add"
     return modelled(name, value_s, "s", by, load, *beside)

@@ -73,7 +73,6 @@ def on_its_fabric(
 
     What has failed counts once the machine has its size: before, it may not have the part.
     """
-    check_format(replica.chip, replica.precision)
     count, most = 0, None
     for wires in dict.fromkeys((wiring._replace(failures=()), wiring._replace(if_there=True))):
         joined, count = 0, max(1, count)
@@ -84,4 +83,5 @@ def on_its_fabric(
                 most = held(there, demand.load, demand.promise)
             count = num_replicas(most, demand.rate_per_s, headroom)
     assert most is not None
+    check_format(replica.chip, replica.precision)
     return most, count
