@@ -19,10 +19,10 @@ from datahall.fabric.collectives.algorithms.torus import HOP_S
 from datahall.fabric.collectives.figure import Wires
 from datahall.fabric.collectives.system import System, TorusLink, part_filled, system_of
 from datahall.fabric.design.design import Design
-from datahall.fabric.flows.failures import compared, failed, ports, shares_of_ports
+from datahall.fabric.flows.failures import compared, each_of, failed, ports, shares_of_ports
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
-from datahall.fabric.topology.graph import Fabric, Floats, Wire
+from datahall.fabric.topology.graph import Fabric, Wire
 from datahall.fabric.topology.tpu_pod import Pod, slice_shapes, tpu_slice
 from datahall.scenario.sections.failure import Failure
 
@@ -200,14 +200,12 @@ def _ports_left(before: Fabric, after: Fabric, num_ranks: int) -> PortsLeft:
         last = 0
     full, rest = slice(num_ranks - last), slice(num_ranks - last, num_ranks)
     whole = [float(np.min(shares_of_ports(one)[full])) for one in (after, before)]
-    few = [_together(np.minimum(*ports(one))[rest]) for one in (after, before)]
-    return PortsLeft(whole[0] / whole[1], few[0] / few[1] if last else 1.0, last)
-
-
-def _together(own: Floats) -> float:
-    """What ports carry that send as much as each other: those that are out leave their part to the others [B/s]."""
-    there = own[own > 0]
-    return float(there.size * there.min()) if there.size else 0.0
+    if not last:
+        return PortsLeft(whole[0] / whole[1])
+    few = [
+        float(each_of(np.minimum(*ports(one))[rest], np.zeros(last, np.int32))[0]) for one in (after, before)
+    ]
+    return PortsLeft(whole[0] / whole[1], few[0] / few[1], last)
 
 
 def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) -> tuple[Cut, ...]:
@@ -254,13 +252,7 @@ def _scale_up_share(before: Fabric, after: Fabric) -> float:
     share = after.link_bytes_per_s[links] / before.link_bytes_per_s[links]
     if before.num_switches:
         return float(share.min(initial=1.0))
-    owner = before.link_source[links]
-    slowest, works = np.ones(before.num_hosts), share > 0
-    np.minimum.at(slowest, owner[works], share[works])
-    each = np.bincount(owner, works, before.num_hosts) / np.maximum(
-        np.bincount(owner, minlength=before.num_hosts), 1
-    )
-    return float((slowest * each).min(initial=1.0))
+    return float(each_of(share, before.link_source[links]).min(initial=1.0))
 
 
 def _on_torus(system: System, fabric: Fabric) -> System:

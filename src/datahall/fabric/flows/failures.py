@@ -145,10 +145,20 @@ def shares_of_ports(fabric: Fabric) -> Floats:
     own = _ports(fabric)
     if fabric.scale_up_start < 0:
         return own
-    slowest = np.full(int(fabric.domain.max()) + 1, np.inf)
-    np.minimum.at(slowest, fabric.domain[own > 0], own[own > 0])
-    left = np.bincount(fabric.domain, own > 0) / np.bincount(fabric.domain)
-    return np.where(left > 0, slowest, 0.0)[fabric.domain] * left[fabric.domain]
+    return each_of(own, fabric.domain)[fabric.domain]
+
+
+def each_of(speed: Floats, group: Ints) -> Floats:
+    """What each link of a group carries where all send as much as each other, those out by the others; by group.
+
+    >>> each_of(np.array([4.0, 4.0, 1.0, 4.0, 0.0, 4.0]), np.array([0, 0, 1, 1, 2, 2])).tolist()
+    [4.0, 1.0, 2.0]
+    """
+    works, num = speed > 0, np.bincount(group)
+    slowest = np.full(num.size, np.inf)
+    np.minimum.at(slowest, group[works], speed[works])
+    left = np.bincount(group, works, num.size) / np.maximum(num, 1)
+    return np.where(left > 0, slowest, 0.0) * left
 
 
 def _ports(fabric: Fabric) -> Floats:
