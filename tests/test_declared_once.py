@@ -16,6 +16,7 @@ from datahall.answers.ask import form_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
 from datahall.catalog.entries.link import LinkWiring
+from datahall.catalog.number_formats import GROUP_SCALED
 from datahall.fabric.topology.graph import Shape
 from datahall.inference.engine.engine import Engine
 from datahall.scenario import words
@@ -482,3 +483,19 @@ def test_what_a_room_refuses_before_it_is_loaded_stands_in_a_file_of_that_name(v
     module, _, name = verb.check.partition(":")
     assert module.rpartition(".")[2] == "early"
     assert name.startswith("check_")
+
+
+# Who may know a scaled format by name: the tables of formats, of precisions and of kernels, what reads the files of
+# others, and one engine's habit with the checkpoints of one maker.
+KNOW_FORMATS = (
+    "catalog/number_formats.py", "workload/precision.py", "silicon/kernel_formats.py", "catalog/huggingface/",
+    "training/layout/file.py", "validation/", "inference/step/kernels.py",
+)  # fmt: skip
+
+
+@each([path for path in MODULES if path not in inside(*KNOW_FORMATS)])
+def test_a_number_format_is_a_row_of_a_table(path: Path) -> None:
+    """What is special of one is asked of its row, so that the next needs no line elsewhere."""
+    known = {*GROUP_SCALED, "fp6", "int4"}
+    found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if text in known]
+    assert not found

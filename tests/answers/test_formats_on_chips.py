@@ -9,7 +9,7 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.catalog.claim import judge
-from datahall.catalog.entries.chip import canonical_precision
+from datahall.catalog.number_formats import unit_for
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.engine.build import replica_of
 from datahall.inference.memory.remedy import fits
@@ -171,5 +171,5 @@ def test_a_list_of_chips_by_a_format_to_serve_in_names_what_multiplies_it(name: 
 def test_a_claim_in_a_format_is_not_held_against_the_peak_of_another(
     chip: str, name: str, outcome: str
 ) -> None:
-    unit = SHELF.chip(chip).peak_flop_per_s[canonical_precision(name)]
+    unit = SHELF.chip(chip).peak_flop_per_s[unit_for(name)]
     assert judge(SHELF, chip, f"peak.{name}", f"{unit / 1e12:g} TFLOP/s").outcome == outcome

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.chip import PRECISIONS, canonical_precision
+from datahall.catalog.number_formats import PEAK_FORMATS, unit_for
 from datahall.errors import UnknownNameError, UnsupportedError
 
 # name: dense 16-bit TFLOP/s (None: not published), memory GB, memory GB/s
@@ -161,7 +161,7 @@ def test_a_precision_nobody_knows_is_refused(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("name", ["float16", "Half", "torch.bfloat16", "nvfp4", "MXFP8", "INT8"])
 def test_precisions_have_many_spellings(name: str) -> None:
-    assert canonical_precision(name) in PRECISIONS
+    assert unit_for(name) in PEAK_FORMATS
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from datahall.inference.closed_form.techniques import (
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.scenario.sections.promise import Promise
+from datahall.workload.precision import Precision
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)
 
@@ -82,3 +83,20 @@ def test_a_draft_model_is_not_free(plain: Setting) -> None:
     )
     assert speed_up(plain.replica, paid, 8, 1000.0) < speed_up(plain.replica, free, 8, 1000.0)
     assert speculative(paid)(plain) is not None
+
+
+@pytest.mark.parametrize(
+    ("now", "activations"), [("fp16", "fp16"), ("bf16", "bf16"), ("fp8", "bf16"), ("fp32", "bf16")]
+)
+def test_weights_of_fewer_bits_leave_sixteen_bit_activations_alone(
+    plain: Setting, now: str, activations: str
+) -> None:
+    """A chip without BF16 (V100) runs 4-bit weights with FP16, as its kernels do."""
+    setting = msgspec.structs.replace(
+        plain, replica=msgspec.structs.replace(plain.replica, precision=Precision.named(now))
+    )
+    packed = quantised("w4a16")(setting)
+    assert packed is not None
+    precision = packed.replica.precision
+    assert (precision.weights, precision.activations, precision.compute) == ("int4", activations, activations)
+    assert precision.kv == setting.replica.precision.kv

@@ -19,10 +19,10 @@ from datahall.silicon.calibration import (
     Path,
     calibrate,
     constant_sets,
-    kernel_format,
     num_sms,
     weakest,
 )
+from datahall.silicon.kernel_formats import kernel_format
 
 CATALOG = Catalog(user=False)
 SETS = constant_sets()

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.silicon.calibration import Constants, constant_sets, kernel_format
+from datahall.silicon.calibration import Constants, constant_sets
 from datahall.silicon.experts import ExpertConstants, expert_times
 from datahall.silicon.kernel import time_operators
+from datahall.silicon.kernel_formats import kernel_format
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import GroupedGemm, Number

@@ -14,12 +14,13 @@ from datahall.breakdown import Source
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.silicon import kernel as kernels
 from datahall.silicon.attention import decode_times, prefill_times
-from datahall.silicon.calibration import Calibration, Constants, calibrate, kernel_format
+from datahall.silicon.calibration import Calibration, Constants, calibrate
 from datahall.silicon.experts import expert_times
 from datahall.silicon.figure import pass_figure
 from datahall.silicon.gemm import gemm_times
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.kernel import KernelTime, time_operators
+from datahall.silicon.kernel_formats import kernel_format
 from datahall.workload.operator import Attention, Gemm, GroupedGemm, Operator, Stream
 
 CONSTANTS = calibrate(CATALOG.chip("h200-sxm"), stack="vllm").constants

@@ -8,9 +8,10 @@ import pytest
 from tests.training.test_setup import SHELF, setup
 
 import datahall as dh
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import DatahallError, ScenarioError, spelled
 from datahall.workload.memory.recipe import RECIPES
-from datahall.workload.precision import PRESETS, TRAINED, bytes_per_value
+from datahall.workload.precision import PRESETS, TRAINED
 
 SERVED = ("fp8-kv8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4")
 ASKED = {

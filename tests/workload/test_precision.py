@@ -2,8 +2,9 @@ import pytest
 
 from datahall.catalog.catalog import Catalog
 from datahall.catalog.entries.model import Model
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import UnknownNameError
-from datahall.workload.precision import PRESETS, Precision, block_scaled, bytes_per_value
+from datahall.workload.precision import PRESETS, Precision, block_scaled
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.workload.memory.recipe import RECIPES
-from datahall.workload.precision import bytes_per_value
 
 
 @pytest.mark.parametrize(

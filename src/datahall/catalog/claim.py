@@ -15,11 +15,12 @@ from typing import Literal
 import msgspec
 
 from datahall.catalog.catalog import Catalog
-from datahall.catalog.entries.chip import Chip, canonical_precision, named_format
+from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
+from datahall.catalog.number_formats import format_named, unit_for
 from datahall.catalog.quantity import names, quantities, scale_up_total
 from datahall.errors import UnknownNameError
 from datahall.units import fmt, parse
@@ -52,12 +53,12 @@ def judge(catalog: Catalog, subject: str, quantity: str, claimed: str) -> Verdic
         if quantity == "newest":
             return _newest(catalog, entry)
         if kind == "peak":
-            quantity = f"peak.{canonical_precision(rest)}"
+            quantity = f"peak.{unit_for(rest)}"
             if quantity.removeprefix("peak.") in entry.lacks:
                 return Verdict("unsupported", entry.why_no_peak(quantity.removeprefix("peak.")))
             if quantity.removeprefix("peak.") in entry.peak_flop_per_s and not entry.multiplies(rest):
-                outcome: Outcome = "unsupported" if entry.refuses_scales(named_format(rest)) else "unknown"
-                return Verdict(outcome, entry.why_no_peak(named_format(rest)))
+                outcome: Outcome = "unsupported" if entry.refuses_scales(format_named(rest)) else "unknown"
+                return Verdict(outcome, entry.why_no_peak(format_named(rest)))
     right = _right(catalog, entry, quantity)
     if right is None:
         return Verdict("unknown", f"the catalogue does not know the {quantity} of {entry.title}")

@@ -6,18 +6,19 @@ from datahall.breakdown import Source
 from datahall.catalog.entries import chip as chips
 from datahall.catalog.entries import link as links
 from datahall.catalog.entries import server as servers
-from datahall.catalog.entries.chip import PRECISIONS, Chip
+from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact, Field
+from datahall.catalog.number_formats import PEAK_FORMATS
 
 
 def quantities(entry: Chip | Link | Server | Model) -> dict[str, Fact]:
     """Return the facts of an entry, those of a chip's memory levels among them."""
     if isinstance(entry, Chip):
         found = _keyed(chips.FIELDS, entry.facts)
-        found |= {name: fact for name, fact in entry.facts.items() if name.partition(".")[2] in PRECISIONS}
+        found |= {name: fact for name, fact in entry.facts.items() if name.partition(".")[2] in PEAK_FORMATS}
         for level in entry.levels:
             found |= {
                 f"level.{level.name}.{key}": fact
@@ -37,7 +38,7 @@ def names(entry: Chip | Link | Server | Model) -> set[str]:
         peaks = {
             f"{table}.{precision}"
             for table in ("peak", "sparse_peak", "measured_peak")
-            for precision in PRECISIONS
+            for precision in PEAK_FORMATS
         }
         levels = {
             f"level.{level.name}.{key}" for level in entry.levels for key in _numbers(chips.LEVEL_FIELDS)

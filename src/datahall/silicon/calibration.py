@@ -20,13 +20,14 @@ import msgspec
 
 from datahall.basis import Basis
 from datahall.breakdown import Source
-from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError
 from datahall.scenario.words import LEVELS
 from datahall.silicon.attention import DecodeConstants, PrefillConstants
 from datahall.silicon.experts import ExpertConstants
 from datahall.silicon.gemm import GemmConstants
 from datahall.silicon.grouped_gemm import GroupedConstants
+from datahall.silicon.kernel_formats import casts_input, experts_like, products_like
 from datahall.silicon.stream import StreamConstants
 
 
@@ -75,9 +76,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
         """The constants of a precision; one that was not measured takes those of the nearest kind."""
         if precision in self.paths:
             return self.paths[precision]
-        wanted = _COMPUTE.get(precision) or canonical_precision(precision)
-        nearest = (wanted, *_NEAREST_PATH.get(wanted, ()), "bf16")
-        return next(self.paths[name] for name in nearest if name in self.paths)
+        return next(self.paths[name] for name in products_like(precision) if name in self.paths)
 
     def gemm_for(self, precision: str, *, sustained: bool = False) -> GemmConstants:
         """The GEMM constants with a precision's own shares put in."""
@@ -93,50 +92,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
 
     def expert(self, name: str) -> ExpertConstants | None:
         """The constants of the experts' kernel in a format; one not measured takes those of the nearest."""
-        near = (name, *_NEAREST_EXPERTS.get(name, ()), "fp8", "bf16")
-        return next((self.experts[one] for one in near if one in self.experts), None)
-
-
-_NEAREST_EXPERTS = {  # after a format's own
-    "fp16": ("bf16",),
-    "fp8": ("fp8-block",),
-    "int8": ("fp8", "fp8-block"),
-    "fp4": ("mxfp4-fp8", "fp8", "fp8-block"),
-    "mxfp4-bf16": ("int4-bf16", "bf16"),
-    "int4-bf16": ("mxfp4-bf16", "bf16"),
-    "int8-bf16": ("int4-bf16", "bf16"),
-    "mxfp4-fp8": ("fp8-block",),
-}
-_COMPUTE = {
-    "fp8-block": "fp8", "mxfp4-bf16": "bf16", "int4-bf16": "bf16", "int8-bf16": "bf16", "mxfp4-fp8": "fp8",
-}  # fmt: skip
-_NARROW_WEIGHTS = {
-    "mxfp4": "mxfp4",
-    "nvfp4": "mxfp4",
-    "fp4": "mxfp4",
-    "int4": "int4",
-    "int8": "int8",
-    "fp8": "int8",
-}
-_WIDE = {"fp32", "tf32", "fp16", "bf16"}
-
-
-def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool = False) -> str:
-    """Which kernel multiplies: the format of the arithmetic, and that of the weights where it is narrower.
-
-    >>> kernel_format("bf16", "int4"), kernel_format("fp8", "fp8", block_scaled=True), kernel_format("fp4", "nvfp4")
-    ('int4-bf16', 'fp8-block', 'fp4')
-    """
-    compute = canonical_precision(precision)
-    stored = _NARROW_WEIGHTS.get(weight_precision, "")
-    if compute in _WIDE and stored:
-        return f"{stored}-bf16"
-    if compute == "fp8" and stored in {"mxfp4", "int4"}:
-        return "mxfp4-fp8"
-    return "fp8-block" if compute == "fp8" and block_scaled else compute
-
-
-_NEAREST_PATH = {"int8": ("fp8",), "fp6": ("fp4", "fp8"), "fp4": ("fp8",), "int4": ("fp8",)}  # after its own
+        return next((self.experts[one] for one in experts_like(name) if one in self.experts), None)
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -205,14 +161,12 @@ def _with_served_streams(constants: Constants) -> Constants:
         return msgspec.structs.replace(constants, stream=stream)
     paths = {
         name: msgspec.structs.replace(path, launch_factor=path.launch_factor + longer)
-        if name in _CAST_INPUTS
+        if casts_input(name)  # its tables hold the cast too
         else path
         for name, path in constants.paths.items()
     }
     return msgspec.structs.replace(constants, stream=stream, paths=paths)
 
-
-_CAST_INPUTS = {"fp8", "fp8-block", "fp4", "int8"}  # whose tables hold the cast of the input too
 
 # What a relative's constants add to a band: H100 and H200 sets, swapped, move bf16 products by this much.
 KIN_LOW, KIN_HIGH = 0.9, 1.12

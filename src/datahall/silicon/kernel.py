@@ -11,16 +11,17 @@ import numpy as np
 
 from datahall.basis import Basis
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import UnsupportedError
 from datahall.silicon.attention import DecodeConstants, decode_times, prefill_times
-from datahall.silicon.calibration import Calibration, calibrate, kernel_format, num_sms
+from datahall.silicon.calibration import Calibration, calibrate, num_sms
 from datahall.silicon.experts import expert_times
 from datahall.silicon.gemm import gemm_times, times_of_each
 from datahall.silicon.grouped_gemm import grouped_times
+from datahall.silicon.kernel_formats import kernel_format
 from datahall.silicon.roofline import BoundTimes, roofline_time
 from datahall.silicon.stream import stream_times
 from datahall.workload.operator import Attention, Gemm, GroupedGemm, Number, Operator, Stream
-from datahall.workload.precision import bytes_per_value
 
 Bound = Literal["compute", "memory", "launch"]
 Kind = Literal["gemm", "attention", "grouped_gemm", "stream"]

@@ -6,6 +6,7 @@ when the machine is built.
 
 from __future__ import annotations
 
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.early import check_design
@@ -17,7 +18,7 @@ from datahall.training.layout.asked import check_laid_out, laid_out, precision_o
 from datahall.training.layout.file import LayoutFile
 from datahall.training.step.framework import framework
 from datahall.workload.memory.recipe import RECIPES, StateRecipe
-from datahall.workload.precision import Precision, bytes_per_value
+from datahall.workload.precision import Precision
 
 
 def check_run(scenario: Scenario) -> None:

@@ -17,8 +17,9 @@ from datahall.breakdown import (
     product,
     quotient,
 )
-from datahall.catalog.entries.chip import Chip, canonical_precision
+from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.catalog.number_formats import unit_for
 from datahall.scenario.sections.training import USUAL_BATCH
 from datahall.training.layout.layout import Layout
 
@@ -195,7 +196,7 @@ def dense_peak(chip: Chip, precision: str) -> Breakdown:
     """The dense peak of a chip in a format."""
     return of_chip(
         chip,
-        f"peak.{canonical_precision(precision)}",
+        f"peak.{unit_for(precision)}",
         chip.peak(precision),
         "flop_per_s",
         f"dense {precision} peak",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.workload.forward import forward_pass
 from datahall.workload.fusion import Fusion, Passes
 from datahall.workload.memory.activation import Recompute
@@ -24,7 +25,7 @@ from datahall.workload.operator import (
     Stream,
     gemm_flop,
 )
-from datahall.workload.precision import BF16, Precision, bytes_per_value
+from datahall.workload.precision import BF16, Precision
 from datahall.workload.scan import ChunkedScan, scan_gradient
 from datahall.workload.sharding import ONE_CHIP, Sharding
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.catalog.entries.model import Layer, Mla, Recurrent
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.workload.fusion import Passes
 from datahall.workload.operator import Attention, GroupedGemm, Number, Operator, Stream
-from datahall.workload.precision import bytes_per_value
 from datahall.workload.scan import chunked_scan
 from datahall.workload.step import (
     Chunk,

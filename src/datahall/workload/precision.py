@@ -8,39 +8,8 @@ from types import MappingProxyType
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.catalog.number_formats import FORMATS, bytes_per_value, is_wide, unit_for
 from datahall.errors import UnknownNameError
-
-# Bytes of one stored value, the shared scale of its group included.
-BYTES_PER_VALUE: Mapping[str, float] = MappingProxyType(
-    {
-        "fp32": 4.0,
-        "tf32": 4.0,  # a way to multiply; stored as fp32
-        "fp16": 2.0,
-        "bf16": 2.0,
-        "fp8": 1.0,  # one scale per tensor, channel or 128 × 128 block: under 0.1 %
-        "mxfp8": 1.0 + 1 / 32,  # OCP microscaling: one 8-bit exponent per 32 values
-        "int8": 1.0,
-        "int4": 0.5 + 2 / 128,  # GPTQ/AWQ: one fp16 scale per 128 values
-        "fp4": 0.5,
-        "mxfp4": 0.5 + 1 / 32,
-        "nvfp4": 0.5 + 1 / 16,  # one 8-bit scale per 16 values
-    }
-)
-
-_WIDE = ("fp32", "tf32", "fp16", "bf16")
-_UNIT = {"mxfp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4"}  # the arithmetic unit that a scaled format runs on
-_LISTING = f"formats: {', '.join(BYTES_PER_VALUE)}"
-
-
-def bytes_per_value(name: str) -> float:
-    """Return the bytes that one value takes in a number format, its share of a group's scale included.
-
-    >>> bytes_per_value("bf16"), bytes_per_value("nvfp4")
-    (2.0, 0.5625)
-    """
-    if name not in BYTES_PER_VALUE:
-        raise UnknownNameError("number format", name, BYTES_PER_VALUE, hint=_LISTING)
-    return BYTES_PER_VALUE[name]
 
 
 class Precision(msgspec.Struct, frozen=True):
@@ -69,7 +38,7 @@ class Precision(msgspec.Struct, frozen=True):
             bytes_per_value(self.compute)
             return
         wider = max(self.activations, self.weights, key=bytes_per_value)
-        msgspec.structs.force_setattr(self, "compute", _UNIT.get(wider, wider))
+        msgspec.structs.force_setattr(self, "compute", unit_for(wider))
 
     @classmethod
     def named(cls, name: str) -> Precision:
@@ -90,22 +59,27 @@ class Precision(msgspec.Struct, frozen=True):
         ['mxfp8', 'fp8', 'tf32', 'bf16']
         """
         wider = max(self.activations, self.weights, key=bytes_per_value)
-        return wider if _UNIT.get(wider) == self.compute else self.compute
+        return wider if unit_for(wider) == self.compute else self.compute
 
     @property
     def wide(self) -> str:
         """The format of everything that is never quantised: residual stream, norms, attention, head."""
-        return self.activations if self.activations in _WIDE else "bf16"
+        return self.activations if is_wide(self.activations) else "bf16"
 
     @property
     def wide_compute(self) -> str:
         """What the unquantised GEMMs and the attention core multiply in."""
-        return self.compute if self.compute in _WIDE else self.wide
+        return self.compute if is_wide(self.compute) else self.wide
 
     @property
     def quantises_activations(self) -> bool:
         """Whether a linear layer's input must first be cast to a narrower format."""
-        return self.activations not in _WIDE
+        return not is_wide(self.activations)
+
+    @property
+    def tensor_scaled(self) -> bool:
+        """Whether one scale covers the whole input of a linear layer."""
+        return FORMATS[self.activations].tensor_scaled
 
     @property
     def trains(self) -> bool:
@@ -115,7 +89,7 @@ class Precision(msgspec.Struct, frozen=True):
         (True, False, False)
         """
         alike = self.weights == self.activations and self.kv == self.wide
-        return alike and not self.weights.startswith("int")
+        return alike and not FORMATS[self.weights].integer
 
     @property
     def weight_bytes_per_value(self) -> float:
@@ -167,5 +141,12 @@ PRESETS: Mapping[str, Precision] = MappingProxyType(
     }
 )
 
+COMMON = (
+    "bf16",
+    "fp8",
+    "fp8-kv8",
+    "w4a16",
+    "nvfp4",
+)  # what remedies and tables weigh, the least change first
 ACTIVATIONS = tuple(dict.fromkeys(one.activations for one in PRESETS.values()))  # what tokens are sent in
 TRAINED = tuple(name for name, one in PRESETS.items() if one.trains)

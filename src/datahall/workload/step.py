@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.workload.fusion import Fusion, Passes
 from datahall.workload.operator import (
     Attention,
@@ -18,7 +19,7 @@ from datahall.workload.operator import (
     keys_read,
     visible_tokens,
 )
-from datahall.workload.precision import Precision, bytes_per_value
+from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
 
@@ -166,7 +167,7 @@ def cast(step: Step, name: str, elements: Number, count: float) -> tuple[Operato
         return ()
     narrow = elements * precision.activation_bytes_per_value
     # one scale for the whole tensor must be found before it is applied; a scale per block is found on the way
-    shape = Stream(1.0, "cast" if precision.activations in {"fp8", "int8"} else "plain")
+    shape = Stream(1.0, "cast" if precision.tensor_scaled else "plain")
     return (moved(step, f"{name}_quantise", elements * step.wide_bytes, narrow, count, shape=shape),)
 
 

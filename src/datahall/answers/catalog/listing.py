@@ -8,7 +8,8 @@ from math import nan
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.chip.citation import known
 from datahall.answers.follow import follow
-from datahall.catalog.entries.chip import PRECISIONS, Chip
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.number_formats import PEAK_FORMATS
 from datahall.counted import counted
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.scenario import Scenario
@@ -29,7 +30,7 @@ MODEL_PLACES = {"parameters": 2, "active": 3, "context": 4, "kv": 5, "year": 6}
 def catalog_chips(scenario: Scenario) -> Answer:
     """Every chip, or those of one vendor or with one precision; largest first, cheapest first."""
     asked, every = scenario.one(ChipListing), scenario.catalog.chips()
-    shown = asked.precision or (asked.sort if asked.sort in PRECISIONS else "bf16")
+    shown = asked.precision or (asked.sort if asked.sort in PEAK_FORMATS else "bf16")
     chips = [chip for chip in every if asked.vendor.lower() in chip.vendor.lower()]
     if not chips:
         vendors = sorted({chip.vendor for chip in every})

@@ -10,8 +10,9 @@ from datahall.answers.chip.citation import Citations, figure, quantity
 from datahall.answers.follow import follow
 from datahall.breakdown import Breakdown, quotient
 from datahall.catalog.claim import judge
-from datahall.catalog.entries.chip import PRECISIONS, Chip, Level
+from datahall.catalog.entries.chip import Chip, Level
 from datahall.catalog.fact import Fact
+from datahall.catalog.number_formats import PEAK_FORMATS
 from datahall.errors import ScenarioError, option
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Claim
@@ -63,7 +64,7 @@ def show_chip(scenario: Scenario) -> Answer:
 
 def widest(chip: Chip) -> str:
     """The precision that stands for a chip in a sentence: BF16, or the first one it has a peak in."""
-    order = ("bf16", "fp16", "int8", "fp8", *PRECISIONS)
+    order = ("bf16", "fp16", "int8", "fp8", *PEAK_FORMATS)
     return next((one for one in order if one in chip.peak_flop_per_s), "")
 
 
@@ -125,7 +126,7 @@ def _tables(chip: Chip, cited: Citations) -> tuple[Table, ...]:
 
 
 def _of(chip: Chip, table: str) -> list[str]:
-    return [f"{table}.{precision}" for precision in PRECISIONS if f"{table}.{precision}" in chip.facts]
+    return [f"{table}.{precision}" for precision in PEAK_FORMATS if f"{table}.{precision}" in chip.facts]
 
 
 def _facts(chip: Chip, names: Iterable[str]) -> list[tuple[str, Fact]]:

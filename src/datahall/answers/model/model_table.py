@@ -8,7 +8,6 @@ from datahall.answer import Cell, Column, StackChart, Table
 from datahall.catalog.entries.model import Model
 from datahall.counted import counted
 from datahall.inference.memory.fit import Fit, best
-from datahall.inference.memory.remedy import PRECISIONS
 from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 from datahall.workload.flops import TokenWork
@@ -16,7 +15,7 @@ from datahall.workload.memory.figure import SPREAD
 from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token
 from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import ParameterCount
-from datahall.workload.precision import Precision
+from datahall.workload.precision import COMMON, Precision
 
 
 def fit_table(fits: Sequence[Fit], sequences: Sequences, precision: str, known: int) -> Table:
@@ -95,7 +94,7 @@ def token_table(work: TokenWork, seq: int) -> Table:
 def precision_table(model: Model, counts: ParameterCount, seq: int) -> Table:
     """Weights and cache in the common formats."""
     rows = []
-    for name in PRECISIONS:
+    for name in COMMON:
         formats = Precision.named(name)
         rows.append((
             name, formats.weights, formats.kv, float(serving_weight_bytes(model, counts, formats)),

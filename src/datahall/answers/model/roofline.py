@@ -8,7 +8,7 @@ from math import isfinite, nan
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
 from datahall.answers.context import context_notes
 from datahall.answers.follow import explained, follow
-from datahall.catalog.entries.chip import canonical_precision
+from datahall.catalog.number_formats import unit_for
 from datahall.counted import counted
 from datahall.errors import UnsupportedError
 from datahall.inference.memory.figure import shortage_figure
@@ -191,7 +191,7 @@ def _row(one: OperatorShare) -> tuple[Cell, ...]:
 
 def _chart(asked: OnePass) -> RooflineChart:
     chip, counted = asked.chip, [one for one in asked.operators if one.is_counted]
-    used = dict.fromkeys(canonical_precision(one.kernel.operator.precision) for one in counted)
+    used = dict.fromkeys(unit_for(one.kernel.operator.precision) for one in counted)
     slopes = {chip.memory_type or "memory": chip.memory_bytes_per_s}
     cache = next((level.bytes_per_s for level in chip.levels if level.name == "l2"), nan)
     if isfinite(cache):

@@ -7,31 +7,23 @@ Bandwidths of links are one way.  What nobody published is NaN (or absent from a
 from __future__ import annotations
 
 from math import isfinite, nan
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import msgspec
 
 from datahall.breakdown import Kind, Source
 from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.number_formats import (
+    FORMATS,
+    GROUP_SCALED,
+    PEAK_FORMATS,
+    SCALED_UNITS,
+    format_named,
+    unit_for,
+)
 from datahall.errors import UnsupportedError
 from datahall.units import fmt
-
-Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
-SPELLINGS = {
-    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "float16": "fp16",
-    "half": "fp16", "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "mxfp8": "fp8",
-    "mxfp6": "fp6", "nvfp4": "fp4", "mxfp4": "fp4", "w8a8": "int8",
-}  # fmt: skip
-# formats with a scale per small group of values.  Units that multiply FP6 or FP4 take such scales, none before did:
-# MXFP8 runs from Blackwell on, and not on Hopper (NVIDIA, Transformer Engine, support matrix; OCP, MX formats v1.0).
-GROUP_SCALED = ("mxfp8", "mxfp6", "mxfp4", "nvfp4")
-MICROSCALED = ("fp6", "fp4")
-# NVFP4 is NVIDIA's: 16 values share an E4M3 scale.  In MX formats 32 share an E8M0 scale, and the makers of CDNA4,
-# Trainium3 and Ascend 950 name these alone.  Of other FP4 units (CDNA5, TPU 8) no datasheet says what scales they take.
-NVFP4_FAMILIES = ("blackwell", "blackwell-rtx", "rubin")
-MX_FAMILIES = ("cdna4", "trainium", "ascend")
 
 # The silicon whose kernels behave alike, and so share a calibration.
 FAMILIES = (
@@ -92,42 +84,42 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
 
     def peak(self, precision: str) -> float:
         """Return the dense peak [FLOP/s]; a precision the chip lacks is an error, never another one."""
-        wanted = canonical_precision(precision)
+        wanted = unit_for(precision)
         if self.multiplies(precision):
             return self.peak_flop_per_s[wanted]
-        missing = named_format(precision) if wanted in self.peak_flop_per_s else wanted
+        missing = format_named(precision) if wanted in self.peak_flop_per_s else wanted
         raise UnsupportedError(
             self.why_no_peak(missing), hint=f"it has {', '.join(self.peak_flop_per_s) or 'no published peak'}"
         )
 
     def multiplies(self, precision: str) -> bool:
         """Whether it has units for a precision, and these take the scales of its groups where it has such."""
-        name = named_format(precision)
-        if canonical_precision(name) not in self.peak_flop_per_s or name not in GROUP_SCALED:
+        name = format_named(precision)
+        if unit_for(name) not in self.peak_flop_per_s or name not in GROUP_SCALED:
             return name in self.peak_flop_per_s
-        if name == "nvfp4":
-            return self.family in NVFP4_FAMILIES
-        return any(unit in self.peak_flop_per_s for unit in MICROSCALED)
+        if families := FORMATS[name].families:
+            return self.family in families
+        return any(unit in self.peak_flop_per_s for unit in SCALED_UNITS)
 
     def refuses_scales(self, precision: str) -> bool:
         """Whether its units are known not to take the scales of a format, rather than nobody saying so."""
-        is_other = precision == "nvfp4" and self.family in MX_FAMILIES
-        return is_other or all(unit in self.lacks for unit in MICROSCALED)
+        is_other = precision in GROUP_SCALED and self.family in FORMATS[precision].foreign
+        return is_other or all(unit in self.lacks for unit in SCALED_UNITS)
 
     def why_no_peak(self, precision: str) -> str:
         """Say why `precision` has no peak here, and which published rate is easily taken for it."""
         if precision in GROUP_SCALED:
-            unit = canonical_precision(precision)
+            unit = unit_for(precision)
             if not self.refuses_scales(precision):
                 return f"whether {self.title} multiplies {precision.upper()} is not known to the catalogue"
             taken = (
                 "the scales of MX formats only"
-                if unit in MICROSCALED
+                if unit in SCALED_UNITS
                 else "no scale per small group of values"
             )
             return f"{self.title} has no {precision.upper()}; its {unit.upper()} units take {taken}"
-        if precision not in PRECISIONS:
-            return f'"{precision}" is not a precision; they are {", ".join(PRECISIONS)}'
+        if precision not in PEAK_FORMATS:
+            return f'"{precision}" is not a precision; they are {", ".join(PEAK_FORMATS)}'
         if precision not in self.lacks:
             return f"the {precision.upper()} peak of {self.title} is not known to the catalogue"
         return f"{self.title} has no {precision.upper()}{_lookalike(self, precision)}"
@@ -143,36 +135,10 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def canonical_precision(name: str) -> str:
-    """Return the catalogue's name of a precision, or of the unit that multiplies it.
-
-    >>> canonical_precision("BFloat16"), canonical_precision("nvfp4")
-    ('bf16', 'fp4')
-    """
-    folded = _folded(name)
-    return SPELLINGS.get(folded, folded)
-
-
-def named_format(name: str) -> str:
-    """Return the catalogue's name of a precision, one with a scale per small group of values kept apart from its unit.
-
-    >>> named_format("BFloat16"), named_format("MX-FP8")
-    ('bf16', 'mxfp8')
-    """
-    folded = _folded(name)
-    return folded if folded in GROUP_SCALED else canonical_precision(folded)
-
-
-def _folded(name: str) -> str:
-    return name.lower().replace("torch.", "").replace("-", "").replace("_", "")
-
-
-_SAME_WIDTH = {"fp8": "int8", "int8": "fp8", "bf16": "fp16", "fp16": "bf16", "fp4": "int4", "int4": "fp4"}
-
-
 def _lookalike(chip: Chip, precision: str) -> str:
     """Name the rate of the same width, and the sparse rates equal to it, that get quoted instead."""
-    twin = _SAME_WIDTH.get(precision, "")
+    bits = FORMATS[precision].bits
+    twin = next((one for one in PEAK_FORMATS if one != precision and FORMATS[one].bits == bits), "")
     rate = chip.peak_flop_per_s.get(twin, nan)
     if not isfinite(rate):
         return ""
@@ -236,9 +202,9 @@ def read_chip(entry: Entry, name: str, table: Table) -> Chip | None:
     read_fields(entry, table, FIELDS, also=("peak", "sparse_peak", "measured_peak", "level"))
     peaks = {attribute: _read_peaks(entry, table, key, label) for key, attribute, label in _PEAK_TABLES}
     for precision in cast("tuple[str, ...]", entry.values.get("lacks", ())):
-        if precision not in PRECISIONS:
+        if precision not in PEAK_FORMATS:
             entry.problem(
-                f'"{precision}" is not a precision', "lacks", hint=f"one of {', '.join(PRECISIONS)}"
+                f'"{precision}" is not a precision', "lacks", hint=f"one of {', '.join(PEAK_FORMATS)}"
             )
         elif precision in peaks["peak_flop_per_s"]:
             entry.problem(f'"{precision}" stands in lacks and in peak', "lacks")
@@ -260,13 +226,13 @@ def _read_peaks(entry: Entry, table: Table, key: str, label: str) -> dict[str, f
         )
         return {}
     below = entry.below(key)
-    read_fields(below, peaks, [Field(p, f"{p}_flop_per_s", label.format(p.upper())) for p in PRECISIONS])
-    for precision in PRECISIONS:
+    read_fields(below, peaks, [Field(p, f"{p}_flop_per_s", label.format(p.upper())) for p in PEAK_FORMATS])
+    for precision in PEAK_FORMATS:
         if (fact := below.facts.get(f"{precision}_flop_per_s")) is not None:
             entry.facts[f"{key}.{precision}"] = fact
     return {
         precision: fact.value
-        for precision in PRECISIONS
+        for precision in PEAK_FORMATS
         if (fact := entry.facts.get(f"{key}.{precision}")) is not None
     }
 

@@ -15,7 +15,6 @@ Norm = Literal["rmsnorm", "layernorm", "layernorm-nobias", "none"]
 QkNorm = Literal["none", "head", "width"]
 Position = Literal["rope", "learned", "alibi", "none"]
 PublishedBasis = Literal["all", "without embedding", "without tables"]  # tables: embedding and head
-WeightFormat = Literal["fp8", "mxfp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
 class Moe(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +63,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 class Quantisation(msgspec.Struct, frozen=True, kw_only=True):
     """How a published checkpoint packs its linear layers: the number format, and how many weights share a scale."""
 
-    format: WeightFormat
+    format: str  # one that packs weights, see `PACKED`
     block: tuple[int, int] = (
         0,
         0,

@@ -21,9 +21,9 @@ from datahall.catalog.entries.model import (
     QkNorm,
     Quantisation,
     Recurrent,
-    WeightFormat,
 )
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
+from datahall.catalog.number_formats import PACKED
 
 
 def _count(key: str, label: str, *, required: bool = False, at_least: float | None = None) -> Field:
@@ -112,9 +112,7 @@ RECURRENT_FIELDS: tuple[Field, ...] = (
     _count("conv_width", "convolution taps"),
 )
 
-QUANTISATION_FIELDS: tuple[Field, ...] = (
-    _text("format", "number format", get_args(WeightFormat), required=True),
-)
+QUANTISATION_FIELDS: tuple[Field, ...] = (_text("format", "number format", PACKED, required=True),)
 
 LABELS = {field.key: field.label for field in MODEL_FIELDS} | {
     f"{part}.{field.key}": field.label
@@ -205,9 +203,7 @@ def _checkpoint(entry: Entry, table: Table, key: str) -> Quantisation | None:
         if side:
             label = f"{word} of weights under one scale"
             entry.facts[f"{key}.{word}"] = Fact(label, float(side), "count", part.source)
-    return Quantisation(
-        format=cast(WeightFormat, part.values["format"]), block=cast("tuple[int, int]", tuple(block))
-    )
+    return Quantisation(format=cast(str, part.values["format"]), block=cast("tuple[int, int]", tuple(block)))
 
 
 def _indices(entry: Entry, raw: Value) -> tuple[int, ...]:

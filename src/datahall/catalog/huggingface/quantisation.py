@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from datahall.catalog.entries.model import Quantisation, WeightFormat
+from datahall.catalog.entries.model import Quantisation
 from datahall.catalog.huggingface.config import Config
 
 ROW = 1  # a scale that covers a part of one row
-_FORMATS: dict[tuple[str, int], WeightFormat] = {
+_FORMATS: dict[tuple[str, int], str] = {
     ("float", 8): "fp8",
     ("int", 8): "int8",
     ("int", 4): "int4",

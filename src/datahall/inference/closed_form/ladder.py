@@ -7,6 +7,8 @@ from math import floor, inf, isfinite, log10
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, given, modelled, product, quotient, total
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.number_formats import FORMATS, is_wide
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.held_figure import rank_figure
@@ -31,6 +33,7 @@ from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.memory.fit import check_format
 from datahall.inference.step.kernels import sharding_of
 from datahall.scenario.sections.promise import Promise
+from datahall.workload.precision import COMMON, PRESETS
 
 GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate
 BATCHES = (1, 8, 32, 128)  # sequences at which speculation is shown to fade
@@ -175,15 +178,26 @@ def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Te
     techniques[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
     drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
     techniques[f"speculation ({drafted})"] = speculative(how)
-    if chip.multiplies("fp8"):
-        techniques["fp8 weights and activations"] = quantised("fp8")
-    if chip.multiplies("nvfp4"):
-        techniques["nvfp4 weights and activations"] = quantised("nvfp4")
     return techniques | {
-        "4-bit weights": quantised("w4a16"),
+        **{title: quantised(name) for title, name in _narrower(chip)},
         "8-bit cache": narrow_cache,
         "disaggregation": disaggregated,
     }
+
+
+def _narrower(chip: Chip) -> list[tuple[str, str]]:
+    """Formats of fewer bits for the linear layers alone, as they are called: those that multiply in them first."""
+    narrow = [name for name in COMMON if not is_wide(PRESETS[name].weights) and is_wide(PRESETS[name].kv)]
+    whole = [name for name in narrow if PRESETS[name].quantises_activations]
+    packed = [name for name in narrow if name not in whole]
+    return [
+        *(
+            (f"{name} weights and activations", name)
+            for name in whole
+            if chip.multiplies(PRESETS[name].operands)
+        ),
+        *((f"{FORMATS[PRESETS[name].weights].bits}-bit weights", name) for name in packed),
+    ]
 
 
 def _together(

@@ -101,10 +101,12 @@ def speculative(how: Speculation) -> Technique:
 
 
 def quantised(name: str) -> Technique:
-    """Weights, or weights and activations, in fewer bits; the cache stays as it is."""
+    """Weights, or weights and activations, in fewer bits; the cache, and activations of 16 bits, stay as they are."""
 
     def apply(setting: Setting) -> Setting | None:
-        narrow = msgspec.structs.replace(Precision.named(name), kv=setting.replica.precision.kv)
+        now, narrow = setting.replica.precision, Precision.named(name)
+        kept = narrow.wide_bytes_per_value == now.wide_bytes_per_value and not narrow.quantises_activations
+        narrow = Precision(narrow.weights, now.wide if kept else narrow.activations, now.kv)
         if narrow == setting.replica.precision:
             return None
         blocks = block_scaled(setting.replica.model, narrow)

@@ -9,8 +9,8 @@ from datahall.catalog.entries.model import Model
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.fit import Fit, fits_on, legal_groups, on_group, why_not
-from datahall.inference.memory.remedy import PRECISIONS
 from datahall.scenario.sections.deployment import Deployment
+from datahall.workload.precision import COMMON
 from datahall.workload.sharding import Sharding
 
 SHOWN_GROUPS = 4
@@ -69,7 +69,7 @@ def formats_of(
     return Formats(
         replicas={
             name: replica_of(msgspec.structs.replace(plain, precision=name), model, catalog)
-            for name in dict.fromkeys((deployment.precision, *PRECISIONS))
+            for name in dict.fromkeys((deployment.precision, *COMMON))
         },
         precision=deployment.precision,
         context=context,

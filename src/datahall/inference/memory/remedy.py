@@ -11,9 +11,8 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.fit import LARGEST_GROUP
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
 from datahall.inference.step.kernels import sharding_of
-from datahall.workload.precision import Precision
+from datahall.workload.precision import COMMON, Precision
 
-PRECISIONS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4")  # the least change first
 FEWEST_TOKENS = 512  # a context shorter than this is no remedy
 MOST_REMEDIES = 3
 
@@ -55,7 +54,7 @@ def _remedies(replica: Replica, context: int, num_sequences: int, context_field:
     longest = longest_context(divide_memory(replica), num_sequences)
     if _runs(replica) and longest >= FEWEST_TOKENS:
         yield f"{option(context_field, longest // 16 * 16)} or less"
-    for name in PRECISIONS:
+    for name in COMMON:
         other = Precision.named(name)
         narrower = _narrower(other, replica.precision) or not _runs(replica)
         if narrower and fits(msgspec.structs.replace(replica, precision=other), context, num_sequences):

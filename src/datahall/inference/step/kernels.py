@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.expert_load import imbalance
@@ -19,7 +20,7 @@ from datahall.silicon.kernel import KernelTime, memory_bandwidth, time_operators
 from datahall.workload.division import check_stage
 from datahall.workload.forward import Latent, Part, forward_pass
 from datahall.workload.operator import Attention, Operator
-from datahall.workload.precision import Precision, bytes_per_value
+from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
 Column = NDArray[np.float64]

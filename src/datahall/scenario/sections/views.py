@@ -3,8 +3,8 @@
 import datetime
 from typing import Annotated, get_args
 
-from datahall.catalog.entries.chip import GROUP_SCALED, PRECISIONS, named_format
 from datahall.catalog.entries.offer import OfferKind
+from datahall.catalog.number_formats import FORMATS, format_named
 from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
@@ -28,7 +28,7 @@ MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
 OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
 
 
-MULTIPLIED = (*PRECISIONS, *GROUP_SCALED)
+MULTIPLIED = tuple(FORMATS)
 
 
 class PeakFormat(Text, frozen=True):
@@ -36,7 +36,7 @@ class PeakFormat(Text, frozen=True):
 
     def read(self, raw: Raw, at: Reading) -> str:
         name = super().read(raw, at)
-        wanted = named_format(name)
+        wanted = format_named(name)
         if wanted in MULTIPLIED:
             return wanted
         if (served := PRESETS.get(name.lower())) is not None:

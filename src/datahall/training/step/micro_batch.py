@@ -53,7 +53,6 @@ def sharding_of(layout: Layout) -> ExpertSharding:
 
 
 EITHER_WAY = {"blackwell", "rubin"}  # multiply FP8 whichever way the operands lie
-TENSOR_SCALED = {"fp8", "int8"}
 
 
 def layout_operators(job: Job, framework: Framework, layout: Layout, chip: Chip) -> tuple[Operator, ...]:
@@ -74,7 +73,7 @@ def micro_batch_operators(
     chip: Chip | None = None,
 ) -> tuple[Operator, ...]:
     """Forward and backward of one micro-batch on one chip, recomputed kernels included."""
-    either_way = chip is not None and chip.family in EITHER_WAY and job.precision.activations in TENSOR_SCALED
+    either_way = chip is not None and chip.family in EITHER_WAY and job.precision.tensor_scaled
     operators = training_pass(
         job.model,
         batch=batch,

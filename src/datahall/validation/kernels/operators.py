@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datahall.catalog.number_formats import bytes_per_value, unit_for
 from datahall.workload.operator import (
     Attention,
     Gemm,
@@ -13,18 +14,16 @@ from datahall.workload.operator import (
     gemm_flop,
     visible_tokens,
 )
-from datahall.workload.precision import bytes_per_value
 
 
 def matrix_product(m: Number, n: Number, k: Number, precision: str, weights: str | None = None) -> Operator:
     """A GEMM as an operator."""
     stored = weights or precision
-    unit = {"nvfp4": "fp4", "mxfp4": "fp4"}.get(precision, precision)
     weight_bytes = n * k * bytes_per_value(stored)
     return Operator(
         name="gemm",
         shape=Gemm(m, n, k),
-        precision=unit,
+        precision=unit_for(precision),
         weight_precision=stored,
         flop=gemm_flop(m, n, k),
         read_bytes=m * k * bytes_per_value(precision) + weight_bytes,
@@ -46,7 +45,7 @@ def expert_product(name: str, shape: GroupedGemm, hit: Number, precision: str, w
     return Operator(
         name=name,
         shape=shape,
-        precision={"nvfp4": "fp4"}.get(precision, precision),
+        precision=unit_for(precision),
         weight_precision=stored,
         flop=gemm_flop(shape.rows, shape.n, shape.k),
         read_bytes=shape.rows * shape.k * bytes_per_value(precision) + weight_bytes,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.validation.busiest_expert import busiest
 from datahall.validation.kernels.operators import attention_of, expert_product, matrix_product, streamed
 from datahall.validation.kernels.prediction import FORMATS_OF_TABLES, check_experts, prediction, timed
 from datahall.validation.measurement import Row, RowError
 from datahall.validation.scorecard import Prediction
 from datahall.workload.operator import Attention, GroupedGemm, Operator, Stream, experts_hit
-from datahall.workload.precision import bytes_per_value
 
 SYSTEMS = {
     "a100_sxm": "a100-sxm-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm",

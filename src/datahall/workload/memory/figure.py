@@ -18,10 +18,11 @@ from datahall.breakdown import (
     total,
 )
 from datahall.catalog.entries.model import Layer, Model
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.counted import counted
 from datahall.workload.memory.kv_cache import recurrent_state_bytes
 from datahall.workload.parameters import Part, count_parameters
-from datahall.workload.precision import Precision, bytes_per_value
+from datahall.workload.precision import Precision
 
 SPREAD = {
     "sharded": "cut by tensor parallelism",

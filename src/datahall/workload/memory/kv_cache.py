@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.catalog.entries.model import Layer, Model
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.workload.mixer import STATE_FORMAT, recurrent_widths
 from datahall.workload.operator import Number
-from datahall.workload.precision import BF16, Precision, bytes_per_value
+from datahall.workload.precision import BF16, Precision
 
 
 def kv_bytes_per_token(

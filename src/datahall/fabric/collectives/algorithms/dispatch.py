@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from datahall.breakdown import Breakdown, assumed, given, product, quotient
+from datahall.catalog.number_formats import bytes_per_value
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
 from datahall.fabric.collectives.figure import barrier_array
 from datahall.scenario.sections.fabric import CollectiveCall
 from datahall.scenario.words import Collective
-from datahall.workload.precision import bytes_per_value
 
 
 class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
