@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import datahall
 from datahall.compiled import Bare
-from datahall.machine_code import Code, compile_code, kept
+from datahall.machine_code import Code, address_of, compile_code, kept
 
 SCALE = 3
 ROW = np.dtype([("count", "<i8"), ("time_s", "<f8")], align=True)
@@ -243,3 +243,18 @@ def test_a_function_bound_to_arrays_sees_what_is_written_to_them() -> None:
         call = kernel.bound(columns) if way != "called" else partial(kernel, columns)
         found.append([call(0, 2.0), call(1, 1.0), call(0, 1.0), columns[0].tolist()])
     assert found == 3 * [[280.0, 130.0, 170.0, [3.0, 3.0, 3.0]]]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((3, 4)),
+        np.zeros(0),
+        np.arange(10)[3:7],
+        np.zeros(2, [("a", np.int64), ("b", np.float64)]),
+        np.float64(1)[None],
+    ],
+    ids=["plain", "empty", "part", "records", "scalar"],
+)
+def test_the_address_of_an_array_is_that_which_numpy_says(array: np.ndarray) -> None:
+    assert address_of(array) == array.ctypes.data

@@ -48,6 +48,14 @@ class Raised(ctypes.Structure):
     _fields_ = (("pickled", ctypes.c_void_p), ("size", ctypes.c_int32))
 
 
+def address_of(array: np.ndarray) -> int:
+    """Where the values of an array lie: the first field of the object, as NumPy's C interface lays it out.
+
+    `array.ctypes.data` says the same in eight times the time, which is most of what a short call takes.
+    """
+    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
 def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> None:
     """Write down the words of arguments, and what code for them depends on.
 
@@ -62,7 +70,7 @@ def flatten(values: tuple[Any, ...], words: list[Word], kinds: list[Any]) -> Non
             if not flags & C_ORDER:
                 raise TypeError("an array in C order is needed")
             kinds.append((value.dtype, value.ndim, flags))
-            words += (None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+            words += (None, None, value.size, value.itemsize, address_of(value), *value.shape, *value.strides)
         elif isinstance(value, tuple):
             kinds.append((type(value).__name__, len(value)))
             flatten(value, words, kinds)

@@ -101,6 +101,21 @@ def count_parameters(model: Model) -> ParameterCount:
     >>> count_parameters(llama).total
     8030261248
     """
+    known = _COUNTED.get(id(model))
+    if known is None or known[0] is not model:
+        if len(_COUNTED) >= MOST_COUNTED:
+            _COUNTED.clear()
+        known = _COUNTED[id(model)] = model, _counted(model)
+    return known[1]
+
+
+MOST_COUNTED = 64
+_COUNTED: dict[
+    int, tuple[Model, ParameterCount]
+] = {}  # models seen last, which are kept so that no other has their id
+
+
+def _counted(model: Model) -> ParameterCount:
     layers = [
         Part(part.name, part.count * times, part.sharding, part.active * times)
         for layer, times in model.layer_groups()

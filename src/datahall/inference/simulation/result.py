@@ -209,5 +209,8 @@ def _use(state: State, start: Meter, stop: Meter, end: Meter) -> ReplicaUse:
 
 
 def _records(ended: Rows) -> Records:
-    rows = ended[np.argsort(ended["row"], kind="stable")]
-    return Records(**{name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()})
+    order, names = np.argsort(ended["row"], kind="stable"), ended.dtype.names or ()
+    columns = np.ascontiguousarray(
+        ended.view(np.int64).reshape(-1, len(names))[order].T
+    )  # fields of one size
+    return Records(**{name: row.view(ended.dtype[name]) for name, row in zip(names, columns, strict=True)})

@@ -185,6 +185,8 @@ def uneven_contexts(requests: Requests, num_ranks: NDArray[np.int64]) -> NDArray
     >>> uneven_contexts(one, np.array([1, 2])).round(2).tolist()
     [0.0, 0.29]
     """
+    if not np.any(num_ranks > 1):
+        return np.zeros(num_ranks.size)
     prompt, output = requests.prompt.astype(np.float64), np.maximum(requests.output, 1).astype(np.float64)
     mean = np.average(prompt + output / 2.0, weights=output)
     square = np.average(prompt**2 + prompt * output + output**2 / 3.0, weights=output)

@@ -145,12 +145,14 @@ class Play:
     def __init__(self, fleet: Fleet, state: State, tables: Tables, feed: Feed, compiled: bool = True) -> None:
         self.fleet, self.state, self.tables, self.feed = fleet, state, tables, feed
         self._compiled = compiled
-        self._advance: Callable[[float], int] = self._bound()
-        self._advances = state  # what it was bound to
+        self._advance: Callable[[float], int] | None = None
+        self._advances: State | None = None  # what it was bound to
         self._ended: list[Records] = []
         self._looks: list[tuple[float, int, int, int]] = []
         self._begun: Meter | None = None  # read at the end of the warm-up
         self._closed: Meter | None = None  # and when no more requests come
+        self._load_s: tuple[float, float] | None = None
+        self._more_rows()
 
     def run(self, until_s: float, load_s: tuple[float, float] | None = None) -> ServingRun:
         """Play to the end, or to a time, with the autoscaler in between; `load_s`: when the load begins and ends."""
@@ -175,7 +177,9 @@ class Play:
 
     def play(self, until_s: float) -> int:
         """Advance to a time, reading the meters when the load begins and ends; returns `UNTIL` or `DONE`."""
-        start_s, end_s = self._load_s or (inf, inf)
+        if self._load_s is None:
+            return self._advance_to(until_s)
+        start_s, end_s = self._load_s
         if self._begun is None and self._closed is None and start_s <= until_s:
             self._advance_to(start_s)
             self._begun = read_meter(self.state) if self._closed is None else None
@@ -186,12 +190,12 @@ class Play:
 
     def _close(self) -> None:
         """No more requests come, for one reason or the other; the first counts."""
-        if self._closed is None:
+        if self._closed is None and self._load_s is not None:
             self._closed = read_meter(self.state)
 
     def _advance_to(self, until_s: float) -> int:
         while True:
-            if self._advances is not self.state:
+            if self._advance is None or self._advances is not self.state:
                 self._advance, self._advances = self._bound(), self.state
             why = self._advance(until_s)
             if why in (UNTIL, DONE):
@@ -298,7 +302,8 @@ class Play:
 
     def _result(self) -> ServingRun:
         self._take_records()
-        run = summarise(self.state, np.concatenate(self._ended), self._begun, self._closed)
+        ended = self._ended[0] if len(self._ended) == 1 else np.concatenate(self._ended)
+        run = summarise(self.state, ended, self._begun, self._closed)
         if not self._looks:
             return run
         time_s, active, starting, requests = (np.array(column) for column in zip(*self._looks, strict=True))

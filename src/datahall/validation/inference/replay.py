@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -204,10 +205,16 @@ def requests_of(traffic: Traffic, replica: Replica, num_replicas: int, num_block
         rounds = MIXED_ROUNDS if traffic.spread_ratio else OFFLINE_ROUNDS
         num = traffic.num_requests or int(min(LARGEST_OFFLINE, max(256, rounds * at_once)))
     prompt, output = (
-        _lengths(mean, traffic, stream(SEED, name).random(num))
+        _lengths(mean, traffic, _drawn(name, _power(num))[:num])
         for name, mean in (("prompt", traffic.prompt_tokens), ("output", traffic.output_tokens))
     )
     return Requests.of(np.zeros(num), prompt, output)
+
+
+@cache
+def _drawn(name: str, num: int) -> Floats:
+    """Numbers in [0, 1); a longer draw begins with a shorter one."""
+    return stream(SEED, name).random(num)
 
 
 def _lengths(longest: float, traffic: Traffic, drawn: Floats) -> Ints:
