@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from math import isfinite
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 from tests.answers.drawing import Asked, all_questions, asked_verbs
 
-from datahall.answers.ask import ask, form_of
+import datahall as dh
+from datahall.answers.ask import answered, ask, form_of
 from datahall.answers.follow import explained, follow
 from datahall.answers.reply import answer_of
 from datahall.answers.verbs import BY_NAME
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, load
 from datahall.catalog.document import parse
 from datahall.cli.groups import command
 from datahall.errors import DatahallError
@@ -147,3 +149,31 @@ def test_a_path_with_blanks_is_one_word(shelf: Catalog, tmp_path: Path) -> None:
 
 def test_the_chain_behind_an_answer_is_asked_for_once() -> None:
     assert explained("datahall show chip datahall") == "datahall explain show chip datahall"
+
+
+@pytest.mark.parametrize(
+    ("failures", "kept"),
+    [
+        ([{"nics": "97"}], []),
+        ([{"nics": "3,97"}], ["--failure nics=3"]),
+        ([{"nics": "97"}, {"nics": "2", "left": 0.5}], ["--failure nics=2,left=50%"]),
+        ([{"nics": "5-6"}], ["--failure nics=5-6"]),
+    ],
+)
+def test_a_plan_that_leaves_chips_idle_follows_with_what_failed_of_the_others(
+    failures: list[dict[str, object]], kept: list[str]
+) -> None:
+    """64 of 100 chips take part: the failure of another is none of the machine that the next command asks for."""
+    planned = dh.plan_train(
+        "llama-3.1-8b",
+        tokens="1T",
+        chips=100,
+        chip="h100-sxm",
+        global_batch=64,
+        on="fat-tree",
+        failure=failures,
+    )
+    (line,) = [one for one in planned.next_commands if one.startswith("datahall simulate train")]
+    assert re.findall(r"--failure \S+", line.replace('"', "")) == kept
+    assert "--chips 64" in line
+    assert answer_of(answered(typed(line, "simulate train", load()))).headline

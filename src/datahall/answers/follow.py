@@ -6,19 +6,27 @@ from collections.abc import Mapping, Sequence
 
 from datahall.answers.ask import form_of
 from datahall.errors import DatahallError
-from datahall.scenario.field import CONCEPTS, Field
+from datahall.scenario.field import CONCEPTS, Field, Section, fields
 from datahall.scenario.form import CATALOG, Form, flag_of, quoted
 from datahall.scenario.kinds import Flag, Plain, Reading
 from datahall.scenario.scenario import Scenario
 
+Tables = Mapping[str, Sequence[Mapping[str, Plain]]]
+
 
 def follow(
-    scenario: Scenario, verb: str = "", changes: Mapping[str, Plain | None] | None = None, tail: str = ""
+    scenario: Scenario,
+    verb: str = "",
+    changes: Mapping[str, Plain | None] | None = None,
+    tail: str = "",
+    *,
+    tables: Tables | None = None,
 ) -> str:
     """A command that asks `verb` with what was given and some changes, by the names of its inputs; None leaves one out.
 
     What was given and the verb does not take falls away.  A file that flags cannot express is asked again as a file.
-    Paths are as they were given, counted from the folder that the question was asked in.
+    `tables` stand in place of those that were given, by their section.  Paths are as they were given, counted from the
+    folder that the question was asked in.
     """
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
@@ -26,11 +34,11 @@ def follow(
     if scenario.path and form.verb == scenario.verb and is_wide(scenario):
         beside = {name: value for name, value in kept.items() if name in scenario.beside}
         values, words = {**beside, **changed}, [quoted(scenario.path)]
-        words += _tables(scenario, form, scenario.beside)
+        words += _tables({**scenario.said, **(tables or {})}, form, scenario.beside)
     else:
         values, words = {**kept, **changed}, []
         words += [_word(values[name]) for name in form.arguments if values.get(name) is not None]
-        words += _tables(scenario, form)
+        words += _tables({**scenario.said, **(tables or {})}, form)
     words += [
         _flag(form, field, values[name])
         for name, field in form.fields.items()
@@ -38,6 +46,22 @@ def follow(
     ]
     words += [f"{flag_of(CATALOG)} {quoted(folder)}" for folder in scenario.catalog.extra]
     return " ".join(word for word in ("datahall", form.verb, *words, tail) if word)
+
+
+def kept_of(scenario: Scenario, section: str, left: Sequence[Section | None]) -> Tables:
+    """The tables of a section as they were given, with what is left of each; None: nothing."""
+    written = {field.key: field for field in fields(section)}
+    return {
+        section: [
+            {
+                key: written[key].kind.write(value)
+                for key in table
+                if (value := getattr(one, written[key].attribute)) != ()
+            }
+            for table, one in zip(scenario.said.get(section, ()), left, strict=True)
+            if one is not None
+        ]
+    }
 
 
 def explained(command: str) -> str:
@@ -73,12 +97,12 @@ def _takes(field: Field, value: Plain, scenario: Scenario) -> bool:
     return True
 
 
-def _tables(scenario: Scenario, form: Form, only: Sequence[str] | None = None) -> list[str]:
+def _tables(said: Tables, form: Form, only: Sequence[str] | None = None) -> list[str]:
     words = []
     for concept in form.tables:
         if only is not None and concept.name not in only:
             continue
-        for table in scenario.said.get(concept.name, ()):
+        for table in said.get(concept.name, ()):
             inside = ",".join(f"{key}={_inline(value)}" for key, value in table.items())
             words.append(form.flag(concept.name, inside))
     return words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow
+from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.idle import idle_network
 from datahall.answers.training.plan_table import (
     best_table,
@@ -20,12 +20,14 @@ from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
+from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs, precision_of
 from datahall.training.pipeline.account import largest_parts
@@ -240,12 +242,20 @@ def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
     )
 
 
+def _failures_there(scenario: Scenario, plan: TrainingPlan) -> Tables:
+    """What has failed of the chips that take part: the machine of the plan may have fewer than there are."""
+    if plan.cluster.design is None:
+        return {}
+    fabric = plan.cluster.design.fabric
+    return kept_of(scenario, "failure", [part_there(fabric, one) for one in scenario.all(Failure)])
+
+
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The memory and the step of the chosen layout; the run on twice the chips, where that was seen to work."""
     laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips}
     commands = [
         follow(scenario, "show memory", laid_out),
-        follow(scenario, "simulate train", laid_out),
+        follow(scenario, "simulate train", laid_out, tables=_failures_there(scenario, plan)),
     ]
     if plan.twice_the_chips is not None:
         commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
