@@ -318,7 +318,7 @@ SHAPES = {
     if isinstance(node, ast.ClassDef) and Shape.__name__ in map(ast.unparse, node.bases)
 }
 # a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
-NAMED = set(words.TOPOLOGIES) - set(words.ALGORITHMS) - set(get_args(LinkWiring))
+NAMED = set(words.TOPOLOGIES) - set(words.NCCL_ALGOS) - set(get_args(LinkWiring))
 
 
 def asks_which_shape(tree: ast.AST) -> list[int]:

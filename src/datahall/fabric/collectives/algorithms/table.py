@@ -20,8 +20,7 @@ from datahall.fabric.collectives.nccl import Run
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, Setting
 from datahall.fabric.topology.graph import Ints
-from datahall.scenario import words
-from datahall.scenario.words import Collective
+from datahall.scenario.words import Collective, NcclAlgo
 
 Pair = tuple[str, str]  # an algorithm's name and a protocol
 SIMPLE, BARRIER = "Simple", "LL"  # the protocol of what has but one, and that of a single number
@@ -31,7 +30,7 @@ class Algorithm(NamedTuple):
     """One algorithm."""
 
     name: str  # as answers say it
-    word: words.Algorithm | None  # as an input says it; None: NCCL cannot be limited to it
+    word: NcclAlgo | None  # as an input says it; None: NCCL cannot be limited to it
     of: tuple[Collective, ...]  # what it runs
     time: Callable[[Run, Floats], Floats | None]  # [s]; None: NCCL does not have it on this machine
     # NCCL's own estimate [s], or None where it weighs none
