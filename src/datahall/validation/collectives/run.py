@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
+from datahall.fabric.collectives.algorithms.message import message_time
 from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.fabric.collectives.choice import band_name, collective_times
 from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time
-from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
 from datahall.validation.collectives.testbed import Rig, chip_named, network_rate, read_testbed
 from datahall.validation.measurement import Row, RowError
 
@@ -120,13 +121,13 @@ def _nccl(row: Row, level: str | None) -> Known:
                  spoken(pairs[0]), f"{bed.system.name}, {bed.system.level(bed.num_ranks)}")  # fmt: skip
 
 
-def _rails(row: Row, _level: str | None) -> Known:
+def _ctran(row: Row, _level: str | None) -> Known:
     collective, size, ranks = _collective(row), _size(row), _count(row, "n_gpus")
     measured = _measured(row, collective, size, ranks)
     text = row.text("algorithm").lower()
     run = doubling_time if "srd" in text else ring_time
     time = run(
-        library().rails["ctran"], collective, np.array([size]), ranks, interleaved="interleave on" in text
+        library().ctran, collective, np.array([size]), ranks, interleaved="interleave on" in text
     )
     return _made(row, "ctran", float(time[0]), measured, size, "ctran", text, _chip(row))
 
@@ -240,7 +241,7 @@ def _torus(row: Row, _level: str | None) -> Known:
 
 
 ENGINES: tuple[tuple[str, Callable[[Row, str | None], Known]], ...] = (
-    (r"ctran", _rails),
+    (r"ctran", _ctran),
     (r"ibgda", _put),
     (r"oneshot|2shot|lsa_", _multicast),
     (r"deepep|uccl-ep|nccl ep|deep ep", _experts),
