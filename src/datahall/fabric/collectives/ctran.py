@@ -15,7 +15,6 @@ from datahall.fabric.collectives.constants import Ctran
 
 SMALL_BYTES, RAMP_DOUBLINGS = 4096.0, 3.0
 NUM_NICS = 2
-REDUCING = {"all-reduce", "reduce-scatter"}
 
 
 def busiest_nic_bytes(message_bytes: Floats, first_nic_bytes: float, *, interleaved: bool) -> Floats:
@@ -40,7 +39,7 @@ def ring_time(
     """
     chunk = size_bytes / num_ranks
     steps = MOVES[collective].num_rounds * (num_ranks - 1)
-    overlap = constants.reduce_overlap if collective in REDUCING else constants.overlap
+    overlap = constants.reduce_overlap if MOVES[collective].adds else constants.overlap
     step = overlapped(
         _hop(constants, collective, chunk), _wire(constants, collective, chunk, interleaved), overlap
     )
@@ -63,10 +62,10 @@ def doubling_time(
 
 def _hop(constants: Ctran, collective: Collective, chunk: Floats) -> Floats:
     grown = np.clip(np.log2(np.maximum(chunk, 1.0) / SMALL_BYTES) / RAMP_DOUBLINGS, 0.0, 1.0)
-    first = constants.reduce_hop_s if collective in REDUCING else constants.gather_hop_s
+    first = constants.reduce_hop_s if MOVES[collective].adds else constants.gather_hop_s
     return np.asarray(first + constants.ramp_s * grown, dtype=np.float64)
 
 
 def _wire(constants: Ctran, collective: Collective, chunk: Floats, interleaved: bool) -> Floats:
-    first = constants.reduce_first_nic_bytes if collective in REDUCING else constants.first_nic_bytes
+    first = constants.reduce_first_nic_bytes if MOVES[collective].adds else constants.first_nic_bytes
     return busiest_nic_bytes(chunk, first, interleaved=interleaved) / constants.nic_bytes_per_s

@@ -13,6 +13,7 @@ import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
 from datahall.fabric.collectives.algorithms.message import message_time
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.fabric.collectives.choice import band_name, collective_times
@@ -85,7 +86,10 @@ def _measured(row: Row, collective: Collective, size: float, ranks: int) -> floa
         text = row.text(column)
         if text and row.number(column) > 0:
             digits = len(text.partition(".")[2].rstrip("0")) if "." in text else 0
-            if 0.5 * 10.0 ** -max(digits, 2) / row.number(column) > COARSEST and collective != "send-recv":
+            if (
+                0.5 * 10.0 ** -max(digits, 2) / row.number(column) > COARSEST
+                and not MOVES[collective].is_pairwise
+            ):
                 raise RowError("only a bandwidth rounded to more than ±5 % was published")
             return size * factor / (row.number(column) * 1e9)
     raise RowError("neither a time nor a bandwidth was published")
@@ -110,7 +114,7 @@ def _made(
 def _nccl(row: Row, level: str | None) -> Known:
     collective, bed, size = _collective(row), _testbed(row, level), _size(row)
     measured = _measured(row, collective, size, bed.num_ranks)
-    if collective == "send-recv" and bed.system.num_domain == 1:
+    if MOVES[collective].is_pairwise and bed.system.num_domain == 1:
         return _message(row, "nccl", size, measured)
     if "cuda graph" in row.text("notes").lower() and collective == "all-reduce":
         return _captured(row, size, bed.num_ranks, measured)
@@ -126,9 +130,7 @@ def _ctran(row: Row, _level: str | None) -> Known:
     measured = _measured(row, collective, size, ranks)
     text = row.text("algorithm").lower()
     run = doubling_time if "srd" in text else ring_time
-    time = run(
-        library().ctran, collective, np.array([size]), ranks, interleaved="interleave on" in text
-    )
+    time = run(library().ctran, collective, np.array([size]), ranks, interleaved="interleave on" in text)
     return _made(row, "ctran", float(time[0]), measured, size, "ctran", text, _chip(row))
 
 
@@ -226,14 +228,9 @@ def _torus(row: Row, _level: str | None) -> Known:
     words = f"{row.text('hardware')} {row.text('interconnect')}".lower()
     axis = re.search(r"axis of (\d+)", words)
     speed = re.search(r"([\d.]+) gb/s per link", words)
-    if (
-        chip is None
-        or not axis
-        or not speed
-        or collective not in {"all-gather", "reduce-scatter", "all-reduce"}
-    ):
+    if chip is None or not axis or not speed or MOVES[collective].on_torus != "buckets":
         raise RowError("the torus of the run is not described")
-    run = bucket_all_reduce_time if collective == "all-reduce" else bucket_all_gather_time
+    run = bucket_all_reduce_time if MOVES[collective].num_rounds == 2 else bucket_all_gather_time
     predicted = run(size, (int(axis[1]),), hop_s=TORUS_HOP_S, bytes_per_s=float(speed[1]) * 1e9,
                     wrapped="no wrap" not in words)  # fmt: skip
     measured = _measured(row, collective, size, int(axis[1]))
