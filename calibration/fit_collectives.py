@@ -24,17 +24,18 @@ from written import write_sets
 
 from datahall.breakdown import Source
 from datahall.fabric.collectives import constants as shelf
-from datahall.fabric.collectives import nccl, rails, tuner
+from datahall.fabric.collectives import ctran, nccl, tuner
+from datahall.fabric.collectives.algorithms.message import message_time
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.algorithms.table import estimates
 from datahall.fabric.collectives.constants import (
     Across,
+    Ctran,
     Experts,
     Inside,
     Library,
     Multicast,
     Protocol,
-    Rails,
     Wire,
 )
 from datahall.fabric.collectives.multicast import multicast_time
@@ -343,11 +344,11 @@ def fit_across(
     return make(x)
 
 
-def fit_rails(rows: Frame) -> Rails:
+def fit_ctran(rows: Frame) -> Ctran:
     """ctran's rings and doubling together: they share the base, the hop of a gather and the NICs."""
 
-    def make(x: Sequence[float]) -> Rails:
-        return Rails(
+    def make(x: Sequence[float]) -> Ctran:
+        return Ctran(
             source=RUNS,
             fitted_on=f"{len(rows)} rows of torchcomms on 4 and 8 ranks",
             base_s=x[0] * US,
@@ -365,7 +366,7 @@ def fit_rails(rows: Frame) -> Rails:
     def model(x: Sequence[float]) -> Floats:
         made, out = make(x), []
         for row in rows.itertuples():
-            run = rails.doubling_time if "srd" in row.algorithm else rails.ring_time
+            run = ctran.doubling_time if "srd" in row.algorithm else ctran.ring_time
             out.append(
                 run(
                     made,
@@ -385,7 +386,7 @@ def fit_rails(rows: Frame) -> Rails:
         [80, 40, 30, 15, 55, 3, 9, 9, 4, 80],
         tries=3,
     )
-    print("rails", x, np.mean(np.abs(model(x) / rows.seconds.to_numpy() - 1)))
+    print("ctran", x, np.mean(np.abs(model(x) / rows.seconds.to_numpy() - 1)))
     return make(x)
 
 
@@ -405,7 +406,7 @@ def fit_wire(rows: Frame, nic: float, num_nics: int) -> Wire:
         )
 
     low, high = [5, 5, 0.2, 1, 0.5], [90, 90, 1, 3, 50]
-    x = fit(lambda x: rails.message_time(make(x), size, nic), measured, [35, 25, 0.8, 1.1, 5], low, high)
+    x = fit(lambda x: message_time(make(x), size, nic), measured, [35, 25, 0.8, 1.1, 5], low, high)
     print("wire", x)
     return make(x)
 
@@ -558,8 +559,8 @@ def mark(runs: Frame) -> pd.Series:
         return next(rows for key, rows in by.items() if key.endswith(name))
 
     torch = of("torchcomms")
-    ctran = torch[torch.algorithm.str.contains("ctran") & (torch.busbw_GBps >= 0.15) & (torch.n_gpus <= 8)]
-    take(ctran, 2)
+    rings = torch[torch.algorithm.str.contains("ctran") & (torch.busbw_GBps >= 0.15) & (torch.n_gpus <= 8)]
+    take(rings, 2)
     for kind in ("MCCL IBGDA", "IBGDA put"):
         take(torch[torch.algorithm == kind], 4, 1)
     take(torch[(torch.algorithm == "NCCL") & torch.hardware.str.contains("GB300")], 4, 1)
@@ -629,10 +630,11 @@ def main(kernels: Path, measurements: Path) -> None:
         )
     sets["generic"] = generic_inside(sets)
     harness = {"pytorch": 18e-6}
+    torch = chosen[chosen.source.str.endswith("torchcomms")]
     library = Library(
         inside=sets,
         across={"generic": across(source=TUNER, level="datasheet only")},
-        rails={},
+        ctran=fit_ctran(torch[torch.algorithm.str.contains("ctran")]),
         wire={},
         multicast={},
         experts={},
@@ -707,8 +709,6 @@ def main(kernels: Path, measurements: Path) -> None:
     efa = msgspec.structs.replace(efa, message_s=x[0] * US, cross_rail_share=x[2])
     library.across.update(infiniband=ib, roce=ib, slingshot=ib, efa=efa, **{"efa-1": efa1})
 
-    torch = chosen[chosen.source.str.endswith("torchcomms")]
-    library.rails["ctran"] = fit_rails(torch[torch.algorithm.str.contains("ctran")])
     library.wire["put"] = fit_wire(torch[torch.algorithm == "IBGDA put"], 50e9, 1)
     library.wire["mccl"] = fit_wire(torch[torch.algorithm == "MCCL IBGDA"], 50e9, 1)
     library.wire["nccl"] = fit_wire(torch[torch.algorithm == "NCCL"], 50e9, 2)

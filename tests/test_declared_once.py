@@ -17,6 +17,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
 from datahall.catalog.entries.link import LinkWiring
 from datahall.catalog.number_formats import GROUP_SCALED
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.topology.graph import Shape
 from datahall.inference.engine.engine import Engine
 from datahall.scenario import words
@@ -318,7 +319,7 @@ SHAPES = {
     if isinstance(node, ast.ClassDef) and Shape.__name__ in map(ast.unparse, node.bases)
 }
 # a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
-NAMED = set(words.TOPOLOGIES) - set(words.ALGORITHMS) - set(get_args(LinkWiring))
+NAMED = set(words.TOPOLOGIES) - set(words.NCCL_ALGOS) - set(get_args(LinkWiring))
 
 
 def asks_which_shape(tree: ast.AST) -> list[int]:
@@ -379,6 +380,98 @@ def test_asking_for_a_shape_is_known_when_seen(text: str, asks: bool) -> None:
 def test_a_shape_answers_what_has_no_usual_answer(shape: str) -> None:
     wanted = {name for name, value in vars(Shape).items() if getattr(value, "__isabstractmethod__", False)}
     assert {"paths", "parts_of"} <= wanted <= SHAPES[shape]
+
+
+# the tables of collectives: their words, what each moves, what runs it, and what it sends message by message
+COLLECTIVE_TABLES = (
+    "scenario/words.py", "fabric/collectives/algorithms/moves.py", "fabric/collectives/algorithms/table.py",
+    "fabric/collectives/algorithms/steps.py",
+)  # fmt: skip
+# a word that is meant as such, where no trait of its row would say it, and why
+MEANT = {
+    "cluster/collective.py": {"all-reduce": "its two phases are counted for the reader"},
+    "fabric/collectives/algorithms/dispatch.py": {"all-to-all": "experts and tokens size no other"},
+    "fabric/collectives/textbook.py": dict.fromkeys(
+        ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce"),
+        "what textbooks publish of each",
+    ),
+    "inference/step/exchange.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
+    "training/layout/legality.py": {"all-to-all": "a way to cut sequences, not the collective"},
+    "validation/collectives/run.py": {"all-reduce": "kernels of NCCL's that were measured of it alone"},
+    "validation/inference/names.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
+}
+
+
+def asks_which_collective(tree: ast.AST) -> set[tuple[int, str]]:
+    """Lines that compare with a collective by its word, look something up by it, or list some collectives."""
+
+    def listed(nodes: Iterable[ast.expr | None]) -> list[str]:
+        said = [one.value if isinstance(one, ast.Constant) else None for one in nodes]
+        return [word for word in said if isinstance(word, str)] if set(said) <= set(words.COLLECTIVES) else []
+
+    found: set[tuple[int, str]] = set()
+    for node in ast.walk(tree):
+        asked: list[str] = []
+        match node:
+            case ast.Compare():
+                for end in (node.left, *node.comparators):
+                    several = end.elts if isinstance(end, ast.Tuple | ast.List | ast.Set) else [end]
+                    asked += [word for one in several for word in listed([one])]
+            case ast.MatchValue(value=one) | ast.Subscript(slice=one):
+                asked = listed([one])
+            case ast.Call(func=ast.Attribute(attr="get" | "startswith" | "endswith"), args=[one, *_]):
+                asked = listed([one])
+            case ast.Dict(keys=keys):
+                asked = listed(keys)
+            case ast.Set(elts=elts):
+                asked = listed(elts)
+            case ast.Assign(value=some) | ast.AnnAssign(value=some):
+                asked = listed(some.elts) if isinstance(some, ast.Tuple | ast.List) else []
+            case _:
+                continue
+        found |= {
+            (node.value.lineno if isinstance(node, ast.MatchValue) else node.lineno, word) for word in asked
+        }  # type: ignore[attr-defined]
+    return found
+
+
+@each([path for path in MODULES if path not in inside(*COLLECTIVE_TABLES)])
+def test_nobody_asks_which_collective_runs_where_its_row_says_why_that_matters(path: Path) -> None:
+    """The next collective that is unlike the others in the same way needs a row in `MOVES`, and no edit elsewhere."""
+    found = asks_which_collective(parsed(path))
+    meant = MEANT.get(str(path.relative_to(HOUSE)), {})
+    assert {word for _, word in found} == meant.keys(), sorted(found)
+
+
+def test_a_collective_that_stands_for_another_is_nowhere_meant_by_its_word() -> None:
+    special = {name for name, row in MOVES.items() if not row.is_sized}
+    assert special
+    assert not [path for path, meant in MEANT.items() if special & meant.keys()]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ('kind == "barrier"', {"barrier"}),
+        ('"barrier" != choice.collective', {"barrier"}),
+        ('kind in {"all-reduce", "reduce-scatter"}', {"all-reduce", "reduce-scatter"}),
+        ('kind in ("broadcast", other)', {"broadcast"}),
+        ('match kind:\n    case "send-recv" | "reduce":\n        pass', {"send-recv", "reduce"}),
+        ('REDUCING = {"all-reduce"}', {"all-reduce"}),
+        ('RINGS = ("all-gather", "reduce-scatter")', {"all-gather", "reduce-scatter"}),
+        ('RINGS: tuple[Collective, ...] = ("all-gather",)', {"all-gather"}),
+        ('STEPS = {"all-reduce": 2.0, "all-gather": 1.0}', {"all-reduce", "all-gather"}),
+        ('SPECIAL.get("barrier", 1)', {"barrier"}),
+        ('MOVES["barrier"]', {"barrier"}),
+        ('time(system, "all-reduce", size)', set()),
+        ('share(Sends("all-reduce")) > 0', set()),
+        ('costs = {"barrier": 1.0, "message": 2.0}', set()),
+        ('for kind in ("all-gather", "reduce-scatter"):\n    pass', set()),
+        ('MOVES[kind].on_torus == "bisection"', set()),
+    ],
+)
+def test_asking_for_a_collective_is_known_when_seen(text: str, asked: set[str]) -> None:
+    assert {word for _, word in asks_which_collective(ast.parse(text))} == asked
 
 
 # numbers that every caller gives and that are kept all the same

@@ -19,7 +19,6 @@ from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
 from datahall.fabric.topology.hyperx import hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.sites import sites
 from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tpu_pod import TPU_V4, TPU_V5P, check_slice, slice_for
 from datahall.fabric.topology.tree import tree
@@ -61,7 +60,6 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "hyperx too large": (lambda: hyperx_for(10**6, WIRE, radix=16, whole=1), "HyperX of 16-port", "chips=216"),
     "hyperx over-full": (lambda: hyperx((2, 2), WIRE, terminals=1, num_chips=5), "5 chips", "holds 4"),
     "empty domain": (lambda: scale_up_domain(0, FAST), "0 chips", "8 or 72"),
-    "one site": (lambda: sites([fat_tree(16, WIRE)], WIRE), "1 site", "2 sites"),
     "unknown topology": (lambda: design("fat-tre", 16, catalog=CATALOG), "not a topology", "fat-tree"),
     "unknown chip": (lambda: design("clos", 16, catalog=CATALOG, chip="h1000"), "h1000", "h100"),
     "unknown switch": (

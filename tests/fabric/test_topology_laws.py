@@ -19,11 +19,10 @@ from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.dragonfly import Dragonfly, dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.folded_clos import FoldedClos
-from datahall.fabric.topology.graph import ACCESS, FABRIC, LONG, SCALE_UP, SCALE_UP_TIER, Fabric, Wire
+from datahall.fabric.topology.graph import ACCESS, FABRIC, SCALE_UP, SCALE_UP_TIER, Fabric, Wire
 from datahall.fabric.topology.hyperx import full_mesh, hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.sites import sites
 from datahall.fabric.topology.tiers import most_chips, ports
 from datahall.fabric.topology.torus import cubic_sides, torus, torus_for
 from datahall.fabric.topology.tree import tree
@@ -205,9 +204,6 @@ def test_bisection_counts_what_the_halves_share() -> None:
     # nine groups of eight: 4 x 5 pairs of groups with a cable each
     assert counts(dragonfly(72, WIRE)).num_bisection_links == 20
     assert counts(tree(27, WIRE, radix=4)).num_bisection_links == 1.5
-    three = sites([fat_tree(16, WIRE)] * 3, Wire(7.0, 1.0))
-    assert counts(three).num_bisection_links == 2
-    assert counts(three).bisection_bytes_per_s == 14
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 8])
@@ -379,44 +375,6 @@ def test_rail_only_has_no_cable_between_rails() -> None:
     assert nx.number_connected_components(network) == 4
     with pytest.raises(ScenarioError, match="lay them once"):
         with_scale_up(fabric, 4, FAST)
-
-
-def test_three_sites_meet_at_their_borders() -> None:
-    parts = [with_scale_up(fat_tree(16, WIRE), 4, FAST), tree(9, WIRE, radix=4), torus((3, 3), WIRE)]
-    long = Wire(7.0, 1.0)
-    fabric = sites(parts, long)
-    table = all_hops(fabric)
-    shortest = dict(nx.all_pairs_shortest_path_length(nx.DiGraph(graph(fabric))))
-    site = np.repeat([0, 1, 2], [16, 9, 9])
-    for a, b in product(range(34), repeat=2):
-        assert table[a, b] == shortest[a][b] or site[a] == site[b]
-    found = counts(fabric)
-    assert found.diameter == table.max()
-    assert found.mean_hops == pytest.approx(table.sum() / (34 * 33))
-    far = fabric.link_kind == LONG
-    assert far.sum() == 6
-    assert (fabric.link_bytes_per_s[far] == 7.0).all()
-    assert (fabric.link_latency_s[far] == 1.0).all()
-    borders = np.unique(fabric.link_source[far])
-    assert (fabric.node_tier[borders] == 4).all()
-    into = np.isin(fabric.link_target, borders) & ~far
-    assert (fabric.link_bytes_per_s[into] == 14.0).all()  # a border takes in what its two long links carry
-    assert (fabric.link_latency_s[into] == 0.0).all()
-    assert (fabric.link_kind[into] == FABRIC).all()
-    tops = [(part.node_tier == part.node_tier[part.node_tier < 255].max()).sum() for part in parts]
-    assert into.sum() == sum(tops)
-    assert found.num_domains == sum(part.num_domains for part in parts)
-    assert len(set(fabric.domain[:16]) & set(fabric.domain[16:25])) == 0
-    source, target = np.divmod(np.arange(34 * 34), 34)
-    pick = np.random.default_rng(0).integers(0, 2**40, source.size)
-    paths = route(fabric, source, target, pick)
-    assert_legal(fabric, source, target, paths)
-    assert (paths.hops == table.ravel()).all()
-    crossed = np.bincount(paths.owners(), far[paths.links], source.size)
-    assert (crossed == (site[source] != site[target])).all()
-    ways = num_paths(fabric, 0, 20)[0]
-    every = route(fabric, 0, 20, np.arange(ways))
-    assert len({tuple(every.of(flow).tolist()) for flow in range(ways)}) == ways
 
 
 def test_a_wire_carries_something_and_takes_no_negative_time() -> None:

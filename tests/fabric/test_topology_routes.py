@@ -97,7 +97,7 @@ def test_routes_go_around_failed_links_by_the_shortest_way_left(name: str) -> No
     for flow, (a, b) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
         if a != b and not nx.has_path(reference, a, b):
             assert paths.of(flow).size == 0
-        elif name not in FORWARDING | ONE_GLOBAL_HOP | {"sites"}:
+        elif name not in FORWARDING | ONE_GLOBAL_HOP:
             assert len(paths.of(flow)) == nx.shortest_path_length(reference, a, b)
         assert (fabric.link_bytes_per_s[paths.of(flow)] > 0).all()
 

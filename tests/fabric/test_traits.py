@@ -39,7 +39,7 @@ def test_ways_of_others_lead_through_a_leaf_where_it_is_said(name: str) -> None:
         node for here, there, node in passed(fabric) if node in set(leaf.values()) - own[here] - own[there]
     }  # fmt: skip
     assert bool(transit) <= fabric.traits.has_transit_leaves
-    assert fabric.traits.has_transit_leaves == name.startswith(("dragonfly", "hyperx", "sites"))
+    assert fabric.traits.has_transit_leaves == name.startswith(("dragonfly", "hyperx"))
     assert bool(transit) == (name.startswith(("dragonfly", "hyperx")) and "+" not in name)
 
 
@@ -93,8 +93,6 @@ def test_of_a_bare_graph_nothing_is_known() -> None:
     assert (bare.traits.grid, bare.traits.num_rails, bare.traits.has_direct_pairs) == ((), 1, False)
     rates = np.array([3.0, 5.0, 4.0])
     assert bare.traits.ways_out(bare, rates) is rates
-    assert bare.traits.bisected_bytes_per_s(rates) == 5.0
-    assert bare.traits.bisected_bytes_per_s(rates[:0]) == 0.0
 
 
 @pytest.mark.parametrize("name", sorted(FORWARDING))

@@ -13,7 +13,6 @@ from datahall.fabric.topology.graph import Fabric, Paths, Wire
 from datahall.fabric.topology.hyperx import full_mesh, hyperx
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.sites import sites
 from datahall.fabric.topology.torus import torus
 from datahall.fabric.topology.tree import tree
 
@@ -54,7 +53,6 @@ def small() -> dict[str, Fabric]:
         "hyperx": hyperx((3, 4), WIRE, terminals=2),
         "hyperx, 3D": hyperx((2, 3, 2), WIRE, terminals=1),
         "full mesh": full_mesh(8, WIRE),
-        "sites": sites([fat_tree(16, WIRE), tree(9, WIRE, radix=4)], Wire(1e12, 5e-3)),
     }
 
 

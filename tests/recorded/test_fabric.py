@@ -12,7 +12,7 @@ from tests.recorded.record import check_calls, check_questions, leaves, or_refus
 from tests.recorded.sampled import sampled
 
 from datahall.fabric.collectives.constants import library
-from datahall.fabric.collectives.rails import doubling_time, ring_time
+from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.flows.failures import compared
 from datahall.fabric.routing.paths import hops, num_paths, route
 from datahall.fabric.routing.policies import sharing, spread
@@ -83,24 +83,23 @@ def sides() -> Iterator[tuple[str, object]]:
         )
 
 
-def rails() -> Iterator[tuple[str, object]]:
+def ctran() -> Iterator[tuple[str, object]]:
     sizes = np.array([1.0, 1e4, 3e5, 4e6, 5e7, 1e9])
-    for name, one in sorted(library().rails.items()):
-        for together in (False, True):
-            for kind in ("all-reduce", "all-gather", "reduce-scatter"):
-                found = [
-                    time(one, kind, sizes, ranks, interleaved=together)
-                    for time in (ring_time, doubling_time)
-                    for ranks in (2, 3, 8)
-                ]
-                yield f"{kind} over rails of {name} {together}", found
+    for together in (False, True):
+        for kind in ("all-reduce", "all-gather", "reduce-scatter"):
+            found = [
+                time(library().ctran, kind, sizes, ranks, interleaved=together)
+                for time in (ring_time, doubling_time)
+                for ranks in (2, 3, 8)
+            ]
+            yield f"{kind} over rails of ctran {together}", found
 
 
 def calls() -> Iterator[tuple[str, object]]:
     yield from topologies()
     yield from pods()
     yield from sides()
-    yield from rails()
+    yield from ctran()
     yield from sampled("fabric")
 
 

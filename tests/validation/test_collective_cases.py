@@ -16,8 +16,8 @@ from datahall.fabric.collectives.algorithms.bus import Collective, bus_bandwidth
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.fabric.collectives.choice import choose_collective, collective_times
 from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time
-from datahall.fabric.collectives.rails import doubling_time, ring_time
 from datahall.validation.collectives.health import below_half_rate, has_cliff, said_unhealthy
 from datahall.validation.collectives.run import TORUS_HOP_S
 from datahall.validation.collectives.testbed import Rig, read_testbed
@@ -96,7 +96,7 @@ def test_e3_a_ring_fitted_on_4_and_8_ranks_holds_on_16_and_32(
             continue
         run = doubling_time if kind == "srd" else ring_time
         name: Collective = "all-reduce" if collective == "all_reduce" else "all-gather"
-        found = run(library().rails["ctran"], name, np.array([float(row["message_bytes"])]), int(num_ranks),
+        found = run(library().ctran, name, np.array([float(row["message_bytes"])]), int(num_ranks),
                     interleaved="interleave on" in row["algorithm"])  # fmt: skip
         errors.append(abs(float(found[0]) / (float(row["time_us"]) * 1e-6) - 1))
     assert len(errors) >= 10

@@ -11,6 +11,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import CollectiveTime
 from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
+from datahall.counted import with_article
 from datahall.fabric.collectives.algorithms.table import times
 from datahall.fabric.collectives.choice import Choice, collective_times
 from datahall.fabric.collectives.crossing import floor_s
@@ -27,9 +28,10 @@ def idle_inputs(
     only: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """Inputs that change nothing of a time, and why; `level` and `only` are what it was asked with."""
-    reasons = {"size": "a barrier moves one number"} if found.choice.collective == "barrier" else {}
+    choice = found.choice
+    reasons = {} if choice.moves.is_sized else {"size": f"{with_article(choice.collective)} moves one number"}
     if not cluster.system.torus:
-        reasons |= _of_version(cluster.system, found.choice)
+        reasons |= _of_version(cluster.system, choice)
     told_s = _told_s(cluster.system, found, only)
     unfelt = without.unfelt(
         cluster,
@@ -39,8 +41,8 @@ def idle_inputs(
         level=level,
         in_order=True,
     )
-    if found.choice.num_ranks <= cluster.num_domain and not cluster.system.torus:
-        why = f"all {found.choice.num_ranks:,} chips are in one scale-up domain"
+    if choice.num_ranks <= cluster.num_domain and not cluster.system.torus:
+        why = f"all {choice.num_ranks:,} chips are in one scale-up domain"
         return reasons | dict.fromkeys(unfelt, why)
     return reasons | unfelt
 

@@ -73,5 +73,5 @@ LEVEL_OF = {basis: level for level, basis in LEVELS.items()}
 DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
 
 # what NCCL can be limited to, as NCCL_ALGO spells it; what each is: fabric/collectives/algorithms/table.py
-Algorithm = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]
-ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+NcclAlgo = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]
+NCCL_ALGOS: tuple[NcclAlgo, ...] = get_args(NcclAlgo)

@@ -35,8 +35,7 @@ from datahall.fabric.collectives.figure import Told
 from datahall.fabric.collectives.tuner import PROTOCOLS
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.words import ALGORITHMS as WORDS
-from datahall.scenario.words import COLLECTIVES
+from datahall.scenario.words import COLLECTIVES, NCCL_ALGOS
 
 STAR_S = 7e-6
 STAR = Algorithm(
@@ -60,8 +59,8 @@ def machine() -> Cluster:
 
 
 def test_the_words_of_an_input_are_those_of_the_table() -> None:
-    assert tuple(one.word for one in ALGORITHMS.values() if one.word is not None) == WORDS
-    for word in WORDS:
+    assert tuple(one.word for one in ALGORITHMS.values() if one.word is not None) == NCCL_ALGOS
+    for word in NCCL_ALGOS:
         one = ALGORITHMS[name_of(word)]
         assert one.word == word
         assert words_of({one.name}) == [word]
@@ -146,7 +145,7 @@ SPEAKERS = [
 
 @each(SPEAKERS)
 def test_no_algorithm_is_called_by_its_name_outside_the_table(path: Path) -> None:
-    names = set(ALGORITHMS) | set(WORDS)
+    names = set(ALGORITHMS) | set(NCCL_ALGOS)
     said = [
         (node.lineno, node.value)
         for node in ast.walk(parsed(path))

@@ -16,7 +16,7 @@ from datahall.fabric.collectives.algorithms.bus import (
     bus_factor,
 )
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
-from datahall.fabric.collectives.rails import busiest_nic_bytes
+from datahall.fabric.collectives.ctran import busiest_nic_bytes
 
 FLAT = [
     all_reduce.ring_all_reduce_time, all_reduce.tree_all_reduce_time, all_reduce.pipelined_tree_all_reduce_time,

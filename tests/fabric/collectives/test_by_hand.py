@@ -12,13 +12,14 @@ import pytest
 from datahall.breakdown import Source
 from datahall.fabric.collectives.algorithms import table
 from datahall.fabric.collectives.algorithms.bus import Collective
+from datahall.fabric.collectives.algorithms.message import message_time
 from datahall.fabric.collectives.algorithms.torus import torus_all_to_all_time, torus_times
-from datahall.fabric.collectives.constants import Across, Experts, Inside, Multicast, Protocol, Rails, Wire
+from datahall.fabric.collectives.constants import Across, Ctran, Experts, Inside, Multicast, Protocol, Wire
+from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.engine_all_reduce import CustomConstants, custom_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.multicast import multicast_time
-from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
 from datahall.fabric.collectives.system import System, network_of, system_of
 from datahall.validation.collectives.health import below_half_rate, has_cliff
 
@@ -264,7 +265,7 @@ def test_at_datasheet_level_a_network_adds_the_latency_that_it_states() -> None:
     assert network_of("efa") != efa
 
 
-RAILS = Rails(
+CTRAN = Ctran(
     base_s=1.0, doubling_base_s=2.0, reduce_hop_s=3.0, gather_hop_s=4.0, ramp_s=6.0, nic_bytes_per_s=10.0,
     overlap=1.0, reduce_overlap=2.0, first_nic_bytes=100.0, reduce_first_nic_bytes=30.0, **PAPER,
 )  # fmt: skip
@@ -273,21 +274,21 @@ RAILS = Rails(
 def test_a_ring_over_two_nics() -> None:
     """Steps of 60 B: dealt out 30 B a NIC, otherwise all on the first up to 100 B (30 B while reducing)."""
     size = np.array([240.0])
-    assert ring_time(RAILS, "all-gather", size, 4, interleaved=True)[0] == pytest.approx(1 + 3 * (4 + 3))
-    assert ring_time(RAILS, "all-gather", size, 4, interleaved=False)[0] == pytest.approx(1 + 3 * (4 + 6))
-    assert ring_time(RAILS, "all-gather", 5 * size, 4, interleaved=False)[0] == pytest.approx(
+    assert ring_time(CTRAN, "all-gather", size, 4, interleaved=True)[0] == pytest.approx(1 + 3 * (4 + 3))
+    assert ring_time(CTRAN, "all-gather", size, 4, interleaved=False)[0] == pytest.approx(1 + 3 * (4 + 6))
+    assert ring_time(CTRAN, "all-gather", 5 * size, 4, interleaved=False)[0] == pytest.approx(
         1 + 3 * (4 + 15)
     )
     summed = np.hypot(3, 3)
-    assert ring_time(RAILS, "all-reduce", size, 4, interleaved=False)[0] == pytest.approx(1 + 6 * summed)
-    assert ring_time(RAILS, "reduce-scatter", size, 4, interleaved=False)[0] == pytest.approx(1 + 3 * summed)
+    assert ring_time(CTRAN, "all-reduce", size, 4, interleaved=False)[0] == pytest.approx(1 + 6 * summed)
+    assert ring_time(CTRAN, "reduce-scatter", size, 4, interleaved=False)[0] == pytest.approx(1 + 3 * summed)
 
 
 def test_doubling_sends_twice_as_much_at_each_step() -> None:
-    found = doubling_time(RAILS, "all-gather", np.array([480.0]), 8, interleaved=True)[0]
+    found = doubling_time(CTRAN, "all-gather", np.array([480.0]), 8, interleaved=True)[0]
     assert found == pytest.approx(2 + 3 * 4 + (60 + 120 + 240) / 2 / 10)
     # of six ranks the last step moves the two parts that are missing
-    found = doubling_time(RAILS, "all-gather", np.array([360.0]), 6, interleaved=True)[0]
+    found = doubling_time(CTRAN, "all-gather", np.array([360.0]), 6, interleaved=True)[0]
     assert found == pytest.approx(2 + 3 * 4 + (60 + 120 + 120) / 2 / 10)
 
 
@@ -295,7 +296,7 @@ def test_doubling_sends_twice_as_much_at_each_step() -> None:
     ("chunk", "grown"), [(1.0, 0.0), (4096.0, 0.0), (8192.0, 1 / 3), (32768.0, 1.0), (1e9, 1.0)]
 )
 def test_a_hop_over_a_nic_grows_from_4_to_32_kilobytes(chunk: float, grown: float) -> None:
-    wide = msgspec.structs.replace(RAILS, nic_bytes_per_s=1e30)
+    wide = msgspec.structs.replace(CTRAN, nic_bytes_per_s=1e30)
     found = ring_time(wide, "all-gather", np.array([2 * chunk]), 2, interleaved=True)[0]
     assert found == pytest.approx(1 + 4 + 6 * grown)
 

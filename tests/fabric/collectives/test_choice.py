@@ -133,10 +133,10 @@ def test_a_mesh_of_few_chips_has_few_links() -> None:
 
 def test_every_set_of_constants_says_where_it_is_from() -> None:
     shelf = library()
-    for group in (shelf.inside, shelf.across, shelf.rails, shelf.wire, shelf.multicast, shelf.experts):
-        for one in group.values():
-            assert one.source.title
-            assert one.fitted_on
+    groups = (shelf.inside, shelf.across, shelf.wire, shelf.multicast, shelf.experts)
+    for one in (shelf.ctran, *(one for group in groups for one in group.values())):
+        assert one.source.title
+        assert one.fitted_on
     assert all(low < high for low, high in shelf.bands.values())
 
 

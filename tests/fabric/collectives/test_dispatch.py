@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from datahall.breakdown import false_nodes
 from datahall.errors import ScenarioError, spelled
 from datahall.fabric.collectives.algorithms.dispatch import array_of, dispatch_of
-from datahall.fabric.collectives.nccl import BARRIER_BYTES
+from datahall.fabric.collectives.algorithms.moves import NUMBER_BYTES
 from datahall.scenario.sections.fabric import CollectiveCall
 from datahall.scenario.words import COLLECTIVES
 
@@ -27,7 +27,7 @@ def test_an_array_is_as_large_as_was_said() -> None:
 
 def test_a_barrier_is_of_one_number_whatever_is_said() -> None:
     for call in (CollectiveCall(collective="barrier"), CollectiveCall(collective="barrier", size_bytes=3e6)):
-        assert array_of(call, "barrier", None).value == BARRIER_BYTES
+        assert array_of(call, "barrier", None).value == NUMBER_BYTES
 
 
 def test_a_layer_sizes_its_exchange() -> None:

@@ -20,7 +20,7 @@ from datahall.cluster.collective import (
 from datahall.cluster.idle import idle_inputs
 from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
-from datahall.counted import counted
+from datahall.counted import counted, with_article
 from datahall.fabric.collectives.algorithms.dispatch import Dispatch, array_of, dispatch_of
 from datahall.fabric.collectives.algorithms.table import name_of, spoken
 from datahall.fabric.collectives.choice import Choice
@@ -94,7 +94,7 @@ def _answer(
         results=results,
         tables=tables,
         figure=found.figure,
-        charts=(_chart(found),) if choice.collective != "barrier" else (),
+        charts=(_chart(found),) if choice.moves.is_sized else (),
         notes=(*_notes(scenario, found, cluster), *idle),
         sources=found.figure.citations(),
         next_commands=_next(scenario, choice, cluster, moe),
@@ -127,8 +127,8 @@ def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None, top
         return (
             f"Each device sends {moe.sent_bytes:,.0f} bytes to the other {moe.num_others}: {time} on {what}."
         )
-    if found.collective == "barrier":
-        return f"A barrier of {what} takes {time}."
+    if not found.moves.is_sized:
+        return f"{sentence(with_article(found.collective))} of {what} takes {time}."
     return (
         f"{sentence(found.collective)} of {fmt(found.size_bytes, 'bytes')} on {what} takes {time} with "
         f"{spoken((found.algorithm, found.protocol))}: algbw {fmt(found.algbw_bytes_per_s, 'bytes_per_s', 3)}, "
@@ -168,7 +168,9 @@ def _binding(found: CollectiveTime) -> str:
             "wire would not help."
         )
     if found.bound.kind == "links":
-        return "The bisection binds." if choice.collective == "all-to-all" else "The links of all axes bind."
+        return (
+            "The bisection binds." if choice.moves.on_torus == "bisection" else "The links of all axes bind."
+        )
     link = {"NIC": "the NICs", "scale-up": "the scale-up links"}[found.bound.kind]
     moves = fmt(choice.moving_fraction, "fraction", 2)
     return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {waits} is {found.num_steps:,.0f} steps."
@@ -230,7 +232,7 @@ def _why(found: Choice, *, asked: bool) -> str:
 
 def _next(scenario: Scenario, found: Choice, cluster: Cluster, moe: Dispatch | None) -> tuple[str, ...]:
     lines = []
-    if moe is None and found.collective != "barrier":
+    if moe is None and found.moves.is_sized:
         lines.append(follow(scenario, changes={"size": "64KB" if found.size_bytes != 64e3 else "1GB"}))
     return (*lines, _next_of_fabric(scenario, cluster), "datahall validate collectives")
 

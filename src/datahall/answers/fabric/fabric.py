@@ -7,10 +7,10 @@ import msgspec
 from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
-from datahall.answers.fabric.words import sentence, with_article
+from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import follow
 from datahall.cluster.used import used_by_design
-from datahall.counted import counted
+from datahall.counted import counted, with_article
 from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money

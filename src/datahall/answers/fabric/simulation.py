@@ -7,11 +7,11 @@ from typing import cast
 
 from datahall.answer import Answer, Cell
 from datahall.answers.fabric.simulation_tables import chart, difference_table, job_table, link_table, timeline
-from datahall.answers.fabric.words import with_article
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
 from datahall.breakdown import Source
 from datahall.cluster.used import used_by_wires
+from datahall.counted import with_article
 from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
 from datahall.fabric.flows.detours import usual_reroute
 from datahall.fabric.flows.idle import idle_inputs

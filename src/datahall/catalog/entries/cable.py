@@ -11,8 +11,8 @@ from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_entry
 
 Medium = Literal["copper", "multimode", "single-mode"]
-Joins = Literal["switches", "chips", "sites"]
-JOINS: tuple[Joins, ...] = ("switches", "chips", "sites")
+Joins = Literal["switches", "chips"]
+JOINS: tuple[Joins, ...] = ("switches", "chips")
 MEDIA: tuple[Medium, ...] = ("copper", "multimode", "single-mode")
 
 
@@ -22,9 +22,7 @@ class Cable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     medium: Medium
-    joins: Joins = (
-        "switches"  # what it runs between: switches and their chips, chips and no switch, buildings
-    )
+    joins: Joins = "switches"  # what it runs between: switches and their chips, or chips and no switch
     bytes_per_s: float  # one way
     reach_m: float = nan
     module_power_w: float = 0.0  # 0 in passive copper

@@ -18,6 +18,7 @@ from datahall.fabric.collectives.algorithms.bus import (
     algorithm_bandwidth,
     bus_bandwidth,
 )
+from datahall.fabric.collectives.algorithms.moves import MOVES, Moves
 from datahall.fabric.collectives.algorithms.table import Pair, estimates, spoken, times, words_of
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
@@ -56,6 +57,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     level: Basis
     candidates: tuple[Candidate, ...]
     crossovers: tuple[Crossover, ...]
+
+    @property
+    def moves(self) -> Moves:
+        """What is known of the collective."""
+        return MOVES[self.collective]
 
     @property
     def latency_fraction(self) -> float:

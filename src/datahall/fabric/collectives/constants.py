@@ -76,8 +76,8 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
     message_s: float = 4e-7  # to post one message of an all-to-all
 
 
-class Rails(msgspec.Struct, frozen=True, kw_only=True):
-    """A library that drives the NICs of a rank itself (Meta's ctran): steps over RDMA, no scale-up links."""
+class Ctran(msgspec.Struct, frozen=True, kw_only=True):
+    """Meta's ctran, which drives the NICs of a rank itself: steps over RDMA, no scale-up links."""
 
     source: Source
     fitted_on: str
@@ -135,7 +135,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
 
     inside: dict[str, Inside]
     across: dict[str, Across]
-    rails: dict[str, Rails]
+    ctran: Ctran
     wire: dict[str, Wire]
     multicast: dict[str, Multicast]
     experts: dict[str, Experts]

@@ -23,11 +23,12 @@ from datahall.breakdown import (
     quotient,
     total,
 )
+from datahall.counted import with_article
 from datahall.fabric.collectives import nccl
 from datahall.fabric.collectives.algorithms.all_gather import PAT_RANK_S, PAT_SHARE
 from datahall.fabric.collectives.algorithms.all_reduce import tree_depth
 from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.moves import MOVES, NUMBER_BYTES
 from datahall.fabric.collectives.constants import Across, Protocol
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, tree_most_bytes_per_s
@@ -71,9 +72,12 @@ class Ask(NamedTuple):
         return self.system.shape(self.num_ranks)
 
 
-def barrier_array() -> Breakdown:
-    """What a barrier moves [B]."""
-    return assumed("array", nccl.BARRIER_BYTES, "bytes", "a barrier is an all-reduce of one number")
+def one_number(collective: Collective) -> Breakdown:
+    """What a collective moves that stands for another [B]."""
+    other = MOVES[collective].stands_for
+    assert other is not None
+    how = f"{with_article(collective)} is {with_article(other)} of one number"
+    return assumed("array", NUMBER_BYTES, "bytes", how)
 
 
 # -- leaves -----------------------------------------------------------------------------------------------------------

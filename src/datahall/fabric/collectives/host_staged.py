@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 
 from datahall.basis import Basis
 from datahall.errors import UnsupportedError
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.engine_all_reduce import ENGINES, constants_of
 from datahall.fabric.collectives.system import System
+from datahall.scenario.words import Collective
 
 LAUNCH_S = 5e-6  # the smallest messages of two L40S under NCCL take 5.3 µs (AIConfigurator 0.12.0)
 HOP_S = 1e-6  # a flag that crosses PCIe and host memory
 SLICE_BYTES = 4.0 * 2**20 / 8
 COPIES = 2.0
 PEER_SHARE = 0.6  # of a PCIe link's datasheet rate that two L40S or RTX PRO 6000 reach between them, as peers
-STEPS_PER_RANK = {"all-reduce": 2.0, "all-gather": 1.0, "reduce-scatter": 1.0}
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -46,18 +47,20 @@ def staged_link(system: System, engine: str = "vllm") -> Link:
 
 
 def staged_times(
-    collective: str, size_bytes: NDArray[np.float64], num_ranks: int, link_bytes_per_s: float
+    collective: Collective, size_bytes: NDArray[np.float64], num_ranks: int, link_bytes_per_s: float
 ) -> NDArray[np.float64]:
     """Times [s] of collectives of a whole message of `size_bytes` over cards that share a host.
 
     >>> bool(9e-4 < staged_times("all-reduce", np.array([16e6]), 2, 18e9)[0] < 1e-3)
     True
     """
-    if collective not in STEPS_PER_RANK:
+    row = MOVES[collective]
+    if not row.goes_in_shares:
+        modelled = ", ".join(name for name, one in MOVES.items() if one.goes_in_shares)
         raise UnsupportedError(
-            f'"{collective}" through host memory is not modelled', hint=f"one of {', '.join(STEPS_PER_RANK)}"
+            f'"{collective}" through host memory is not modelled', hint=f"one of {modelled}"
         )
-    steps = STEPS_PER_RANK[collective] * (num_ranks - 1)
+    steps = row.num_rounds * (num_ranks - 1)
     part_bytes = np.asarray(size_bytes, dtype=np.float64) / num_ranks
     first_s = HOP_S + np.minimum(SLICE_BYTES, part_bytes) / link_bytes_per_s
     found: NDArray[np.float64] = LAUNCH_S + steps * (first_s + part_bytes / link_bytes_per_s)

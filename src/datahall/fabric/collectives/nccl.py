@@ -25,7 +25,6 @@ TWO_NETWORKS = 4.0  # `overlapped` for two stages that run at once: little more 
 TREE_INSIDE_SHARE = 0.92
 LARGE_BYTES = 2.0**32
 PAT_HOPS = 3.5  # steps of PAT that overlap, so each takes this part of a hop (NCCL)
-BARRIER_BYTES = 4.0  # a barrier is an all-reduce of one number
 
 
 class Run(NamedTuple):

@@ -12,7 +12,7 @@ from datahall.fabric.collectives.textbook import textbook_times
 
 
 class Way(NamedTuple):
-    """An algorithm with its time; a barrier has no bandwidth, and NCCL no estimate of a textbook's."""
+    """An algorithm with its time; what runs on one number has no bandwidth, and NCCL no estimate of a textbook's."""
 
     name: str
     algorithm: str
@@ -30,7 +30,7 @@ def ways(system: System, choice: Choice) -> tuple[Way, ...]:
     def way(name: str, algorithm: str, time_s: float, estimate_s: float | None, steps: float | None) -> Way:
         algbw: float | None = None
         busbw: float | None = None
-        if kind != "barrier":
+        if choice.moves.is_sized:
             algbw = float(algorithm_bandwidth(choice.size_bytes, time_s))
             busbw = float(bus_bandwidth(kind, choice.size_bytes, time_s, float(ranks)))
         return Way(name, algorithm, time_s, estimate_s, algbw, busbw, steps)

@@ -68,11 +68,9 @@ def _union(source: Ints, target: Ints, parent: Ints) -> None:
 _unite = Kernel(_union)
 
 
-def distances(fabric: Fabric, node: int, *, towards: bool = True) -> tuple[Ints, Longs]:
-    """Links from every node to `node` (or from it), -1 where there is no way, and how many shortest paths."""
-    entering = adjacency(fabric, by="target" if towards else "source")
-    far_end = fabric.link_source if towards else fabric.link_target
-    return _search(fabric, node, entering, far_end)
+def distances(fabric: Fabric, node: int) -> tuple[Ints, Longs]:
+    """Links from every node to `node`, -1 where there is no way, and how many shortest paths."""
+    return _search(fabric, node, adjacency(fabric, by="target"), fabric.link_source)
 
 
 def _search(fabric: Fabric, node: int, near: Adjacency, far_end: Ints) -> tuple[Ints, Longs]:

@@ -122,7 +122,7 @@ def _bisection(fabric: Fabric) -> tuple[float, float]:
         return float("nan"), float("nan")
     network = fabric.num_network_links
     links = fabric.shape.bisection_links()
-    return links, links * fabric.shape.bisected_bytes_per_s(fabric.link_bytes_per_s[:network])
+    return links, links * float(fabric.link_bytes_per_s[:network].max(initial=0.0))
 
 
 def _injection_bytes_per_s(fabric: Fabric) -> float:

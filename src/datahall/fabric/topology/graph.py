@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 
-LinkKind = Literal["scale-up", "access", "fabric", "long"]
-LINK_KINDS: tuple[LinkKind, ...] = ("scale-up", "access", "fabric", "long")
-SCALE_UP, ACCESS, FABRIC, LONG = range(4)
+LinkKind = Literal["scale-up", "access", "fabric"]
+LINK_KINDS: tuple[LinkKind, ...] = ("scale-up", "access", "fabric")
+SCALE_UP, ACCESS, FABRIC = range(3)
 SCALE_UP_TIER = 255  # of the crossbar that stands for the switches of one scale-up domain
 
 Ints = NDArray[np.int32]
@@ -93,10 +93,6 @@ class Traits(msgspec.Struct, frozen=True):
         """For each link the first of those that sprayed packets load alike; None where each is loaded by itself."""
         del num_links
         return None
-
-    def bisected_bytes_per_s(self, network_bytes_per_s: Floats) -> float:
-        """What one of the links carries that halve the network, of the bandwidths of all its links."""
-        return float(network_bytes_per_s.max(initial=0.0))
 
 
 class Shape(Traits, frozen=True):

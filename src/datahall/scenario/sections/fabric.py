@@ -21,9 +21,9 @@ from datahall.scenario.kinds import (
 from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP
 from datahall.scenario.sections.promise import MOST_WAIT_S
 from datahall.scenario.words import (
-    ALGORITHMS,
     COLLECTIVES,
     LEVELS,
+    NCCL_ALGOS,
     PATTERNS,
     POLICIES,
     SPLITTING,
@@ -289,7 +289,7 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
     ] = "bf16"
     algorithm: Annotated[
         str | None,
-        Choice(f"Only this one of NCCL's: {', '.join(ALGORITHMS)}.", options=ALGORITHMS, metavar="NAME"),
+        Choice(f"Only this one of NCCL's: {', '.join(NCCL_ALGOS)}.", options=NCCL_ALGOS, metavar="NAME"),
     ] = None
     version: Annotated[
         tuple[int, int] | None,

@@ -12,13 +12,15 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
+from datahall.fabric.collectives.algorithms.message import message_time
+from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
 from datahall.fabric.collectives.choice import band_name, collective_times
 from datahall.fabric.collectives.constants import library
+from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
 from datahall.fabric.collectives.multicast import multicast_time
-from datahall.fabric.collectives.rails import doubling_time, message_time, ring_time
 from datahall.validation.collectives.testbed import Rig, chip_named, network_rate, read_testbed
 from datahall.validation.measurement import Row, RowError
 
@@ -84,7 +86,10 @@ def _measured(row: Row, collective: Collective, size: float, ranks: int) -> floa
         text = row.text(column)
         if text and row.number(column) > 0:
             digits = len(text.partition(".")[2].rstrip("0")) if "." in text else 0
-            if 0.5 * 10.0 ** -max(digits, 2) / row.number(column) > COARSEST and collective != "send-recv":
+            if (
+                0.5 * 10.0 ** -max(digits, 2) / row.number(column) > COARSEST
+                and not MOVES[collective].is_pairwise
+            ):
                 raise RowError("only a bandwidth rounded to more than ±5 % was published")
             return size * factor / (row.number(column) * 1e9)
     raise RowError("neither a time nor a bandwidth was published")
@@ -109,7 +114,7 @@ def _made(
 def _nccl(row: Row, level: str | None) -> Known:
     collective, bed, size = _collective(row), _testbed(row, level), _size(row)
     measured = _measured(row, collective, size, bed.num_ranks)
-    if collective == "send-recv" and bed.system.num_domain == 1:
+    if MOVES[collective].is_pairwise and bed.system.num_domain == 1:
         return _message(row, "nccl", size, measured)
     if "cuda graph" in row.text("notes").lower() and collective == "all-reduce":
         return _captured(row, size, bed.num_ranks, measured)
@@ -120,14 +125,12 @@ def _nccl(row: Row, level: str | None) -> Known:
                  spoken(pairs[0]), f"{bed.system.name}, {bed.system.level(bed.num_ranks)}")  # fmt: skip
 
 
-def _rails(row: Row, _level: str | None) -> Known:
+def _ctran(row: Row, _level: str | None) -> Known:
     collective, size, ranks = _collective(row), _size(row), _count(row, "n_gpus")
     measured = _measured(row, collective, size, ranks)
     text = row.text("algorithm").lower()
     run = doubling_time if "srd" in text else ring_time
-    time = run(
-        library().rails["ctran"], collective, np.array([size]), ranks, interleaved="interleave on" in text
-    )
+    time = run(library().ctran, collective, np.array([size]), ranks, interleaved="interleave on" in text)
     return _made(row, "ctran", float(time[0]), measured, size, "ctran", text, _chip(row))
 
 
@@ -225,14 +228,9 @@ def _torus(row: Row, _level: str | None) -> Known:
     words = f"{row.text('hardware')} {row.text('interconnect')}".lower()
     axis = re.search(r"axis of (\d+)", words)
     speed = re.search(r"([\d.]+) gb/s per link", words)
-    if (
-        chip is None
-        or not axis
-        or not speed
-        or collective not in {"all-gather", "reduce-scatter", "all-reduce"}
-    ):
+    if chip is None or not axis or not speed or MOVES[collective].on_torus != "buckets":
         raise RowError("the torus of the run is not described")
-    run = bucket_all_reduce_time if collective == "all-reduce" else bucket_all_gather_time
+    run = bucket_all_reduce_time if MOVES[collective].num_rounds == 2 else bucket_all_gather_time
     predicted = run(size, (int(axis[1]),), hop_s=TORUS_HOP_S, bytes_per_s=float(speed[1]) * 1e9,
                     wrapped="no wrap" not in words)  # fmt: skip
     measured = _measured(row, collective, size, int(axis[1]))
@@ -240,7 +238,7 @@ def _torus(row: Row, _level: str | None) -> Known:
 
 
 ENGINES: tuple[tuple[str, Callable[[Row, str | None], Known]], ...] = (
-    (r"ctran", _rails),
+    (r"ctran", _ctran),
     (r"ibgda", _put),
     (r"oneshot|2shot|lsa_", _multicast),
     (r"deepep|uccl-ep|nccl ep|deep ep", _experts),

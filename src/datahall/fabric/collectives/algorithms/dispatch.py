@@ -9,7 +9,8 @@ from datahall.catalog.number_formats import bytes_per_value
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
-from datahall.fabric.collectives.figure import barrier_array
+from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.figure import one_number
 from datahall.scenario.sections.fabric import CollectiveCall
 from datahall.scenario.words import Collective
 
@@ -92,8 +93,8 @@ def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int) ->
 
 def array_of(call: CollectiveCall, collective: Collective, moe: Dispatch | None) -> Breakdown:
     """The size of the whole array [B], as in nccl-tests."""
-    if collective == "barrier":
-        return barrier_array()
+    if not MOVES[collective].is_sized:
+        return one_number(collective)
     if moe is not None:
         return moe.array
     if call.size_bytes is None:

@@ -1,6 +1,7 @@
 """The table of collectives: what each moves; every closed form reads its row.  What runs it: `algorithms.table`.
 
-What a collective sends message by message is in `steps.DECOMPOSITIONS`.
+What a collective sends message by message is in `steps.DECOMPOSITIONS`.  Whoever treats some collectives unlike others
+asks their rows why, and not their names: the next one of that kind is a row here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from typing import Literal, NamedTuple
 
 from datahall.scenario.words import Collective
 
+NUMBER_BYTES = 4.0  # of the one number on which a collective stands for another
+
 
 class Moves(NamedTuple):
     """What one collective moves."""
@@ -16,6 +19,7 @@ class Moves(NamedTuple):
     # what ranks have of the others' data in the end: all of it, added up or not; a share of the sum; a piece from
     # each; one rank's whole array; nothing
     result: Literal["sum", "whole", "share", "pieces", "copy", "nothing"]
+    adds: bool = False  # ranks add up what they get
     num_bus_passes: int = 0  # busbw / algbw = passes · (n − 1)/n as nccl-tests defines it; 0: it is 1
     num_rounds: int = 1  # of n − 1 steps, as a ring
     is_rooted: bool = False  # one rank has or gets it all: a ring passes the whole array on
@@ -25,14 +29,24 @@ class Moves(NamedTuple):
     on_torus: Literal["buckets", "bisection", "link"] | None = None
     joins_slices: bool = True  # whether slices of a torus exchange theirs over the network
 
+    @property
+    def is_sized(self) -> bool:
+        """Whether somebody says how large its array is; what runs on one number has no bandwidth, and no other size."""
+        return self.stands_for is None
+
+    @property
+    def goes_in_shares(self) -> bool:
+        """Whether every step of a ring passes a share of the array on, and each rank has as many of them to pass."""
+        return self.result in {"sum", "whole", "share"}
+
 
 MOVES: dict[Collective, Moves] = {
-    "all-reduce": Moves("sum", num_bus_passes=2, num_rounds=2, on_torus="buckets"),
+    "all-reduce": Moves("sum", adds=True, num_bus_passes=2, num_rounds=2, on_torus="buckets"),
     "all-gather": Moves("whole", num_bus_passes=1, on_torus="buckets", joins_slices=False),
-    "reduce-scatter": Moves("share", num_bus_passes=1, on_torus="buckets"),
+    "reduce-scatter": Moves("share", adds=True, num_bus_passes=1, on_torus="buckets"),
     "all-to-all": Moves("pieces", num_bus_passes=1, on_torus="bisection"),
     "broadcast": Moves("copy", is_rooted=True),
-    "reduce": Moves("copy", is_rooted=True),
+    "reduce": Moves("copy", adds=True, is_rooted=True),
     "send-recv": Moves("copy", is_pairwise=True, on_torus="link", joins_slices=False),
     "barrier": Moves("nothing", stands_for="all-reduce"),
 }

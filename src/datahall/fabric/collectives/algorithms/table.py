@@ -14,24 +14,23 @@ import numpy as np
 from datahall.fabric.collectives import figure, nccl, tuner
 from datahall.fabric.collectives.algorithms import sent as sending
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
-from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.moves import MOVES, NUMBER_BYTES
 from datahall.fabric.collectives.figure import Ask, Told
 from datahall.fabric.collectives.nccl import Run
 from datahall.fabric.collectives.system import System
 from datahall.fabric.collectives.tuner import PROTOCOLS, Setting
 from datahall.fabric.topology.graph import Ints
-from datahall.scenario import words
-from datahall.scenario.words import Collective
+from datahall.scenario.words import Collective, NcclAlgo
 
 Pair = tuple[str, str]  # an algorithm's name and a protocol
-SIMPLE, BARRIER = "Simple", "LL"  # the protocol of what has but one, and that of a single number
+SIMPLE, OF_ONE_NUMBER = "Simple", "LL"  # the protocol of what has but one, and that of a single number
 
 
 class Algorithm(NamedTuple):
     """One algorithm."""
 
     name: str  # as answers say it
-    word: words.Algorithm | None  # as an input says it; None: NCCL cannot be limited to it
+    word: NcclAlgo | None  # as an input says it; None: NCCL cannot be limited to it
     of: tuple[Collective, ...]  # what it runs
     time: Callable[[Run, Floats], Floats | None]  # [s]; None: NCCL does not have it on this machine
     # NCCL's own estimate [s], or None where it weighs none
@@ -116,8 +115,8 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
     """Return the time [s] of every algorithm and protocol that NCCL has for a collective."""
     other = MOVES[collective].stands_for
     if other is not None:
-        tiny = times(system, other, np.full_like(size_bytes, nccl.BARRIER_BYTES), num_ranks)
-        return {pair: time for pair, time in tiny.items() if pair[1] == BARRIER}
+        tiny = times(system, other, np.full_like(size_bytes, NUMBER_BYTES), num_ranks)
+        return {pair: time for pair, time in tiny.items() if pair[1] == OF_ONE_NUMBER}
     found = {
         (one.name, protocol): one.time(Run(system, collective, num_ranks, protocol), size_bytes)
         for one, protocol in _pairs(collective, system.version)
@@ -140,7 +139,7 @@ def closed_form(ask: Ask, algorithm: str, protocol: str) -> Told:
     """The time of an algorithm and protocol that NCCL has, as `times` computes it, as a chain."""
     other = MOVES[ask.collective].stands_for
     if other is not None:
-        ask = ask._replace(collective=other, size=figure.barrier_array())
+        ask = ask._replace(collective=other, size=figure.one_number(ask.collective))
     return ALGORITHMS[algorithm].chain(ask, PROTOCOLS.index(protocol))
 
 
