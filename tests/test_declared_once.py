@@ -592,3 +592,9 @@ def test_a_number_format_is_a_row_of_a_table(path: Path) -> None:
     known = {*GROUP_SCALED, "fp6", "int4"}
     found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if text in known]
     assert not found
+
+
+@each(inside("answers/"))
+def test_nothing_is_rounded_before_it_is_drawn(path: Path) -> None:
+    """A table goes to files as it is; how many digits a person sees is the report's."""
+    assert not [line for line, name in called(path) if name == "round"]

@@ -19,6 +19,7 @@ from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.training.pipeline import execution
 from datahall.training.step import step as closed_form
+from datahall.training.step.stage_work import StageWork
 from datahall.training.step.step import StepTimes
 
 
@@ -200,3 +201,22 @@ def test_the_example_of_the_readme_fits(datahall: Run) -> None:
     done = datahall(*line.split())
     assert done.code == 0
     assert "not fit" not in done.out
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb", "dualpipe"])
+def test_a_wrong_simulation_moves_no_closed_form(
+    shelf: Catalog, monkeypatch: pytest.MonkeyPatch, schedule: str
+) -> None:
+    asked = {"chips": 64, "pp": 8, "global_batch": 128, "schedule": schedule}
+    right = step(shelf, **asked)
+    plain = execution.stage_work
+
+    def slower(*given: Any) -> StageWork:
+        found = plain(*given)
+        times = {name: 2.0 * getattr(found.work, name) for name in ("forward_s", "input_s", "weight_s")}
+        return msgspec.structs.replace(found, work=msgspec.structs.replace(found.work, **times))
+
+    monkeypatch.setattr(execution, "stage_work", slower)
+    other = step(shelf, **asked)
+    assert number(other, "closed_form_s") == pytest.approx(number(right, "closed_form_s"), rel=1e-12)
+    assert number(other, "step_s") > 1.5 * number(right, "step_s")

@@ -12,7 +12,7 @@ from datahall.catalog import Catalog
 from datahall.silicon.calibration import Constants, constant_sets
 from datahall.silicon.experts import ExpertConstants, expert_times
 from datahall.silicon.kernel import time_operators
-from datahall.silicon.kernel_formats import kernel_format
+from datahall.silicon.kernel_formats import KERNELS, casts_input, experts_like, kernel_format
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.forward import forward_pass
 from datahall.workload.operator import GroupedGemm, Number
@@ -215,3 +215,11 @@ def test_no_row_more_makes_a_leap(name: str, form: str) -> None:
         ).time_s
     )  # fmt: skip
     assert np.max(np.abs(np.diff(took)) / took[1:]) < 0.03
+
+
+@pytest.mark.parametrize("kernel", ["fp32", "tf32", "fp16", "bf16", *KERNELS])
+def test_experts_of_wide_arithmetic_take_no_narrow_constants_first(kernel: str) -> None:
+    if casts_input(kernel):
+        return
+    near = experts_like(kernel)
+    assert not any(casts_input(one) for one in near[: near.index("bf16")])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import datahall as dh
 from datahall.catalog import load
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
@@ -14,6 +15,7 @@ from datahall.training.layout.order import check_order, usual_order
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.straggler import Stragglers, expected_maximum
 from datahall.training.step.framework import framework, frameworks
+from datahall.training.step.parts import PARTS
 from datahall.training.step.stage import cut_layers
 from datahall.training.step.step import Job
 
@@ -163,3 +165,38 @@ def test_one_stage_has_nothing_to_order(order: str) -> None:
     with pytest.raises(ScenarioError, match="there is one stage") as caught:
         check(alone, order)
     assert caught.value.field == "schedule"
+
+
+@pytest.mark.parametrize("nic", ["400Gb/s", "100Gb/s", "25Gb/s"])
+@pytest.mark.parametrize("kit", ["megatron-bridge-graph", "nemo"])
+def test_even_routing_has_no_busiest_experts(kit: str, nic: str) -> None:
+    """Exchange that outlasts the kernels is no imbalance."""
+    asked = {"chips": 64, "ep": 64, "global_batch": 64, "framework": kit, "nic": nic}
+    even = dh.simulate_train("qwen3-30b-a3b", imbalance=1, **asked).results
+    assert even["uneven_s"] == 0
+    found = dh.simulate_train("qwen3-30b-a3b", imbalance=1.5, **asked)
+    taken = {str(row[0]): float(row[1]) for row in found.tables[0].rows}
+    both_s = taken[PARTS["kernels"]] + taken[PARTS["exchange"]]
+    assert 0 < taken[PARTS["uneven"]] == found.results["uneven_s"] <= both_s
+
+
+@pytest.mark.parametrize(("way", "hidden"), [("ring", 0.7), ("all-to-all", 0.0)])
+def test_a_ring_of_contexts_hides_what_it_is_said_to(way: str, hidden: float) -> None:
+    found = dh.simulate_train("llama-3.1-8b", chips=16, cp=8, seq=131072, global_batch=16, context=way)
+    (table,) = (one for one in found.tables if one.title.startswith("communication"))
+    exposed_s, hidden_s = next(row[1:3] for row in table.rows if "context" in str(row[0]))
+    assert hidden_s == pytest.approx(hidden * (exposed_s + hidden_s), abs=1e-12)
+
+
+def test_a_stage_that_holds_two_parts_updates_both() -> None:
+    """DualPipe: twice the states of the optimizer, and twice the time to move them."""
+    asked = {"chips": 256, "chip": "h200", "pp": 8, "tp": 4, "ep": 8, "zero": 1, "global_batch": 256}
+    one_s, two_s = (
+        next(
+            float(row[1])
+            for row in dh.simulate_train("deepseek-v3", **asked, schedule=name).tables[0].rows
+            if row[0] == PARTS["optimizer"]
+        )
+        for name in ("1f1b", "dualpipe")
+    )
+    assert two_s == pytest.approx(2 * one_s)

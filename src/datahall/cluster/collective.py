@@ -167,7 +167,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         time_s=time,
         latency_s=waiting,
         level="datasheet only",
-        candidates=(Candidate(algorithm, "", time, time),),
+        candidates=(Candidate(algorithm, "", time, None),),
         crossovers=(),
     )
     return CollectiveTime(

@@ -65,7 +65,7 @@ def arithmetic_of(kernel: str) -> str:
 
 
 def products_like(kernel: str) -> tuple[str, ...]:
-    """Kernels whose constants a plain product takes, the nearest first, its own aside.
+    """Kernels whose constants a plain product takes that has none under its own name, the nearest first.
 
     >>> products_like("fp6"), products_like("int4-bf16")
     (('fp6', 'fp4', 'fp8', 'bf16'), ('bf16', 'bf16'))
@@ -77,10 +77,11 @@ def products_like(kernel: str) -> tuple[str, ...]:
 def experts_like(kernel: str) -> tuple[str, ...]:
     """Kernels whose constants a product of experts takes, its own first.
 
-    >>> experts_like("int8")
-    ('int8', 'fp8', 'fp8-block', 'fp8', 'bf16')
+    >>> experts_like("int8"), experts_like("tf32")
+    (('int8', 'fp8', 'fp8-block', 'fp8', 'bf16'), ('tf32', 'bf16', 'fp8'))
     """
-    return kernel, *KERNELS.get(kernel, _PLAIN).experts, "fp8", "bf16"
+    last = ("fp8", "bf16") if casts_input(kernel) else ("bf16", "fp8")
+    return kernel, *KERNELS.get(kernel, _PLAIN).experts, *last
 
 
 def casts_input(kernel: str) -> bool:

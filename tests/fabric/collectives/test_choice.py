@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import datahall as dh
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, Collective
 from datahall.fabric.collectives.algorithms.table import estimates
@@ -170,3 +171,11 @@ def test_an_algorithm_that_is_not_there_names_those_that_are(hopper: System) -> 
     with pytest.raises(ScenarioError, match="has no PAT for all-reduce") as error:
         choose_collective(hopper, "all-reduce", 1e6, 8, only=("PAT",))
     assert "nvls" in error.value.hint
+
+
+def test_nccl_thinks_nothing_of_what_it_does_not_weigh() -> None:
+    found = dh.show_collective("all-to-all", size="1GB", chips=64)
+    assert [row[2] for row in found.tables[0].rows] == [None]
+    weighed = dh.show_collective("all-reduce", size="1GB", chips=64)
+    assert all(row[2] is not None for row in weighed.tables[0].rows)
+    assert all(row[2] != row[1] for row in weighed.tables[0].rows)

@@ -214,7 +214,11 @@ def _notes(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> tuple
 
 def _why(found: Choice, *, asked: bool) -> str:
     """Why this algorithm: it has the smallest estimate of NCCL's own, which need not be the truth."""
-    others = sorted((one.estimate_s, spoken((one.algorithm, one.protocol))) for one in found.candidates)
+    others = sorted(
+        (one.estimate_s, spoken((one.algorithm, one.protocol)))
+        for one in found.candidates
+        if one.estimate_s is not None
+    )
     chosen = spoken((found.algorithm, found.protocol))
     rest = [(time, name) for time, name in others if name != chosen]
     if not rest:

@@ -17,7 +17,7 @@ def algorithms(found: CollectiveTime, *, every: bool) -> Table:
     marked = None
     seen = {choice.algorithm}
     for way in found.ways:
-        own = way.estimate_s is not None
+        own = not way.is_textbook
         if not every and way.name != chosen and (not own or way.algorithm in seen):
             continue
         seen.add(way.algorithm)

@@ -70,11 +70,11 @@ def replica_table(plan: ServingPlan) -> Table:
         rows=tuple(
             (
                 candidate.replica.chip.name,
-                round(candidate.held_per_s, 3),
-                round(candidate.held.most_per_s, 3),
-                round(candidate.num_decoding, 1),
+                candidate.held_per_s,
+                candidate.held.most_per_s,
+                candidate.num_decoding,
                 candidate.held.cache_tokens,
-                round(candidate.chip_output_tokens_per_s, 1),
+                candidate.chip_output_tokens_per_s,
                 _short_of(candidate),
             )
             for candidate in plan.best

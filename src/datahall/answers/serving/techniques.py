@@ -188,7 +188,7 @@ def _row(effect: Effect, steps: Ladder) -> tuple[Cell, ...]:
     gain = steps.gain_of(effect)
     return (
         effect.name,
-        round(effect.held_per_s, 4) if isfinite(effect.held_per_s) else None,
+        effect.held_per_s if isfinite(effect.held_per_s) else None,
         gain if isfinite(gain) else None,
         effect.ttft_s if isfinite(effect.ttft_s) else None,
         effect.tpot_s if isfinite(effect.tpot_s) else None,

@@ -17,7 +17,7 @@ from datahall.training.pipeline.step_memory import StepMemory
 MOST_STAGES = 16
 AT_EITHER_END = 8  # stages shown where there are more
 EXCHANGES = {
-    "tensor": "tensor and expert groups",
+    "tensor": "tensor, context and expert groups",
     "messages": "between stages",
     "data": "gradients and parameters",
     "parameters": "parameters, every micro-batch",

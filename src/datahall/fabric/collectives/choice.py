@@ -33,7 +33,7 @@ class Candidate(msgspec.Struct, frozen=True):
     algorithm: str
     protocol: str
     time_s: float
-    estimate_s: float
+    estimate_s: float | None  # None: it weighs none
 
 
 class Crossover(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def choose_collective(
         candidates=tuple(
             sorted(
                 (
-                    Candidate(pair[0], pair[1], float(found[0]), float(thought.get(pair, found)[0]))
+                    Candidate(*pair, float(found[0]), float(thought[pair][0]) if pair in thought else None)
                     for pair, found in possible.items()
                 ),
                 key=lambda one: one.time_s,

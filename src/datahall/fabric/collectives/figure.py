@@ -139,10 +139,14 @@ def _of_link(ask: Ask, bytes_per_s: float, name: str, what: str) -> Breakdown:
 def _ports(ask: Ask, share: float, what: str, num: int, most_bytes_per_s: float | None = None) -> Breakdown:
     """What the NICs of `num` chips give; each may have a most, however fast it is."""
     assert ask.wires.nic is not None
-    reached = _across(ask, f"share of the NICs that {what} reaches", share, "ratio")
+    name = f"share of the NICs that {what} reaches"
+    reached = _across(ask, name, share, "ratio")
     members = [derived("chips of a domain that take part", num, "count")] if num > 1 else []
     if most_bytes_per_s is None:
         return product("rate of the NICs", [ask.wires.nic, *members, reached], "bytes_per_s")
+    reached = assumed(
+        name, share, "ratio", "of what LL sends half is flags, and a tree sends both ways", NCCL
+    )
     one = minimum(
         "rate of a NIC",
         [
@@ -155,15 +159,12 @@ def _ports(ask: Ask, share: float, what: str, num: int, most_bytes_per_s: float 
 
 def _most(ask: Ask, bytes_per_s: float) -> Breakdown:
     """What LL's messages take of a NIC at most, and of what a failure leaves of one."""
-    most, left = (
-        _across(ask, "most of LL's messages", bytes_per_s, "bytes_per_s"),
-        ask.system.ports_left_fraction,
-    )
-    return (
-        most
-        if left == 1.0
-        else product("most of what is left", [most, derived(LEFT, left, "fraction")], "bytes_per_s")
-    )
+    how = "no less than p4de's NICs carry; a fit on six sizes of one machine ends there"
+    most = assumed("most of LL's messages", bytes_per_s, "bytes_per_s", how, nccl.network(ask.system).source)
+    left = ask.system.ports_left_fraction
+    if left == 1.0:
+        return most
+    return product("most of what is left", [most, derived(LEFT, left, "fraction")], "bytes_per_s")
 
 
 def _passes(ask: Ask, count: float, name: str = "bytes", note: str = "") -> Breakdown:

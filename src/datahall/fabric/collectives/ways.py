@@ -12,7 +12,7 @@ from datahall.fabric.collectives.textbook import textbook_times
 
 
 class Way(NamedTuple):
-    """An algorithm with its time; what runs on one number has no bandwidth, and NCCL no estimate of a textbook's."""
+    """An algorithm with its time; what runs on one number has no bandwidth, NCCL no estimate of some."""
 
     name: str
     algorithm: str
@@ -21,6 +21,7 @@ class Way(NamedTuple):
     algbw_bytes_per_s: float | None
     busbw_bytes_per_s: float | None
     num_steps: float | None
+    is_textbook: bool = False
 
 
 def ways(system: System, choice: Choice) -> tuple[Way, ...]:
@@ -43,7 +44,7 @@ def ways(system: System, choice: Choice) -> tuple[Way, ...]:
         for one in choice.candidates
     ]  # fmt: skip
     textbooks = [
-        way(one.name, one.name, one.time_s, None, None)
+        way(one.name, one.name, one.time_s, None, None)._replace(is_textbook=True)
         for one in textbook_times(system, kind, choice.size_bytes, ranks)
         if one.name not in {candidate.algorithm for candidate in choice.candidates}
     ]

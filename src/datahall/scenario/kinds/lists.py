@@ -137,9 +137,13 @@ class Mapped(Kind, frozen=True):
 
 
 def listed(raw: Raw) -> list[Raw]:
-    """The items of a list, or of a text with commas."""
+    """The items of a list, or of a text with commas, between which something must be."""
     if isinstance(raw, str):
-        return [word.strip() for word in raw.split(",") if word.strip()]
+        words = [word.strip() for word in raw.split(",")]
+        said: list[Raw] = [word for word in words if word]
+        if said and len(said) < len(words):
+            raise ScenarioError(f"{shown(raw)} has a comma too many", hint=",".join(map(str, said)))
+        return said
     if isinstance(raw, list | tuple):
         return list(raw)
     if raw is None or isinstance(raw, dict):
@@ -176,6 +180,8 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
                 raise ScenarioError(
                     f"{key} is said twice", hint=f"{key}={table[key]} or {key}={value.strip()}"
                 )
+            if not value.strip():
+                raise ScenarioError(f"{key} has no value", hint=f"{key}=… or without it")
             table[key] = value.strip()
         elif key:  # a comma inside a value: 0-3,7
             table[key] = f"{table[key]},{part}"

@@ -6,11 +6,21 @@ from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 
 USUAL = "1f1b"  # the order where nobody names one
+BOTH_WAYS = "dualpipe"  # micro-batches enter at both ends, so that a stage holds a part for each way
 
 
 def usual_order(num_chunks: int) -> str:
     """The order of work where nobody names one."""
     return "interleaved" if num_chunks > 1 else USUAL
+
+
+def num_copies(name: str) -> int:
+    """Parts of the model, each as large as a stage's share, that a stage holds.
+
+    >>> num_copies("1f1b"), num_copies("dualpipe")
+    (1, 2)
+    """
+    return 2 if name == BOTH_WAYS else 1
 
 
 def check_order(name: str, *, num_stages: int, num_micro: int, num_chunks: int) -> None:
@@ -50,7 +60,7 @@ def check_counts(name: str, num_stages: int, num_micro: int, num_chunks: int) ->
             field="vpp",
             hint=f"{near} micro-batches would do; so would {option('vpp', 1)}",
         )
-    if name == "dualpipe" and (num_stages % 2 or num_micro % 2 or num_micro < 2 * num_stages):
+    if name == BOTH_WAYS and (num_stages % 2 or num_micro % 2 or num_micro < 2 * num_stages):
         raise ScenarioError(
             f"DualPipe runs {counted(num_micro, 'micro-batch')} on {counted(num_stages, 'stage')} from both ends",
             field="schedule",

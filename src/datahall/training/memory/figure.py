@@ -10,6 +10,7 @@ import numpy as np
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.columns import Space
+from datahall.training.layout.order import num_copies
 from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths, tables
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
@@ -154,10 +155,11 @@ class _Stage:
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
     def _twice(self, held: Breakdown) -> Breakdown:
-        if self.schedule != "dualpipe":
+        number = num_copies(self.schedule)
+        if number == 1:
             return held
         copies = assumed(
-            "stages of a chip", 2.0, "count", "DualPipe runs both directions, so a chip holds two stages"
+            "stages of a chip", number, "count", "DualPipe runs both directions, so a chip holds two stages"
         )
         return product(held.name, [copies, held], "parameters")
 

@@ -19,6 +19,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Layer, Model
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.layout.layout import Layout
+from datahall.training.layout.order import num_copies
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import (
@@ -271,7 +272,7 @@ def _state(
     """Weights, gradients and optimizer; under ZeRO-2 and 3 with what is gathered or not yet spread."""
     sharded, replicated, expert = stage_parameters(job.model, run.layers)
     tables = num_tables(job.model, rows, run)
-    copies = 2.0 if schedule == "dualpipe" else 1.0  # it runs both directions, so a chip holds two stages
+    copies = float(num_copies(schedule))
     chip = ChipParameters(
         copies * (sharded / rows.tp + replicated + tables * head_values),
         copies * expert / rows.expert_ways,

@@ -26,6 +26,7 @@ from datahall.training.pipeline.straggler import num_slow, stage_speeds
 from datahall.training.step.exchange import data_choices
 from datahall.training.step.framework import Framework
 from datahall.training.step.parts import PARTS
+from datahall.training.step.passes import WAYS
 from datahall.training.step.stage_work import StageWork, stage_work
 from datahall.training.step.step import Job, StepTimes, step_band, step_times
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
@@ -40,7 +41,7 @@ OF_WHICH = ("redone_s", "uneven_s")  # inside other parts
 PART_NAMES = {
     f"{name}_s": PARTS[name]
     for name in (
-        "kernels", "redone", "uneven", "exchange", "beside", "messages", "bubble", "data", "optimizer", "offload",
+        "kernels", "redone", "exchange", "uneven", "beside", "messages", "bubble", "data", "optimizer", "offload",
         "fixed", "slowest",
     )
 }  # fmt: skip
@@ -241,7 +242,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def data_exposed_s(self) -> float:
         """Gradient and parameter exchange that the framework never hides [s]."""
-        return self.stages.data_s * (2.0 if self.plan.name == "dualpipe" else 1.0)
+        return self.stages.data_s
 
     @property
     def hidden_s(self) -> dict[str, float]:
@@ -275,14 +276,17 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _closed_bubble(self) -> float:
         if self.plan.name in ("gpipe", "1f1b", "interleaved"):
             return float(self.closed.bubble_s[0])
-        work = self.stages.work
-        mean_s = [float(one.mean()) for one in (work.forward_s, work.input_s, work.weight_s)]
+        # the mean stage of the closed form, in the shares that forward and both backwards have of an operator's work
+        work, passes = self.stages.work, self.plan.num_stages - 1
+        shares = np.array([one.mean() for one in (work.forward_s, work.input_s, work.weight_s)])
+        pipeline_s = float(self.closed.pipeline_s[0])
+        mean_s = (float(self.closed.bubble_s[0]) / passes - pipeline_s) * shares / shares.sum()
         return bubble_time(
             self.plan.name,
             num_stages=self.plan.num_stages,
-            forward_s=mean_s[0] + work.blocked_s,
-            input_s=mean_s[1] + work.blocked_s,
-            weight_s=mean_s[2],
+            forward_s=float(mean_s[0]) + pipeline_s / WAYS,
+            input_s=float(mean_s[1]) + pipeline_s / WAYS,
+            weight_s=float(mean_s[2]),
         )
 
 
@@ -312,8 +316,7 @@ def simulate_step(
     closed = step_times(job, cluster, Space.of(layout), framework)
     stages = stage_work(job, cluster, layout, framework, plan)
     alone = simulate(plan, stages.work)
-    twice = 2.0 if name == "dualpipe" else 1.0
-    rest_s = twice * stages.data_s + stages.optimizer_s + stages.offload_s + framework.fixed_s
+    rest_s = stages.data_s + stages.optimizer_s + stages.offload_s + framework.fixed_s
     growth = (
         1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
     )

@@ -144,6 +144,9 @@ class _Parts:
             run.cluster.chip, STREAM_SHARE, "a streaming update reaches about this share"
         )
         moved = [self.exchange.owned(), updated_figure(run.job.books(run.framework))]
+        if run.plan.num_copies > 1:
+            how = f"{run.plan.name} sends micro-batches through it from both ends"
+            moved.append(derived("parts that a stage holds", run.plan.num_copies, "count", note=how))
         if run.job.adapters_only:
             moved.append(assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters"))
         return quotient("optimizer", product("gradients and states moved", moved, "bytes"), rate, "s")

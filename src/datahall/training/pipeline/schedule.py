@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from datahall.errors import UnknownNameError
 from datahall.scenario.words import SCHEDULES
-from datahall.training.layout.order import check_counts
+from datahall.training.layout.order import BOTH_WAYS, check_counts
 from datahall.training.pipeline.orders import (
     FULL,
     B,
@@ -56,6 +56,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.position.max()) + 1
 
     @property
+    def num_copies(self) -> int:
+        """Stages that hold each of them."""
+        return self.num_stages * self.num_chunks // self.num_parts
+
+    @property
     def num_visits(self) -> NDArray[np.int32]:
         """By place: how many micro-batches it handles."""
         stages, slots = np.nonzero(self.kind == F)
@@ -87,7 +92,7 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
         "zb": lambda: zero_bubble(num_stages, num_micro),
         "dualpipe": lambda: dualpipe(num_stages, num_micro),
     }
-    position = _both_ways(num_stages) if name == "dualpipe" else _round_robin(num_stages, num_chunks)
+    position = _both_ways(num_stages) if name == BOTH_WAYS else _round_robin(num_stages, num_chunks)
     return from_rows(name, make[name](), num_micro, position)
 
 

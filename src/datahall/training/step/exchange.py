@@ -45,6 +45,12 @@ def tensor_exchange(job: Job, cluster: Cluster, space: Space, framework: Framewo
     return exposed_s + context_exchange(job, cluster, space)
 
 
+def exchange_alone(job: Job, cluster: Cluster, space: Space) -> Column:
+    """Tensor- and context-parallel exchange of one layer and micro-batch, hidden or not [s]."""
+    passed_s = context_exchange(job, cluster, space) / context_exposed(space)
+    return reduction_alone(job, cluster, space) + passed_s
+
+
 def reduction_alone(job: Job, cluster: Cluster, space: Space) -> Column:
     """Tensor-parallel exchange of one layer and micro-batch, hidden or not [s]: an all-reduce after each of the two
     blocks, forward and backward, and again forward where that is recomputed."""

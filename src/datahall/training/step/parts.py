@@ -5,8 +5,8 @@ from __future__ import annotations
 PARTS = {
     "kernels": "kernels",
     "redone": "of which recomputed",
-    "uneven": "of which waiting for the busiest experts",
-    "exchange": "tensor and expert exchange",
+    "exchange": "tensor, context and expert exchange",
+    "uneven": "of both waiting for the busiest experts",
     "tensor": "tensor-parallel exchange",
     "expert": "expert exchange",
     "gather": "gathering sharded weights",

@@ -2,7 +2,8 @@
 
 The closed form of `step.py` knows one slot, the slowest stage's; here layers are cut over the stages, kernels into
 forward, backward for the input and backward for the weights, and exchange over both.  Nothing of it is the closed
-form's: both are made of operators and collectives, so that one can be checked by the other.
+form's: both are made of the same operators and collectives, and each puts them together itself, so that one can be
+checked by the other.
 """
 
 from __future__ import annotations
@@ -18,13 +19,11 @@ from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
 from datahall.training.step.exchange import (
-    context_exchange,
-    context_exposed,
     data_exchange,
+    exchange_alone,
     halves_between_sharers,
     messages_alone,
     parameter_exchange,
-    reduction_alone,
     tensor_exchange,
 )
 from datahall.training.step.experts import expert_exchange
@@ -70,10 +69,12 @@ class StageWork(msgspec.Struct, frozen=True, kw_only=True):
     layer: Layer
     first: Layer  # embedding
     last: Layer  # final norm, head and loss
-    beside_ratio: float  # a stage with parameters gathered beside its kernels over one without
+    beside_ratio: (
+        float  # the heaviest stage with what runs beside its kernels over its kernels and exchange alone
+    )
     slot_s: float  # one micro-batch on the heaviest stage, with the messages that hold it up
     gathered_s: float  # fully sharded parameters moved beside the kernels of one micro-batch
-    data_s: float  # gradients and parameters that the framework never hides
+    data_s: float  # gradients and parameters that the framework never hides, of all parts that a stage holds
     optimizer_s: float
     offload_s: float  # what kernels do not hide of the traffic to host or NVMe
     tensor_whole_s: float  # tensor and expert exchange of one layer and micro-batch, hidden or not
@@ -129,11 +130,11 @@ def stage_work(job: Job, cluster: Cluster, layout: Layout, framework: Framework,
         beside_ratio=beside_ratio,
         slot_s=slot_s,
         gathered_s=float(gathered_s[0]),
-        data_s=data_s,
-        optimizer_s=float(optimizer_time(job, cluster, space, framework)[0]),
+        data_s=plan.num_copies * data_s,
+        optimizer_s=plan.num_copies * float(optimizer_time(job, cluster, space, framework)[0]),
         offload_s=float(offload_time(job, cluster, space, framework, np.array([slot_s]))[0]),
         tensor_whole_s=float(
-            tensor_exchange(job, cluster, space, whole)[0] + expert_exchange(job, cluster, space, whole)[0]
+            exchange_alone(job, cluster, space)[0] + expert_exchange(job, cluster, space, whole)[0]
         ),
         message_s=message_s,
         data_whole_s=data_whole_s,
@@ -156,8 +157,7 @@ def _busy(
     gathered_s: Floats,
 ) -> float:
     """The heaviest stage with what runs beside its kernels [s]."""
-    alone_s = reduction_alone(job, cluster, space)
-    alone_s = alone_s + context_exchange(job, cluster, space) / context_exposed(space)
+    alone_s = exchange_alone(job, cluster, space)
     launch_s = launch_times(job, space, framework, np.array([deepest]))
     return float(busy_time(np.array([stage_s]), gathered_s, launch_s, deepest * alone_s)[0])
 
@@ -195,20 +195,24 @@ def _layers(
             kernels_s=rows[0],
             exchange_s=exchange_s,
             redone_s=redone_s,
-            uneven_s=_uneven(job, cluster, framework, space, layer_s + expert_s),
+            uneven_s=_uneven(job, cluster, framework, space, tensor_s, layer_s + expert_s),
         ),
         Layer(kernels_s=rows[1]),
         Layer(kernels_s=rows[2]),
     )
 
 
-def _uneven(job: Job, cluster: Cluster, framework: Framework, space: Space, layer_s: float) -> float:
+def _uneven(
+    job: Job, cluster: Cluster, framework: Framework, space: Space, tensor_s: float, layer_s: float
+) -> float:
     """What a layer and its exchange of tokens would be faster by with as many tokens on every rank [s]."""
     if job.model.moe is None or space.ep[0] == 1:
         return 0.0
     even = msgspec.structs.replace(job, imbalance=1.0)
-    kernels_s = kernel_times(even, cluster, space, framework)[0][0]
-    return max(0.0, layer_s - float(kernels_s + expert_exchange(even, cluster, space, framework)[0]))
+    kernels_s = kernel_times(even, cluster, space, framework)[0]
+    exchange_s = expert_exchange(even, cluster, space, framework, kernels_s + tensor_s)
+    longer_s = layer_s - float(kernels_s[0] + exchange_s[0])
+    return longer_s if longer_s > 1e-12 * layer_s else 0.0
 
 
 def _hidden_exchange(
@@ -222,8 +226,7 @@ def _hidden_exchange(
     held[-1] += counts.head
     by_place = held[plan.position]
     fullest = by_place.reshape(plan.num_stages, plan.num_chunks).sum(axis=1).max()
-    twice = 2.0 if plan.name == "dualpipe" else 1.0  # each part lies on two stages
-    share_s = twice * hidden_s * by_place / fullest
+    share_s = plan.num_copies * hidden_s * by_place / fullest
     back, sent = job.value_bytes, framework.sent_bytes(job.value_bytes)
     gathered = back / (back + sent) if layout.zero >= 1 else 0.0
     return gathered * share_s, (1.0 - gathered) * share_s

@@ -1,9 +1,10 @@
 """One training step: what a micro-batch takes on the slowest stage, how the pipeline fills, and what is left over.
 
-    step   = slot · (m + (pp − 1)/vpp) + fixed
-    slot   = layers per stage · (kernels + exposed tensor exchange) + exposed pipeline exchange
+    step   = (slot · m + bubble + fixed) · (1 + jitter · ln chips)
+    slot   = layers per stage · (kernels + exposed tensor and expert exchange) + exposed pipeline exchange
              at least all its tensor exchange, and all that goes one way between two stages
-    fixed  = exposed gradient exchange + optimizer + what the framework does once a step
+    bubble = (pp − 1)/vpp · (the mean stage + exposed pipeline exchange)
+    fixed  = exposed gradient exchange + optimizer + offload + what the framework does once a step
              of the gradient exchange at least all that is longer than the slots
 
 m micro-batches per data-parallel rank.  The slot is the slowest stage: the last one also has the head and the loss.
@@ -32,13 +33,12 @@ from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.step.attention import attention_time, score_traffic
 from datahall.training.step.exchange import (
     chip_share,
-    context_exchange,
-    context_exposed,
     data_exchange,
+    exchange_alone,
     halves_between_sharers,
     messages_alone,
     parameter_exchange,
-    reduction_alone,
+    tensor_exchange,
 )
 from datahall.training.step.experts import (
     apart_by_expert,
@@ -117,8 +117,7 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     num_micro = space.num_micro(job.global_batch)
     layer_s, outside_s = kernel_times(job, cluster, space, framework)
     per_stage, on_last, mean_layers = stage_depths(model, space)
-    reduced_s, passed_s = reduction_alone(job, cluster, space), context_exchange(job, cluster, space)
-    tensor_layer_s = framework.tensor_exposed * reduced_s + passed_s
+    tensor_layer_s = tensor_exchange(job, cluster, space, framework)
     expert_layer_s = expert_exchange(job, cluster, space, framework, layer_s + tensor_layer_s)
     whole_layer_s = layer_s + tensor_layer_s + expert_layer_s
     deep_s = per_stage * whole_layer_s
@@ -130,8 +129,8 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     halves = halves_between_sharers(job, cluster, space, framework)
     gathered_s = parameter_exchange(space, halves)
     launch_s = launch_times(job, space, framework, per_stage)
-    alone_s = reduced_s + passed_s / context_exposed(space)
-    slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, per_stage * alone_s) + pipeline_s, sent_s)
+    alone_s = per_stage * exchange_alone(job, cluster, space)
+    slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
