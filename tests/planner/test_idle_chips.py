@@ -130,6 +130,17 @@ def test_a_longer_deadline_never_takes_more_chips() -> None:
         most = plan["num_chips"]
 
 
+@pytest.mark.parametrize("chips", [8, 16, 64, 96])
+def test_a_deadline_is_kept_to_the_second(chips: int) -> None:
+    """A deadline that a run on so many chips misses by half a per cent takes more; one that it keeps takes no more."""
+    asked = {"tokens": "1T", "chip": "h100-sxm"}
+    alone_s = dh.plan_train("llama-3.1-8b", chips=chips, **asked).results["duration_s"]  # type: ignore[arg-type]
+    for share in (0.995, 1.0001):
+        plan = dh.plan_train("llama-3.1-8b", deadline=f"{share * alone_s!r} s", **asked)  # type: ignore[arg-type]
+        assert plan.results["duration_s"] <= plan.inputs["deadline_s"] == pytest.approx(share * alone_s)
+        assert (plan.results["num_chips"] > chips) == (share < 1)
+
+
 def test_a_margin_stays_free_and_costs_time_at_most() -> None:
     tight, usual, wide = (
         dh.plan_train("llama-3.1-70b", tokens="100B", chips=64, memory_margin=margin).results
