@@ -392,7 +392,7 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
     assert plan.num_chips == 56
     assert [one.num_chips for one in plan.weighed] == [32, 48, 56, 64]
     assert plan.tried == tuple(sorted(tried))
-    durations(monkeypatch, known | {56: 31.0})
+    durations(monkeypatch, known | {56: 30.01})
     assert by_deadline(30.0).num_chips == 64
     durations(monkeypatch, {32: 60.0, 48: 40.0, 64: 20.0})  # nothing divides 56
     assert by_deadline(30.0).num_chips == 64
