@@ -14,6 +14,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
+from datahall.cluster.idle_wiring import Joined, idle_wiring
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.choice import Choice, collective_times
@@ -381,3 +382,27 @@ def test_links_of_a_full_mesh_that_are_slow_keep_their_part_and_those_out_leave_
 ) -> None:
     whole, left = WHOLE["full mesh"], cluster_from(ON["full mesh"], CATALOG, failures=(failure,))
     assert left.system.scale_up_bytes_per_s == pytest.approx(share * whole.system.scale_up_bytes_per_s)
+
+
+@pytest.mark.parametrize(("uplink", "pod", "cables"), [(0, 96, 48), (-1, 8, 24)])
+@pytest.mark.parametrize("left", [0.1, 0.5])
+def test_what_is_left_of_a_pod_is_measured_against_pods_of_its_size(
+    uplink: int, pod: int, cables: int, left: float
+) -> None:
+    """Two pods, of 96 chips behind 48 cables and of 8 behind 24: one slow cable is a share of those of its own pod."""
+    design = FabricDesign(topology="rail-optimised", chips=104, radix=12, domain=4, oversubscription=(2.0,))
+    whole = cluster_from(design, CATALOG)
+    fabric = whole.design.fabric  # type: ignore[union-attr]
+    link = int(np.flatnonzero(fabric.node_tier[fabric.link_target] == fabric.num_tiers)[uplink])
+    failures = (Failure(links=(link,), left_fraction=left),)
+    after = cluster_from(design, CATALOG, failures=failures)
+    share = (cables - 1 + left) / cables
+    figure = time_collective(after, "all-to-all", 1e10).figure
+    ways = [part for _, part in figure.walk() if part.name == "way out of a pod"]
+    slowed = [way for way in ways if LEFT in {part.name for part in way.parts}]
+    assert [way.at("links out of it").note for way in slowed] == [f"for {pod} chips"]
+    assert [way.at("links out of it").value for way in slowed] == pytest.approx([cables])
+    assert [way.at(LEFT).value for way in slowed] == pytest.approx([share])
+    assert [way.value for way in slowed] == pytest.approx([cables * share * whole.system.nic_bytes_per_s])
+    joined = Joined(after.chip, after.system, after.num_chips)
+    assert "failure" not in idle_wiring(Wiring(design, failures), joined, CATALOG)

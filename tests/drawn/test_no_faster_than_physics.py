@@ -78,7 +78,7 @@ def test_every_request_ends_somewhere_and_every_token_is_counted(seed: int, on_s
     assert found["num_arrived"] == 120
     assert found["num_arrived"] == found["num_finished"] + found["num_rejected"] + found["num_unfinished"]
     ratio = found["prompt_tokens_per_s"] / found["output_tokens_per_s"]
-    assert ratio == pytest.approx(500 / 50, rel=0.5)
+    assert ratio == pytest.approx(500 / 50, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -41,6 +41,7 @@ COLLECTIVES = [
 ]  # fmt: skip
 SIZES, CHIPS = (1e6, 64e6, 1e9), (64, 72, 144)
 WITHIN, NUM_CELLS = 0.10, 300
+FURTHEST = 2.0  # times the closed form, where they are known to differ
 
 # fabric, collective and algorithm -> why the simulation may take longer, as docs/limits.md has it
 APART = {
@@ -116,8 +117,10 @@ def test_the_closed_form_and_the_flows_agree_or_differ_for_a_known_reason(wired:
     assert mine
     for cell in mine:
         closed, simulated = times(cell)
-        known = cell[0:1] + cell[3:5] in APART
-        assert abs(simulated / closed - 1.0) <= WITHIN or known, (cell, closed, simulated)
+        if cell[0:1] + cell[3:5] in APART:
+            assert 1.0 - 1e-9 <= simulated / closed <= FURTHEST, (cell, closed, simulated)
+        else:
+            assert abs(simulated / closed - 1.0) <= WITHIN, (cell, closed, simulated)
 
 
 @pytest.mark.parametrize("wired", FABRICS, ids=lambda pair: f"{pair[0]} {pair[1]:g}:1")
@@ -141,9 +144,17 @@ def test_at_least_nineteen_of_twenty_agree() -> None:
     far = [cell for cell in apart if abs(times(cell)[1] / times(cell)[0] - 1.0) > WITHIN]
     assert len(far) <= NUM_CELLS // 20
     assert {cell[0:1] + cell[3:5] for cell in far} == set(APART), "a reason that no cell needs"
+    ratios = [times(cell)[1] / times(cell)[0] for cell in far]
+    said = f"The others take {100 * min(ratios) - 100:.0f} to {100 * max(ratios) - 100:.0f} % longer"
+    assert said in limits()
+    assert f"{NUM_CELLS - len(far)} are within a tenth" in limits()
+
+
+def limits() -> str:
+    return " ".join(LIMITS.read_text("utf-8").split())
 
 
 def test_every_reason_stands_in_the_limits() -> None:
-    text = " ".join(LIMITS.read_text("utf-8").split())
+    text = limits()
     for reason in set(APART.values()):
         assert reason in text, reason

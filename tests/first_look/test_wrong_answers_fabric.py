@@ -12,6 +12,9 @@ from tests.results import number
 import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
+from datahall.fabric.flows import crosscheck
+from datahall.fabric.flows.closed_form import closed_form_s
+from datahall.fabric.flows.jobs import Job, Net
 
 NIC = 50e9  # bytes/s of a 400 Gb/s port, one way
 GB = 1e9
@@ -155,18 +158,45 @@ def test_the_ring_that_is_simulated_is_the_ring_of_the_closed_form(on: str, shel
     )
 
 
-def test_a_cross_check_can_differ(shelf: Catalog) -> None:
-    """Where flows meet on a cable, a closed form that knows of no flows cannot say the same."""
+def cross_checked(shelf: Catalog, routing: str) -> tuple[Answer, float]:
+    """A ring over 128 chips of a fat tree, and how far the simulation is from the closed form."""
     run = simulated(
         shelf,
         on="fat-tree",
         chips=128,
+        routing=routing,
         check_with="closed-form",
         job={"collective": "all-reduce", "ranks": "128", "size": "1GB"},
     )
     (row,) = table(run, "cross-check").records()
-    assert number(run, "slowest_fraction") < 1
-    assert row["difference_fraction"] != 0
+    assert number(run, "worst_difference_fraction") == abs(row["difference_fraction"])
+    return run, row["difference_fraction"]
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "deterministic"])
+def test_a_cross_check_differs_by_what_flows_lose_where_they_meet(routing: str, shelf: Catalog) -> None:
+    """A closed form that knows of no flows is passed by the bytes' time over what the slowest flow gets, no more.
+
+    A tenth of the ring at most is latency, which nobody shares.
+    """
+    run, difference = cross_checked(shelf, routing)
+    slowest = number(run, "slowest_fraction")
+    assert slowest <= 0.5
+    assert 0.9 * (1 / slowest - 1) <= difference <= 1 / slowest - 1
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 0.98])
+def test_a_cross_check_sees_a_closed_form_that_is_wrong(
+    factor: float, shelf: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sprayed, no flows meet and the two agree; a closed form that is out by a factor is said to be."""
+
+    def other(net: Net, job: Job) -> float:
+        return factor * closed_form_s(net, job)
+
+    monkeypatch.setattr(crosscheck, "closed_form_s", other)
+    _, difference = cross_checked(shelf, "spray")
+    assert difference == pytest.approx(1 / factor - 1, abs=1e-9)
 
 
 def test_a_failure_of_a_spine_is_routed_around(shelf: Catalog) -> None:

@@ -30,6 +30,7 @@ class One:
     end_s: float = -1.0
     preempted: int = 0
     cached: int = 0
+    swapped: bool = False  # its cache is on the host
 
     @property
     def decodes(self) -> bool:
@@ -46,6 +47,7 @@ class Rules:
     mixed: bool = True
     whole_prompt: bool = True
     whole_output: bool = False
+    swap_token_s: float = 0.0  # to move the cache of a token to the host, or back; 0: it is computed again
 
 
 @dataclass
@@ -96,17 +98,36 @@ class _Replica:
     def blocks(self, tokens: int) -> int:
         return -(-tokens // self.rules.block_tokens)
 
-    def preempt(self) -> None:
+    def preempt(self) -> float:
+        """The latest gives way; the time to move its cache out."""
         one = self.running.pop()
         self.free += one.blocks
-        one.todo, one.done, one.blocks = one.prompt + one.emitted, 0, 0
+        one.blocks = 0
+        one.swapped = one.decodes and self.rules.swap_token_s > 0
+        if not one.swapped:
+            one.todo, one.done = one.prompt + one.emitted, 0
         one.preempted += 1
         self.outcome.num_preempted += 1
         self.waiting.insert(0, one)
+        return self.rules.swap_token_s * one.done
+
+    def swap_in(self) -> float:
+        """Those at the front whose cache is on the host, while there is room for it and for a step of all that run."""
+        moved_s = 0.0
+        while self.waiting and self.waiting[0].swapped and len(self.running) < self.rules.sequences:
+            one = self.waiting[0]
+            growing = sum(other.decodes for other in self.running) // self.rules.block_tokens
+            if self.running and self.blocks(one.done) + 1 + growing > self.free:
+                break
+            self.running.append(self.waiting.pop(0))
+            one.swapped, one.blocks = False, self.blocks(one.done)
+            self.free -= one.blocks
+            moved_s += self.rules.swap_token_s * one.done
+        return moved_s
 
     def schedule(self, now: float) -> tuple[float, list[One]]:
         rules = self.rules
-        preempted = False
+        preempted, moved_s = False, self.swap_in()
         while True:  # blocks for those that run, the latest giving way
             decoding = [one for one in self.running if one.decodes]
             left = rules.budget - (len(decoding) if rules.mixed else 0)
@@ -116,7 +137,7 @@ class _Replica:
                     needed += self.blocks(one.done + min(one.todo - one.done, left)) - one.blocks
             if needed <= self.free:
                 break
-            self.preempt()
+            moved_s += self.preempt()
             preempted = True
         if rules.mixed:
             self.grow(decoding)
@@ -127,9 +148,9 @@ class _Replica:
                 left -= one.chunk
                 prompts.append(one)
         while left > 0 and self.waiting and len(self.running) < rules.sequences:
-            if preempted and self.running:
-                break
             one = self.waiting[0]
+            if (preempted and self.running) or one.swapped:
+                break
             done = min(one.cached, one.todo - 1)
             chunk = one.todo - done
             if chunk > left:
@@ -152,7 +173,7 @@ class _Replica:
             decoding = []
         elif not rules.mixed:
             self.grow(decoding)
-        return self.price(prompts, decoding), decoding
+        return self.price(prompts, decoding) + moved_s, decoding
 
     def grow(self, decoding: list[One]) -> None:
         for one in decoding:

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.inference.reference_scheduler import One, Outcome, Rules, play
-from tests.inference.serving_case import fleet, poisson, table
+from tests.inference.serving_case import fleet, poisson, replica, table
 
+from datahall.inference.memory.offload import host_bytes_per_s, token_bytes
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.setup import uneven_contexts
 from datahall.inference.simulation.simulate import ALWAYS, simulate_serving
 from datahall.workload.traffic.requests import Requests
 
+SWAP_TOKEN_S = token_bytes(replica()) / host_bytes_per_s(replica())
 CASES = {
     "vllm": Rules(),
     "small budget": Rules(budget=256),
@@ -25,6 +27,8 @@ CASES = {
     "prompts stop decodes": Rules(mixed=False),
     "prompts stop decodes, small cache": Rules(mixed=False, num_blocks=300),
     "whole output": Rules(whole_output=True, num_blocks=300),
+    "swap": Rules(num_blocks=240, swap_token_s=SWAP_TOKEN_S),
+    "swap, prompts stop decodes": Rules(mixed=False, num_blocks=240, swap_token_s=SWAP_TOKEN_S),
 }
 
 
@@ -48,6 +52,7 @@ def both(rules: Rules, requests: Requests, max_leap: int, users: int = 0) -> tup
         mixed_steps=rules.mixed,
         whole_prompt_blocks=rules.whole_prompt,
         whole_output_blocks=rules.whole_output,
+        preemption="swap" if rules.swap_token_s else "recompute",
     )
     return expected, simulate_serving(served, requests, record=True, max_leap=max_leap, users=users)
 
@@ -71,9 +76,23 @@ def test_every_step_is_that_of_the_plain_scheduler(name: str, rate_per_s: float)
     agree(expected, run, 1e-9)
 
 
-def test_a_small_cache_preempts() -> None:
-    expected, _ = both(CASES["small cache"], poisson(120, 40.0, 400, 100, spread=0.9), max_leap=1)
+@pytest.mark.parametrize("name", ["small cache", "swap", "swap, prompts stop decodes"])
+def test_a_small_cache_preempts(name: str) -> None:
+    expected, _ = both(CASES[name], poisson(120, 40.0, 400, 100, spread=0.9), max_leap=1)
     assert expected.num_preempted > 10
+
+
+@pytest.mark.parametrize("name", [name for name, rules in CASES.items() if rules.swap_token_s])
+def test_a_cache_is_moved_once_however_many_steps_are_leaped_after_it(name: str) -> None:
+    """All come at once and their answers are long: those that were swapped come back among steps that are leaped."""
+    requests = Requests.of(np.zeros(24), np.full(24, 300, np.int64), np.arange(200, 440, 10))
+    expected, leaped = both(CASES[name], requests, ALWAYS)
+    assert expected.num_preempted > 10
+    assert leaped.num_events < expected.num_steps
+    assert leaped.records is not None
+    end_s = np.array([one.end_s for one in expected.requests])
+    np.testing.assert_allclose(leaped.records.end_s, end_s, rtol=1e-4)
+    assert leaped.records.preempted.tolist() == [one.preempted for one in expected.requests]
 
 
 @pytest.mark.parametrize("users", [1, 7, 100])
@@ -105,12 +124,14 @@ def test_leaps_change_times_by_less_than_a_thousandth(name: str, rate_per_s: flo
     st.integers(64, 400),
     st.integers(80, 300),
     st.integers(1, 20),
+    st.booleans(),
 )
 def test_any_traffic_agrees(
-    rows: list[tuple[float, int, int]], budget: int, num_blocks: int, sequences: int
+    rows: list[tuple[float, int, int]], budget: int, num_blocks: int, sequences: int, swaps: bool
 ) -> None:
     arrival, prompt, output = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    rules = Rules(budget=budget, num_blocks=num_blocks, sequences=sequences)
+    moved_s = SWAP_TOKEN_S if swaps else 0.0
+    rules = Rules(budget=budget, num_blocks=num_blocks, sequences=sequences, swap_token_s=moved_s)
     expected, run = both(rules, Requests.of(arrival.astype(float), prompt, output), 1)
     agree(expected, run, 1e-9)
 

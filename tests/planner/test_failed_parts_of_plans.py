@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import datahall as dh
@@ -22,6 +24,21 @@ def test_a_service_is_not_made_larger_to_have_what_has_failed(nic: int) -> None:
     with pytest.raises(ScenarioError, match=f"there is no NIC {nic}") as caught:
         dh.plan_serve(**SERVED, failure=slow(nic))
     assert caught.value.field == "failure"
+
+
+def test_a_replica_that_crosses_a_slow_link_holds_less() -> None:
+    """DeepSeek-V3 stands on two servers, a stage on each: what goes between them crosses the link of the first chip."""
+
+    def sized(left: float) -> dict[str, Any]:
+        failed = [{"links": [0], "left": left}] if left < 1 else None
+        plan = dh.plan_serve("deepseek-v3", chips="h100-sxm", on="fat-tree", users=500, failure=failed)
+        assert plan.results["tp"] * plan.results["pp"] > 8
+        return plan.results
+
+    whole, slow, slowest = (sized(left) for left in (1.0, 0.1, 0.01))
+    held = [one["replica_requests_per_s"] for one in (whole, slow, slowest)]
+    assert held[0] > held[1] > held[2]
+    assert whole["num_chips"] <= slow["num_chips"] < slowest["num_chips"]
 
 
 def test_one_server_without_ports_has_none_that_fail() -> None:

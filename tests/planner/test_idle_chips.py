@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from statistics import median
 
@@ -14,8 +15,9 @@ from datahall.errors import InfeasibleError
 from datahall.planner.training.choice import ALIKE
 from datahall.planner.training.fewer import fewer
 from datahall.scenario.sections.training import USUAL_BATCH
+from datahall.training.memory.peak import chip_memory_bytes
 from datahall.training.step.step import Job
-from datahall.units import fmt
+from datahall.units import fmt, parse
 from datahall.validation.ledger import TRAINING, outcomes, shipped_files
 from datahall.validation.scorecard import Prediction
 from datahall.workload.precision import Precision
@@ -130,6 +132,17 @@ def test_a_longer_deadline_never_takes_more_chips() -> None:
         most = plan["num_chips"]
 
 
+@pytest.mark.parametrize("chips", [8, 16, 64, 96])
+def test_a_deadline_is_kept_to_the_second(chips: int) -> None:
+    """A deadline that a run on so many chips misses by half a per cent takes more; one that it keeps takes no more."""
+    asked = {"tokens": "1T", "chip": "h100-sxm"}
+    alone_s = dh.plan_train("llama-3.1-8b", chips=chips, **asked).results["duration_s"]  # type: ignore[arg-type]
+    for share in (0.995, 1.0001):
+        plan = dh.plan_train("llama-3.1-8b", deadline=f"{share * alone_s!r} s", **asked)  # type: ignore[arg-type]
+        assert plan.results["duration_s"] <= plan.inputs["deadline_s"] == pytest.approx(share * alone_s)
+        assert (plan.results["num_chips"] > chips) == (share < 1)
+
+
 def test_a_margin_stays_free_and_costs_time_at_most() -> None:
     tight, usual, wide = (
         dh.plan_train("llama-3.1-70b", tokens="100B", chips=64, memory_margin=margin).results
@@ -157,6 +170,30 @@ def test_chips_that_are_named_as_enough_leave_the_margin_too() -> None:
         dh.plan_train("llama-3.1-70b", chips=8, **asked)
     enough = int(str(error.value).split("chips=")[1].split(";")[0].split(",")[0].split()[0])
     assert dh.plan_train("llama-3.1-70b", chips=enough, **asked).results["num_chips"] <= enough
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "chips", "margin"),
+    [
+        ("llama-3.1-70b", "h100-sxm", 16, 0.1),
+        ("llama-3.1-70b", "h100-sxm", 8, 0.5),
+        ("qwen3-32b", "a100-sxm-80gb", 4, 0.1),
+        ("qwen3-32b", "h200", 2, 0.3),
+    ],
+)
+def test_what_is_proposed_for_the_host_leaves_the_margin_too(
+    shelf: dh.Catalog, model: str, chip: str, chips: int, margin: float
+) -> None:
+    """As it is said in the refusal, and as it is found when it is asked for with the same margin."""
+    asked = {"tokens": "1B", "chips": chips, "chip": chip, "memory_margin": margin}
+    with pytest.raises(InfeasibleError) as error:
+        dh.plan_train(model, **asked)  # type: ignore[arg-type]
+    said = re.search(r'offload="([a-z,]+)" \(.*?; step [^,]*, ([^,]*) free\)', str(error.value))
+    assert said is not None
+    kept_bytes = margin * chip_memory_bytes(shelf.chip(chip))
+    assert parse(said[2], "bytes") >= 0.995 * kept_bytes  # three digits of it are said
+    found = dh.plan_train(model, offload=said[1], **asked)  # type: ignore[arg-type]
+    assert found.results["headroom_bytes"] >= kept_bytes
 
 
 def test_the_batch_and_its_reason_stand_in_the_headline() -> None:

@@ -9,9 +9,9 @@ either the change was not meant, or the figures are written anew and the differe
 and "Changed numbers" in the CHANGELOG names what changed.
 
 A file `questions/ROOM.jsonl` has a question a line, with what was found: its results by name, and a sum of its
-figures, of the numbers in its tables and of those in its charts.  A line that has only its "ask" gets the rest when it
-is written anew.  `calls/ROOM.json` has what functions of the room return for columns of inputs, under the names
-that `test_ROOM.py` gives.
+figures, of the numbers in its tables, of those in its charts and of those that its words say.  A line that has only
+its "ask" gets the rest when it is written anew.  `calls/ROOM.json` has what functions of the room return for columns
+of inputs, under the names that `test_ROOM.py` gives.
 """
 
 from __future__ import annotations
@@ -111,7 +111,17 @@ def kept(value: object) -> object:
 
 def words(*texts: object) -> int:
     """A number that changes with the words of texts, and not with the numbers in them nor where the project stands."""
-    return zlib.crc32(NUMBER.sub("#", "\n".join(map(str, texts)).replace(str(ROOT), "")).encode())
+    return zlib.crc32(NUMBER.sub("#", _joined(texts)).encode())
+
+
+def numerals(*texts: object) -> list[float]:
+    """The numbers that texts name."""
+    found = re.findall(r"\d[\d,]*(?:\.\d+)?", _joined(texts))
+    return [float(one.replace(",", "")) for one in found]
+
+
+def _joined(texts: Iterable[object]) -> str:
+    return "\n".join(map(str, texts)).replace(str(ROOT), "")
 
 
 def asked(question: dict[str, Any], *, worded: bool) -> Found:
@@ -125,7 +135,7 @@ def asked(question: dict[str, Any], *, worded: bool) -> Found:
         ]
         found = {
             "refused": type(error).__name__,
-            "numbers": summed(float(one) for one in numerals("\n".join(said))),
+            "numbers": summed(numerals(*said)),
         }
         return found | ({"words": words(*said, error.hint)} if worded else {})
     return of_answer(answer, worded=worded)
@@ -144,11 +154,6 @@ def _at_home(question: Any) -> Any:
     return str(ROOT / question) if isinstance(question, str) and question.startswith("tests/") else question
 
 
-def numerals(text: str) -> list[str]:
-    """The numbers that a text names."""
-    return [one.replace(",", "").rstrip(".") for one in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
-
-
 def of_answer(answer: Answer, *, worded: bool) -> Found:
     """The figures of an answer."""
     results = list(answer.results.items())
@@ -163,14 +168,12 @@ def of_answer(answer: Answer, *, worded: bool) -> Found:
         "tables": summed(number for table in answer.tables for number in numbers(table.rows)),
         "charts": summed(number for chart in answer.charts for number in numbers(chart)),
     }
+    cells = [one for table in answer.tables for one in leaves(table.rows) if isinstance(one, str)]
+    parts = [] if answer.figure is None else [(one.name, one.note) for _, one in answer.figure.walk()]
+    texts = [answer.headline, answer.binding, *answer.notes, *answer.next_commands, *cells, *parts]
+    sums["said"] = summed(numerals(*texts))
     found |= {name: one for name, one in sums.items() if one[0]}
-    if worded:
-        cells = [one for table in answer.tables for one in leaves(table.rows) if isinstance(one, str)]
-        parts = [] if answer.figure is None else [(one.name, one.note) for _, one in answer.figure.walk()]
-        found["words"] = words(
-            answer.headline, answer.binding, *answer.notes, *answer.next_commands, *cells, *parts
-        )
-    return found
+    return found | ({"words": words(*texts)} if worded else {})
 
 
 def changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

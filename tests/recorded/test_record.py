@@ -53,7 +53,7 @@ def test_values_of_every_kind_have_leaves() -> None:
     ]
     assert kept(7) == 7
     assert kept("ring") == "ring"
-    assert numerals("1,024 chips, 0.5 s.") == ["1024", "0.5"]
+    assert numerals("1,024 chips, 0.5 s.", "8 of them") == [1024, 0.5, 8]
 
 
 def test_a_change_is_named_with_what_was_and_what_is() -> None:

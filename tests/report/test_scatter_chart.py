@@ -33,7 +33,7 @@ def grid(picture: str) -> list[tuple[float, float, float, float, str]]:
 
 def dots(picture: str) -> list[tuple[float, float]]:
     (first, _) = re.findall(r'<path class="cloud" d="([^"]*)"', picture)
-    return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", first)]
+    return [(float(x), float(y)) for x, y in re.findall(r"M(-?[\d.]+) (-?[\d.]+)h0", first)]
 
 
 def test_equal_numbers_lie_on_the_diagonal_and_others_on_their_side() -> None:
@@ -77,6 +77,18 @@ def test_dots_lie_at_the_numbers_of_both_axes() -> None:
     for x1, y1, x2, y2, _ in grid(picture):
         ends = {x1, x2} if y1 == y2 else {y1, y2}
         assert ends == ({upright["1 ms"], upright["1 s"]} if y1 == y2 else {level["1 ms"], level["1 s"]})
+
+
+@pytest.mark.parametrize("far", [30.0, 1 / 30.0])
+def test_every_dot_is_inside_the_frame_however_far_one_number_is_from_the_other(far: float) -> None:
+    pairs = [(x, x * far) for x in (1e-2, 3e-2, 1e-1)]
+    picture = drawn(*pairs)
+    lines = grid(picture)
+    found = dots(picture)
+    assert len(found) == len(pairs)
+    for x, y in found:
+        assert min(line[0] for line in lines) <= x <= max(line[2] for line in lines)
+        assert min(line[1] for line in lines) <= y <= max(line[3] for line in lines)
 
 
 def test_names_of_many_clouds_stand_above_the_axes() -> None:

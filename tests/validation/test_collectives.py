@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time
 from datahall.validation import Scorecard, validate
 from datahall.validation.collectives import FORMATS, SICK, predict
+from datahall.validation.collectives.run import TORUS_HOP_S
 from datahall.validation.ledger import outcomes, shipped_files
 from datahall.validation.measurement import Row, read_rows
 from datahall.validation.scorecard import Prediction, Unsupported, score
@@ -60,6 +62,15 @@ def test_datasheets_alone() -> None:
     plain = at_least_a_kilobyte([one for one in found if "datasheet only" in one.hardware])
     assert len(plain) > 120
     assert score(plain).mean_ape <= 18.5
+
+
+def test_a_line_of_tpus_is_predicted_by_its_buckets(judged: list[Prediction]) -> None:
+    """Four chips without a wrap, 45 GB/s a link: 32 MiB, and 128 KiB, where latency is nearly all of it."""
+    found = [row for row in judged if row.model == "torus"]
+    line = {"axes": (4,), "hop_s": TORUS_HOP_S, "bytes_per_s": 45e9, "wrapped": False}
+    expected = [bucket_all_gather_time(size, **line) for size in (2.0**25, 2.0**17)]  # type: ignore[arg-type]
+    assert [row.predicted for row in found] == pytest.approx(expected)
+    assert [row.measured for row in found] == pytest.approx([680e-6, 8e-6])
 
 
 def test_four_times_the_ranks_that_were_fitted_on(judged: list[Prediction]) -> None:

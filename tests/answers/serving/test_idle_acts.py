@@ -21,6 +21,10 @@ SPREAD = {
     "tp": 1, "dp": 8, "ep": 8,
 }  # fmt: skip
 
+# six hundred blocks: requests have to leave, and no two prompts begin alike
+FULL = {"model": "llama-3.1-8b", "rate": 20, "requests": 300, "isl": 500, "osl": 200, "kv_blocks": 600}
+SWAPS, AGAIN = ({**FULL, "preemption": way, "host_cache": "10 GB"} for way in ("swap", "recompute"))
+
 
 def simulated(said: dict[str, Any]) -> Answer:
     return dh.simulate_serve(**said, catalog=SHELF)
@@ -46,6 +50,10 @@ def is_idle(answer: Answer, name: str) -> bool:
         (SPREAD | {"tp": 8, "dp": 1}, "expert_exchange", "all-to-all", False),
         (SPREAD, "routing_skew", 1.0, True),
         (SPREAD | {"dp": 1, "ep": 1, "tp": 2}, "routing_skew", 1.0, False),
+        (SWAPS | {"host_link": "40 GB/s"}, "host_link", "20 GB/s", True),
+        (SWAPS, "host_cache", "20 GB", False),
+        (AGAIN, "host_link", "20 GB/s", False),
+        (AGAIN, "host_cache", "20 GB", False),
     ],
     ids=lambda one: str(one)[:24],
 )
@@ -53,6 +61,18 @@ def test_an_input_acts_or_is_said_to_be_idle(said: dict[str, Any], name: str, va
     usual, other = simulated(said), simulated(said | {name: value})
     assert (usual.results != other.results) is acts
     assert is_idle(other, name) is not acts
+
+
+def test_half_the_link_over_which_requests_are_swapped_makes_them_stay_longer() -> None:
+    """None of them comes back from a cache; neither the link nor the cache that brings it is called idle."""
+    fast, slow = (simulated({**SWAPS, "host_link": link}) for link in ("40 GB/s", "20 GB/s"))
+    for one in (fast, slow):
+        assert one.results["num_preempted"] > 0
+        assert one.results["prefix_hit_tokens"] == one.results["host_hit_tokens"] == 0
+        assert not is_idle(one, "host_link")
+        assert not is_idle(one, "host_cache")
+    assert fast.results["e2e_p50_s"] < slow.results["e2e_p50_s"]
+    assert fast.results["e2e_p99_s"] < slow.results["e2e_p99_s"]
 
 
 @pytest.mark.parametrize(("second", "acts"), [(3, True), (0, False)])

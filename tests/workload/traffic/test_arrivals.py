@@ -79,6 +79,18 @@ def test_on_off_is_silent_in_its_quiet_times_and_bursty_in_all() -> None:
     assert counts.var() / counts.mean() > 20
 
 
+@pytest.mark.parametrize(("on_s", "off_s"), [(2.0, 6.0), (2.0, 2.0), (6.0, 2.0)])
+def test_on_off_begins_in_the_state_it_would_be_found_in(on_s: float, off_s: float) -> None:
+    """Busy as often as it is busy at any time, so that its first seconds have the mean rate too; both to 3 σ."""
+    seeds, share = range(400), on_s / (on_s + off_s)
+    regular = Arrivals(rate_per_s=50.0, gaps="constant", on_s=on_s, off_s=off_s)
+    busy = [times(regular, seed, num=1)[0] == 0.0 for seed in seeds]
+    assert np.mean(busy) == pytest.approx(share, abs=3 * np.sqrt(share * (1 - share) / len(seeds)))
+    drawn = Arrivals(rate_per_s=50.0, on_s=on_s, off_s=off_s)
+    counts = [times(drawn, seed, num=0, duration_s=on_s).size for seed in seeds]
+    assert np.mean(counts) == pytest.approx(50.0 * on_s, abs=3 * np.std(counts) / np.sqrt(len(seeds)))
+
+
 def test_hours_of_the_day_have_their_share() -> None:
     found = times(KINDS["hourly"])
     share = np.bincount((found % 86400 // 3600).astype(int), minlength=24) / NUM

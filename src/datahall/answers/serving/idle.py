@@ -39,7 +39,7 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         ),
         *_idle_experts(scenario, [pool.replica for pool in pools]),
         *_idle_by_engine(scenario, run, any(stream.traffic.shares_prefixes for stream in service.streams)),
-        *_idle_tiers(scenario, run),
+        *_idle_tiers(scenario, run, swaps=any(pool.replica.engine.preemption == "swap" for pool in pools)),
     ]
     if not service.fleet.routes:
         lines += idle_together(
@@ -156,9 +156,10 @@ def _idle_by_engine(scenario: Scenario, run: ServingRun, shares: bool) -> tuple[
     return tuple(lines)
 
 
-def _idle_tiers(scenario: Scenario, run: ServingRun) -> tuple[str, ...]:
+def _idle_tiers(scenario: Scenario, run: ServingRun, *, swaps: bool) -> tuple[str, ...]:
+    """What is swapped out goes over the link that a cache on the host brings; what is computed again does not."""
     lines: list[str] = []
-    if not run.host_hit_tokens and not run.num_preempted:
+    if not run.host_hit_tokens and not (swaps and run.num_preempted and is_changed(scenario, "host_link")):
         lines += idle_together(scenario, ("host_cache", "host_link"), "no block came back from a host")
     if not run.drive_hit_tokens:
         lines += idle_together(scenario, ("drive_cache", "drive_rate"), "no block came back from a drive")

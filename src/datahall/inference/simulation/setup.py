@@ -130,7 +130,7 @@ def fill_pool(row: np.void, pool: Pool) -> None:
 
 
 def renewal(speculation: Speculation, mean: float) -> tuple[float, float]:
-    """What a count of steps has beyond tokens/mean, and its deviation for one token: see `running.speculated_steps`."""
+    """What a count of steps has beyond tokens/mean, and its deviation for one token: see `speculated_steps`."""
     kept = np.arange(speculation.num_draft + 1)
     chance = speculation.acceptance**kept * (1.0 - speculation.acceptance)
     chance[-1] = speculation.acceptance ** kept[-1]
