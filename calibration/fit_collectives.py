@@ -757,7 +757,7 @@ def bands() -> dict[str, tuple[float, float]]:
     ratios: dict[str, list[float]] = {}
     for level in (None, "datasheet"):
         for row, outcome in zip(rows, domain.predict(rows, level), strict=True):
-            if isinstance(outcome, Unsupported) or row.fitted:
+            if isinstance(outcome, Unsupported) or row.fitted_on():
                 continue
             try:
                 known = collective_run.read_run(row, level)

@@ -216,7 +216,7 @@ README_GROUPS = {
         "NVIDIA dgxc-benchmarking v24.11.1": "training, NVIDIA dgxc 24.11",
         "NVIDIA Megatron-Bridge performance summary": "training, Megatron-Bridge, mostly experts",
         "MaxText published performance": "training, MaxText on TPUs",
-        "SimuMax v1.2 B200 real runs, peak memory": "training memory, SimuMax",
+        "BigScience BLOOM-176B topology study, peak memory": "training memory, BLOOM",
     },
     "inference": {
         "AIConfigurator silicon_sample, dense, TPOT": "serving, dense, TPOT",

@@ -118,7 +118,7 @@ def sick_rows() -> list[tuple[Row, str]]:
 
 
 def test_sick_machines_are_counted_and_never_scored_or_fitted() -> None:
-    assert not any(row.fitted for row, _ in sick_rows())
+    assert not any(row.fitted_on() for row, _ in sick_rows())
     assert {reason for _, reason in sick_rows()} == {
         "the source reports a fault", "bandwidth halves as messages grow",
     }  # fmt: skip

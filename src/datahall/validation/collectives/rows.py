@@ -70,7 +70,7 @@ def _prediction(one: Known) -> Prediction:
         predicted=one.predicted_s,
         low=one.predicted_s * low,
         high=one.predicted_s * high,
-        fitted=row.fitted,
+        fitted=row.fitted_on(),
     )
 
 

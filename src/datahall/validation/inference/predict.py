@@ -69,7 +69,7 @@ def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
         yield Prediction(
             source=_source(run), hardware=run.replica.chip.name, model=run.replica.model.name, label=_label(run),
             where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,
-            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted,
+            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted_on(metric),
         )  # fmt: skip
 
 
