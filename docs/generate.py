@@ -44,8 +44,10 @@ from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.charts.chart import HEIGHT, WIDTH, svg
 from datahall.units import fmt
+from datahall.validation.inference.reliance import reliances
 from datahall.validation.kernels import SYSTEMS
-from datahall.validation.ledger import DOMAINS, validate
+from datahall.validation.ledger import DOMAINS, shipped_files, validate
+from datahall.validation.measurement import read_rows
 from datahall.validation.scorecard import Score, Scorecard
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -406,6 +408,50 @@ def basis_table(card: Scorecard) -> str:
     return f"\n{table('kernels of the chip', card.by_basis)}\n" if card.by_basis else ""
 
 
+def assumption_tables(card: Scorecard) -> str:
+    """What benchmarks are taken to have done, and the score without: each, and all of them."""
+    if card.as_stated is None:
+        return ""
+    rows = [row for path in shipped_files("inference") for row in read_rows(path)[1]]
+    found = reliances(rows)
+    said = "\n".join(
+        f"| {one.name} | {one.did} | {one.inferred_from} | {one.applies_to} |"
+        for one in (reliance.assumption for reliance in found)
+    )
+    each = "\n".join(
+        f"| {one.assumption.name} | {metric} | {scored.rows:,} | {scored.mean_ape:.1f} % "
+        f"| {one.without[metric].mean_ape:.1f} % |"
+        for one in found
+        for metric, scored in one.scored.items()
+    )
+    groups = "\n".join(
+        f"| {name} | {plain.rows:,} | {card.by_source[name].mean_ape:.1f} % | {plain.mean_ape:.1f} % |"
+        for name, plain in card.as_stated.by_source.items()
+    )
+    return f"""
+## {card.domain.capitalize()}: what benchmarks are taken to have done
+
+The sources do not state the following. It was inferred from marked rows, which are not scored, and for the last from
+scripts too (`validation/inference/assumptions.py`). {card.as_stated.figures:,} scored figures are replayed with it.
+
+| assumption | what it takes the benchmark to have done | inferred from | applies to |
+| --- | --- | --- | --- |
+{said}
+
+Mean error on the scored rows that an assumption touches, with all of them and without that one:
+
+| assumption | metric | rows | as scored | without it |
+| --- | --- | ---: | ---: | ---: |
+{each}
+
+Mean error of the sources that have such rows, on all their rows, as scored and with none of the assumptions:
+
+| source | rows | as scored | as the source states it |
+| --- | ---: | ---: | ---: |
+{groups}
+"""
+
+
 def domain_section(card: Scorecard) -> str:
     """One of the other domains, for validation.md."""
     reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
@@ -421,7 +467,7 @@ def domain_section(card: Scorecard) -> str:
 fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
 
 {table("metric", card.by_metric) if len(card.by_metric) > 1 else table("", {"all": card.overall})}
-{regret_table(card)}{noise_table(card)}{basis_table(card)}
+{regret_table(card)}{noise_table(card)}{basis_table(card)}{assumption_tables(card)}
 ## {card.domain.capitalize()} by source
 
 {table("source", card.by_source)}
