@@ -736,7 +736,7 @@ def main(kernels: Path, measurements: Path) -> None:
 
 
 def bands() -> dict[str, tuple[float, float]]:
-    """Measured over predicted at P10 and P90 for each kind of prediction, on rows that nothing was fitted on."""
+    """Measured over predicted at P10 and P90 for each kind of prediction, on rows that no other constant was fitted on."""
     from datahall.errors import DatahallError
     from datahall.validation.collectives import rows as domain
     from datahall.validation.collectives import run as collective_run

@@ -265,7 +265,7 @@ FEW = 10  # rows: with fewer, the band of all frameworks together
 
 
 def bands(rows: list[Row], sets: dict[str, Framework]) -> dict[str, dict[str, tuple[float, float]]]:
-    """P10 and P90 of measured over predicted steps by framework and kind of job, of rows that nothing was fitted on."""
+    """P10 and P90 of measured over predicted steps by framework and kind of job, of rows that no other constant was fitted on."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         try:

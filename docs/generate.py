@@ -44,6 +44,7 @@ from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.charts.chart import HEIGHT, WIDTH, svg
 from datahall.units import fmt
+from datahall.validation.coverage import LEAST_ROWS
 from datahall.validation.inference.reliance import reliances
 from datahall.validation.kernels import SYSTEMS
 from datahall.validation.ledger import DOMAINS, shipped_files, validate
@@ -329,7 +330,9 @@ answer.
 {card.rows:,} measured rows: {card.scored:,} scored, {card.fitted:,} used for fitting and therefore never
 scored, {missing:,} that the models cannot express. Error is predicted / measured − 1. Median, mean and P90
 are of its size; bias is its signed median. *In band* is the share of rows inside their P10–P90 band: 80 %
-would be right, more means that the band is too wide, less that it is too narrow.
+would be right, more means that the band is too wide, less that it is too narrow. Bands are themselves made of rows
+of the same sources, mostly of the very rows that are scored; what they are worth on rows of another source is said
+apart for each domain ([limits.md](limits.md#bands)).
 
 {table("", {"all": card.overall})}
 
@@ -337,6 +340,7 @@ would be right, more means that the band is too wide, less that it is too narrow
 
 {table("source", card.by_source)}
 
+{apart_table(card)}
 ## By hardware
 
 {table("hardware", card.by_hardware)}
@@ -399,6 +403,21 @@ better than that.
 
 | metric | groups | runs | median | mean | P90 |
 | --- | ---: | ---: | ---: | ---: | ---: |
+{rows}
+"""
+
+
+def apart_table(card: Scorecard) -> str:
+    """What bands are worth on rows that they were not made of."""
+    rows = "\n".join(
+        f"| {source} | {one.rows:,} | {one.stated_percent:.0f} % | {one.apart_percent:.0f} % |"
+        for source, one in card.apart.items()
+    )
+    return f"""Rows of a source inside the stated bands, and inside bands made of the other sources alone; sources of
+{LEAST_ROWS} rows and more.
+
+| source | rows | in band | in bands of the others |
+| --- | ---: | ---: | ---: |
 {rows}
 """
 
@@ -472,6 +491,7 @@ fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
 
 {table("source", card.by_source)}
 
+{apart_table(card)}
 ## {card.domain.capitalize()} by hardware
 
 {table("hardware", card.by_hardware)}

@@ -128,6 +128,8 @@ def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
         "by_metric",
         "by_basis",
         "regret",
+        "apart",
+        "as_stated",
         "noise",
     }
     assert shown["domain"] == "kernels"

@@ -79,6 +79,14 @@ class Noise(msgspec.Struct, frozen=True):
     p90_ape: float
 
 
+class Coverage(msgspec.Struct, frozen=True):
+    """The rows of a source and a metric inside their bands, in percent."""
+
+    rows: int
+    stated_percent: float  # inside the bands that answers carry
+    apart_percent: float  # inside bands that are made of the rows of other sources
+
+
 class AsStated(msgspec.Struct, frozen=True):
     """Our error if benchmarks had done what their sources state and no more; groups as those of the scorecard."""
 
@@ -129,6 +137,9 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     regret: dict[str, Regret]  # by source
     worst: tuple[Worst, ...]
     noise: dict[str, Noise] = {}  # of repeated measurements, by metric
+    apart: dict[
+        str, Coverage
+    ] = {}  # by source and metric: what bands are worth on rows they were not made of
     as_stated: AsStated | None = None  # where benchmarks are taken to have done more than their sources state
     clouds: tuple[Cloud, ...] = ()  # every scored row, for a picture; not in JSON
 
@@ -171,6 +182,7 @@ def scorecard(
     outcomes: Iterable[Prediction | Unsupported],
     num_worst: int = 10,
     noise: Mapping[str, Noise] | None = None,
+    apart: Mapping[str, Coverage] | None = None,
 ) -> Scorecard:
     """Sum up the outcomes of a domain; every row is counted somewhere."""
     outcomes = list(outcomes)
@@ -205,6 +217,7 @@ def scorecard(
         regret=regrets(judged),
         worst=tuple(_worst(one) for one in worst),
         noise=dict(noise or {}),
+        apart=dict(apart or {}),
         as_stated=_as_stated(judged, named(lambda one: one.source)),
         clouds=tuple(_clouds(judged)),
     )

@@ -58,6 +58,7 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
                 if card.noise
                 else ()
             ),
+            *_apart(card),
             *_as_stated(card),
             *(
                 ("regret: measured time of the way predicted fastest / best measured − 1",)
@@ -66,6 +67,17 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
             ),
         ),
         next_commands=next_commands,
+    )
+
+
+def _apart(card: Scorecard) -> tuple[str, ...]:
+    """What the share inside the bands is worth: they are made of rows of the same sources."""
+    if not card.apart:
+        return ()
+    shares = [one.apart_percent for one in card.apart.values()]
+    return (
+        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
+        f"{min(shares):.0f} to {max(shares):.0f} % of the rows of one (of those with many rows)",
     )
 
 
