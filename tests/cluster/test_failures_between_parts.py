@@ -11,7 +11,7 @@ from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import time_collective
-from datahall.cluster.network import LEFT
+from datahall.fabric.collectives.figure import LEFT
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure

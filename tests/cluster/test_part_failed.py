@@ -14,8 +14,8 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import time_collective
-from datahall.cluster.network import LEFT
 from datahall.errors import InfeasibleError
+from datahall.fabric.collectives.figure import LEFT
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import Collective

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from tests.first_look.conftest import Run
 from tests.first_look.figures import table, words_of
@@ -16,6 +17,9 @@ from tests.results import number
 import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
+from datahall.training.pipeline import execution
+from datahall.training.step import step as closed_form
+from datahall.training.step.step import StepTimes
 
 
 @cache
@@ -132,6 +136,56 @@ def test_the_cross_check_of_a_step_can_differ(shelf: Catalog) -> None:
     found = step(shelf, "llama-3.1-70b", chips=512, tp=8, pp=8, global_batch=512)
     assert number(found, "difference_fraction") != 0
     assert abs(number(found, "difference_fraction")) < 0.1
+
+
+OF_THE_STEP = (
+    "slot_s",
+    "compute_s",
+    "pipeline_s",
+    "data_s",
+    "optimizer_s",
+    "offload_s",
+    "gathered_s",
+    "fixed_s",
+)
+
+
+@pytest.mark.parametrize("wrong", OF_THE_STEP)
+@pytest.mark.parametrize("zero", [1, 3])
+def test_a_wrong_closed_form_moves_no_simulated_step(
+    shelf: Catalog, monkeypatch: pytest.MonkeyPatch, wrong: str, zero: int
+) -> None:
+    """The simulation has operators and collectives of its own: what the closed form makes of them is not its input."""
+    asked = {"chips": 256, "tp": 8, "pp": 4, "global_batch": 256, "zero": zero}
+    right = step(shelf, "llama-3.1-70b", **asked)
+    plain = execution.step_times
+
+    def mistaken(*given: Any) -> StepTimes:
+        found = plain(*given)
+        much = getattr(found, wrong) * 0.5 + 5.0
+        return msgspec.structs.replace(
+            found, **{wrong: getattr(found, wrong) + much}, step_s=found.step_s + 0.5 * found.step_s
+        )
+
+    monkeypatch.setattr(execution, "step_times", mistaken)
+    other = step(shelf, "llama-3.1-70b", **asked)
+    assert number(other, "step_s") == number(right, "step_s")
+    assert abs(number(other, "difference_fraction")) > 0.3
+
+
+@pytest.mark.parametrize("zero", [1, 3])
+def test_kernels_of_a_space_are_not_those_that_are_simulated(
+    shelf: Catalog, monkeypatch: pytest.MonkeyPatch, zero: int
+) -> None:
+    asked = {"chips": 256, "tp": 8, "pp": 4, "global_batch": 256, "zero": zero}
+    right = number(step(shelf, "llama-3.1-70b", **asked), "step_s")
+    plain = closed_form.kernel_times
+    monkeypatch.setattr(
+        closed_form, "kernel_times", lambda *given: tuple(2.0 * each for each in plain(*given))
+    )
+    found = step(shelf, "llama-3.1-70b", **asked)
+    assert number(found, "step_s") == right
+    assert abs(number(found, "difference_fraction")) > 0.3
 
 
 def test_a_narrow_network_slows_a_step(shelf: Catalog) -> None:

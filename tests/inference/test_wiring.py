@@ -10,9 +10,9 @@ from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
-from datahall.cluster.network import LEFT
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnsupportedError
+from datahall.fabric.collectives.figure import LEFT
 from datahall.inference.engine.build import deployment_of, implied_chip, replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.engine import engine

@@ -16,7 +16,6 @@ import numpy as np
 from datahall.breakdown import Band, Breakdown, derived, given, maximum, product, quotient, total
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.groups import leaving_fraction, machine_times
-from datahall.cluster.network import LEFT
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
@@ -40,7 +39,7 @@ from datahall.fabric.collectives.crossing import (
     floor_s,
     sends_on,
 )
-from datahall.fabric.collectives.figure import Ask, Told
+from datahall.fabric.collectives.figure import LEFT, Ask, Told
 from datahall.fabric.collectives.textbook import Steps, all_reduce_steps
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_algorithm, torus_form
 from datahall.fabric.collectives.ways import Way, ways

@@ -16,7 +16,7 @@ from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.algorithms.torus import HOP_S
-from datahall.fabric.collectives.figure import Wires
+from datahall.fabric.collectives.figure import LEFT, Wires
 from datahall.fabric.collectives.system import System, TorusLink, part_filled, system_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import compared, each_of, failed, ports, shares_of_ports
@@ -29,7 +29,6 @@ from datahall.scenario.sections.failure import Failure
 SCALE_UP = "scale-up links of a chip, one way"
 NAMED = 5  # endpoints that an error names
 DOMAIN = "scale-up domain"
-LEFT = "left after the failure"
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +75,9 @@ def network_of_design(
         catalog=catalog,
     )
     system = msgspec.structs.replace(
-        system, cuts=_cuts_left(made, fabric, shares, ranks) if failures else made.cuts
+        system,
+        ports_left_fraction=share,
+        cuts=_cuts_left(made, fabric, shares, ranks) if failures else made.cuts,
     )
     nic = None
     if rate:
@@ -228,8 +229,11 @@ def _cuts_left(made: Design, fabric: Fabric, shares: PortsLeft, num_ranks: int) 
     found = [
         msgspec.structs.replace(cut, left_fraction=left(cut), pair_left_fraction=left_between(cut))
         for cut in cuts(fabric)
-        if cut.bytes_per_s > 0  # whom it holds has other ways, through their domain's ports
+        if cut.bytes_per_s > 0
     ]
+    # whom a dead place holds has other ways, through their domain's ports; the places like it are still as narrow
+    dead = {cut.name for cut in cuts(fabric) if cut.bytes_per_s <= 0}
+    found += [cut for cut in made.cuts if cut.name in dead]
     size, port, share = made.parts.num_domain, made.injection_bytes_per_s, shares.whole_fraction
     if share < 1.0 and made.parts.port is not None:
         found.insert(

@@ -14,7 +14,16 @@ from datahall.fabric.collectives.algorithms import table
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.message import message_time
 from datahall.fabric.collectives.algorithms.torus import torus_all_to_all_time, torus_times
-from datahall.fabric.collectives.constants import Across, Ctran, Experts, Inside, Multicast, Protocol, Wire
+from datahall.fabric.collectives.constants import (
+    Across,
+    Ctran,
+    Experts,
+    Inside,
+    Multicast,
+    Protocol,
+    Wire,
+    library,
+)
 from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.engine_all_reduce import CustomConstants, custom_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal_time
@@ -399,3 +408,35 @@ def test_a_torus_by_its_links() -> None:
     assert torus_all_to_all_time(80.0, (4,), hop_s=1.0, bytes_per_s=10.0, wrapped=False) == pytest.approx(
         2 + 8
     )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "nic", "expected"),
+    [
+        # eight ranks in two domains, LL: 0.25 of a slow NIC (a tree: 0.125), and at most 2 B/s (1 B/s) of a fast one
+        ("ring", 4.0, 6 + 6 * 1 + 1 * 8 + 7 * 10 / (4 * 1.0)),
+        ("ring", 8.0, 6 + 6 * 1 + 1 * 8 + 7 * 10 / (4 * 2.0)),
+        ("ring", 800.0, 6 + 6 * 1 + 1 * 8 + 7 * 10 / (4 * 2.0)),
+        ("tree", 4.0, 6 + (2 * 3 * 0.5 + 2 * 11) + 80 / (4 * 0.5)),
+        ("tree", 8.0, 6 + (2 * 3 * 0.5 + 2 * 11) + 80 / (4 * 1.0)),
+        ("tree", 800.0, 6 + (2 * 3 * 0.5 + 2 * 11) + 80 / (4 * 1.0)),
+    ],
+)
+def test_ll_has_a_share_of_slow_nics_and_a_rate_of_fast_ones(
+    algorithm: str, nic: float, expected: float
+) -> None:
+    quick = msgspec.structs.replace(INSIDE.ll, bytes_per_s=1e9)
+    system = changed(inside={"ll": quick}, across={"ll_bytes_per_s": (2.0, 1.0)}, nic_bytes_per_s=nic)
+    collective: Collective = "all-gather" if algorithm == "ring" else "all-reduce"
+    assert time(system, collective, 80, 8, algorithm, "LL") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("tree", [False, True])
+@pytest.mark.parametrize("protocol", range(3))
+def test_a_faster_nic_gives_a_protocol_no_less(protocol: int, tree: bool) -> None:
+    rates = np.geomspace(1e8, 1e12, 200)
+    for name, across in library().across.items():
+        reached = np.array([rate * across.nic_share(protocol, rate, tree=tree) for rate in rates])
+        share = (across.tree_share if tree else across.share)[protocol]
+        assert np.all(np.diff(reached) >= -1e-9 * reached[1:]), name
+        assert np.all(reached <= rates * share * (1 + 1e-12)), name

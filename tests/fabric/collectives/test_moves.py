@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import datahall as dh
+from datahall.catalog import load
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.table import num_steps
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.ctran import ring_time
 from datahall.fabric.collectives.host_staged import staged_times
+from datahall.fabric.collectives.system import system_of
 
 SIZES = np.array([1e4, 1e7])
 
@@ -67,3 +70,26 @@ def test_what_goes_through_host_memory_takes_the_rounds_of_its_row(monkeypatch: 
     monkeypatch.setitem(MOVES, "all-reduce", MOVES["all-gather"])
     assert staged_times("broadcast", SIZES, 4, 1e10).tolist() == twice
     assert staged_times("all-reduce", SIZES, 4, 1e10).tolist() == once
+
+
+@pytest.mark.parametrize(("num_ranks", "steps"), [(8, 14), (64, 126)])
+def test_a_barrier_takes_the_steps_of_the_sum_that_it_runs(num_ranks: int, steps: int) -> None:
+    """A sum of one number goes round a ring twice, whoever asks for it."""
+    system = system_of(load().chip("h100-sxm"))
+    assert num_steps(system, "barrier", "ring", num_ranks) == steps
+    assert num_steps(system, "barrier", "tree", num_ranks) == num_steps(
+        system, "all-reduce", "tree", num_ranks
+    )
+
+
+@pytest.mark.parametrize(
+    ("collective", "words"),
+    [
+        ("all-reduce", "The links of all axes bind."),
+        ("all-to-all", "The bisection binds."),
+        ("send-recv", "The link to the next chip binds."),
+    ],
+)
+def test_a_torus_says_which_links_bind(collective: str, words: str) -> None:
+    found = dh.show_collective(collective, size="10GB", on="torus", chips=64, chip="tpu-v5p")
+    assert found.binding == words

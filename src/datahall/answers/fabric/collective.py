@@ -34,6 +34,12 @@ from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import LEVEL_OF, Collective
 from datahall.units import fmt
 
+LINKS_OF_A_TORUS: dict[str | None, str] = {
+    "buckets": "The links of all axes bind",
+    "bisection": "The bisection binds",
+    "link": "The link to the next chip binds",
+}
+
 
 def show_collective(scenario: Scenario) -> Answer:
     """Time, bandwidths and algorithm of a collective; experts and their companions size an MoE all-to-all."""
@@ -168,9 +174,7 @@ def _binding(found: CollectiveTime) -> str:
             "wire would not help."
         )
     if found.bound.kind == "links":
-        return (
-            "The bisection binds." if choice.moves.on_torus == "bisection" else "The links of all axes bind."
-        )
+        return f"{LINKS_OF_A_TORUS[choice.moves.on_torus]}."
     link = {"NIC": "the NICs", "scale-up": "the scale-up links"}[found.bound.kind]
     moves = fmt(choice.moving_fraction, "fraction", 2)
     return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {waits} is {found.num_steps:,.0f} steps."

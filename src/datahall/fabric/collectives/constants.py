@@ -66,6 +66,9 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
     step_s: tuple[float, float, float]  # least time of a step inside a node while a proxy drives the ring
     share: tuple[float, float, float]  # of the NICs' rate that a ring reaches
     tree_share: tuple[float, float, float]  # of the NICs' rate that a tree reaches
+    # most that LL gets through the NIC of a chip with a ring, and with a tree: its messages are small, half of them are
+    # flags, and their number is limited, not their bytes; none: nobody saw it
+    ll_bytes_per_s: tuple[float, float] | None = None
     taper: float = 0.0  # growth of a ring's time per byte with each doubling of nodes past four
     ramp: float = 0.0  # share by which an LL hop grows from 8 KB to 32 KB, as more channels post messages
     tree_overlap: float = 1.0  # of latency and transfer in a tree, Simple
@@ -74,6 +77,21 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
     exchange_base_s: float = 20e-6  # all-to-all over the network
     cross_rail_share: float = 1.0  # rate that is left when peers sit on other rails
     message_s: float = 4e-7  # to post one message of an all-to-all
+
+    def nic_share(
+        self, protocol: int, nic_bytes_per_s: float, left: float = 1.0, *, tree: bool = False
+    ) -> float:
+        """Share of a NIC's rate that a ring or a tree reaches with a protocol, by its place.
+
+        Where a failure left a part of the NICs, and of the rate, messages go by that part.
+        """
+        share = (self.tree_share if tree else self.share)[protocol]
+        most = self.most_bytes_per_s(protocol, tree=tree)
+        return share if most is None else min(share, most * left / nic_bytes_per_s)
+
+    def most_bytes_per_s(self, protocol: int, *, tree: bool = False) -> float | None:
+        """Most that a protocol gets through a NIC, however fast that is."""
+        return self.ll_bytes_per_s[tree] if self.ll_bytes_per_s is not None and protocol == 0 else None
 
 
 class Ctran(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,6 +51,9 @@ class Told(NamedTuple):
     across_s: float = 0.0
 
 
+LEFT = "left after the failure"
+
+
 class Ask(NamedTuple):
     """What runs where."""
 
@@ -133,14 +136,34 @@ def _of_link(ask: Ask, bytes_per_s: float, name: str, what: str) -> Breakdown:
     return product(name, parts, "bytes_per_s")
 
 
-def _ports(ask: Ask, share: float, what: str, num: int) -> Breakdown:
-    """What the NICs of `num` chips give."""
+def _ports(ask: Ask, share: float, what: str, num: int, most_bytes_per_s: float | None = None) -> Breakdown:
+    """What the NICs of `num` chips give; each may have a most, however fast it is."""
     assert ask.wires.nic is not None
-    parts = [ask.wires.nic]
-    if num > 1:
-        parts.append(derived("chips of a domain that take part", num, "count"))
-    parts.append(_across(ask, f"share of the NICs that {what} reaches", share, "ratio"))
-    return product("rate of the NICs", parts, "bytes_per_s")
+    reached = _across(ask, f"share of the NICs that {what} reaches", share, "ratio")
+    members = [derived("chips of a domain that take part", num, "count")] if num > 1 else []
+    if most_bytes_per_s is None:
+        return product("rate of the NICs", [ask.wires.nic, *members, reached], "bytes_per_s")
+    one = minimum(
+        "rate of a NIC",
+        [
+            product("share of a NIC", [ask.wires.nic, reached], "bytes_per_s"),
+            _most(ask, most_bytes_per_s),
+        ],
+    )
+    return product("rate of the NICs", [one, *members], "bytes_per_s")
+
+
+def _most(ask: Ask, bytes_per_s: float) -> Breakdown:
+    """What LL's messages take of a NIC at most, and of what a failure leaves of one."""
+    most, left = (
+        _across(ask, "most of LL's messages", bytes_per_s, "bytes_per_s"),
+        ask.system.ports_left_fraction,
+    )
+    return (
+        most
+        if left == 1.0
+        else product("most of what is left", [most, derived(LEFT, left, "fraction")], "bytes_per_s")
+    )
 
 
 def _passes(ask: Ask, count: float, name: str = "bytes", note: str = "") -> Breakdown:
@@ -173,7 +196,7 @@ def ring(ask: Ask, index: int) -> Told:
         across = nccl.network(system)
         base = _across(ask, "start", across.base_s[index], "s")
         latency = _ring_latency(ask, across, index, steps, hop)
-        node = _ports(ask, across.share[index], "a ring", inside)
+        node = _ports(ask, across.share[index], "a ring", inside, across.most_bytes_per_s(index))
         rate = minimum("rate of a ring", [link, node]) if inside > 1 else node
         across_rate = node.value
         slower = 1.0 + across.taper * max(0.0, float(np.log2(domains / 4)))
@@ -255,9 +278,9 @@ def tree(ask: Ask, index: int) -> Told:
         base = _across(ask, "start", across.base_s[index], "s")
         latencies.append(_tree_hops(ask, across, index))
         copies = _passes(ask, 1.0 if domains == 2 else 2.0, "bytes over the network", "two nodes send once")
-        moves.append(
-            quotient("over the NICs", copies, _ports(ask, across.tree_share[index], "a tree", inside), "s")
-        )
+        most_of_nic = across.most_bytes_per_s(index, tree=True)
+        ports = _ports(ask, across.tree_share[index], "a tree", inside, most_of_nic)
+        moves.append(quotient("over the NICs", copies, ports, "s"))
         across_s = moves[-1].value
         if index == 2:
             degree = _degree(ask, across.tree_overlap, net=True)

@@ -94,7 +94,8 @@ def ring(run: Run, size: Floats) -> Floats | None:
         network_steps = rounds * (domains - 1)
         if inside == 1:
             network_steps = steps
-        node = system.nic_bytes_per_s * inside * across.share[index]
+        share = across.nic_share(index, system.nic_bytes_per_s, system.ports_left_fraction)
+        node = system.nic_bytes_per_s * inside * share
         rate = tapered(min(rate, node) if inside > 1 else node, across, domains)
         floor = np.maximum(hop, across.step_s[index])
         latency = (steps - network_steps) * floor + network_steps * across.hop_s[index]
@@ -124,9 +125,8 @@ def tree(run: Run, size: Floats) -> Floats | None:
         latency = latency + 2 * tree_depth(float(domains)) * across.tree_hop_s[index] * more
         # two nodes send to each other once; an inner node of a larger tree sends up and down
         copies = 1 if domains == 2 else 2
-        transfer = np.maximum(
-            transfer, copies * size / (system.nic_bytes_per_s * inside * across.tree_share[index])
-        )
+        share = across.nic_share(index, system.nic_bytes_per_s, system.ports_left_fraction, tree=True)
+        transfer = np.maximum(transfer, copies * size / (system.nic_bytes_per_s * inside * share))
         if index == 2:
             return np.asarray(base + overlapped(latency, transfer, across.tree_overlap), dtype=np.float64)
     return np.asarray(base + overlapped(latency, transfer, protocol.overlap), dtype=np.float64)

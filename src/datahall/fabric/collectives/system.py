@@ -47,6 +47,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     num_domain: int  # ranks that reach each other without the network
     scale_up_bytes_per_s: float  # of one chip
     nic_bytes_per_s: float  # of one rank's share of the NICs; 0: no network
+    ports_left_fraction: float = 1.0  # of the NICs after a failure, which their rate above is less by
     inside: Inside
     across: Across | None = None
     fabric: str = ""

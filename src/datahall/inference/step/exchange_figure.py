@@ -17,11 +17,12 @@ from datahall.breakdown import (
 )
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.cluster.collective import group_figure, stage_figure
-from datahall.cluster.network import DOMAIN, LEFT
+from datahall.cluster.network import DOMAIN
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import crossed
 from datahall.fabric.collectives.engine_all_reduce import CustomConstants
+from datahall.fabric.collectives.figure import LEFT
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.topology.cuts import Cut
 from datahall.inference.engine.replica import Replica, replica_system

@@ -174,7 +174,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def parts(self) -> Parts:
         """The simulated step on its heaviest stage."""
-        stage, stages, closed = self.heaviest, self.stages, self.closed
+        stage, stages = self.heaviest, self.stages
         mine = slice(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
         visits, position = self.plan.num_visits[mine], self.plan.position[mine]
         layers = float((visits * stages.layers[position]).sum())
@@ -189,8 +189,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         messages_s = self.num_messages(stage) * stages.work.blocked_s
         opened_s = float(self.alone.start_s[:, 0].min())
         data_s = opened_s + self.alone.makespan_s - free_s + self.data_exposed_s
-        optimizer_s, fixed_s = float(closed.optimizer_s[0]), float(closed.fixed_s[0])
-        offload_s = float(closed.offload_s[0])
+        optimizer_s, offload_s, fixed_s = stages.optimizer_s, stages.offload_s, self.framework.fixed_s
         alone_s = self.alone.makespan_s + self.data_exposed_s + optimizer_s + offload_s + fixed_s
         return Parts(
             kernels_s=kernels_s,
@@ -242,13 +241,13 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def data_exposed_s(self) -> float:
         """Gradient and parameter exchange that the framework never hides [s]."""
-        return float(self.closed.data_s[0]) * (2.0 if self.plan.name == "dualpipe" else 1.0)
+        return self.stages.data_s * (2.0 if self.plan.name == "dualpipe" else 1.0)
 
     @property
     def hidden_s(self) -> dict[str, float]:
         """Exchange of the heaviest stage that ran beside kernels in one step [s]."""
         parts, stage, work = self.parts, self.heaviest, self.stages.work
-        num_micro = float(self.closed.num_micro[0])
+        num_micro = float(self.plan.num_micro)
         mine = slice(stage * self.plan.num_chunks, (stage + 1) * self.plan.num_chunks)
         layers = float((self.plan.num_visits[mine] * self.stages.layers[self.plan.position[mine]]).sum())
         whole_data_s = float((work.gather_s + work.reduce_s)[mine].sum()) + self.data_exposed_s
@@ -256,7 +255,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             "tensor": max(0.0, layers * self.stages.tensor_whole_s - parts.exchange_s),
             "messages": self.num_messages(stage) * (self.stages.message_s - work.blocked_s),
             "data": max(0.0, whole_data_s - parts.data_s),
-            "parameters": max(0.0, num_micro * float(self.closed.gathered_s[0]) - parts.beside_s),
+            "parameters": max(0.0, num_micro * self.stages.gathered_s - parts.beside_s),
         }
 
     @property
@@ -311,11 +310,10 @@ def simulate_step(
     num_micro = layout.num_micro(job.global_batch)
     plan = schedule(name, num_stages=layout.pp, num_micro=num_micro, num_chunks=layout.vpp)
     closed = step_times(job, cluster, Space.of(layout), framework)
-    stages = stage_work(job, cluster, layout, framework, plan, closed)
+    stages = stage_work(job, cluster, layout, framework, plan)
     alone = simulate(plan, stages.work)
     twice = 2.0 if name == "dualpipe" else 1.0
-    once_s = float(closed.optimizer_s[0] + closed.offload_s[0] + closed.fixed_s[0])
-    rest_s = twice * float(closed.data_s[0]) + once_s
+    rest_s = twice * stages.data_s + stages.optimizer_s + stages.offload_s + framework.fixed_s
     growth = (
         1.0 if stragglers.jitter_fraction else 1.0 + framework.jitter * math.log(max(1, cluster.num_chips))
     )

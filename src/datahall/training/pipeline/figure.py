@@ -150,7 +150,7 @@ class _Parts:
 
     def _offload(self) -> Breakdown | None:
         run = self.run
-        return offload_figure(run.job, run.cluster, self.degrees, run.framework, float(run.closed.slot_s[0]))
+        return offload_figure(run.job, run.cluster, self.degrees, run.framework, run.stages.slot_s)
 
     def _fixed(self) -> Breakdown:
         return self._fit("once a step", self.parts.fixed_s, "s").with_note("loss, norms, data, host work")

@@ -1,7 +1,8 @@
 """What each pipeline stage does for one micro-batch, from the kernels and exchange of a job.
 
-The closed form of `step.py` knows one slot, the slowest stage's; here its layers are cut over the stages, its
-kernels into forward, backward for the input and backward for the weights, and its exchange over both.
+The closed form of `step.py` knows one slot, the slowest stage's; here layers are cut over the stages, kernels into
+forward, backward for the input and backward for the weights, and exchange over both.  Nothing of it is the closed
+form's: both are made of operators and collectives, so that one can be checked by the other.
 """
 
 from __future__ import annotations
@@ -17,18 +18,31 @@ from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.schedule import Schedule
 from datahall.training.pipeline.simulate import Work
 from datahall.training.step.exchange import (
+    context_exchange,
+    context_exposed,
     data_exchange,
     halves_between_sharers,
     messages_alone,
+    parameter_exchange,
+    reduction_alone,
     tensor_exchange,
 )
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework
-from datahall.training.step.launch import OUTSIDE
-from datahall.training.step.micro_batch import layout_operators
+from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
+from datahall.training.step.micro_batch import layout_operators, sharding_of
 from datahall.training.step.passes import BLOCKS, WAYS
-from datahall.training.step.stage import head_layers, part_layers, stage_depths
-from datahall.training.step.step import Job, StepTimes, accumulation_time, kernel_times, operator_times
+from datahall.training.step.stage import head_layers, part_layers
+from datahall.training.step.step import (
+    Job,
+    accumulation_time,
+    busy_time,
+    kernel_times,
+    memory_time,
+    offload_time,
+    optimizer_time,
+    waited_times,
+)
 from datahall.workload.parameters import count_parameters
 
 Floats = NDArray[np.float64]
@@ -57,36 +71,43 @@ class StageWork(msgspec.Struct, frozen=True, kw_only=True):
     first: Layer  # embedding
     last: Layer  # final norm, head and loss
     beside_ratio: float  # a stage with parameters gathered beside its kernels over one without
+    slot_s: float  # one micro-batch on the heaviest stage, with the messages that hold it up
+    gathered_s: float  # fully sharded parameters moved beside the kernels of one micro-batch
+    data_s: float  # gradients and parameters that the framework never hides
+    optimizer_s: float
+    offload_s: float  # what kernels do not hide of the traffic to host or NVMe
     tensor_whole_s: float  # tensor and expert exchange of one layer and micro-batch, hidden or not
     message_s: float  # one message between stages
     data_whole_s: float  # gradients and parameters, hidden or not
 
 
-def stage_work(
-    job: Job, cluster: Cluster, layout: Layout, framework: Framework, plan: Schedule, closed: StepTimes
-) -> StageWork:
+def stage_work(job: Job, cluster: Cluster, layout: Layout, framework: Framework, plan: Schedule) -> StageWork:
     """Durations for every place of a schedule."""
     space = Space.of(layout)
     whole = msgspec.structs.replace(
         framework, tensor_exposed=1.0, expert_exposed=1.0, pipeline_exposed=1.0, data_exposed=1.0
     )
     layer, first, last = _layers(job, cluster, layout, framework, space)
-    deepest = float(stage_depths(job.model, space)[0][0])
-    alone_s = float(closed.compute_s[0]) + deepest * sum(layer.exchange_s)
-    beside_ratio = float(closed.slot_s[0] - closed.pipeline_s[0]) / alone_s
     layers = part_layers(job.model.num_layers, plan.num_parts, layout.split, head_layers(job.model))
     ends = np.arange(plan.num_parts)
-    parts_s = beside_ratio * (
+    parts_s = (
         layers[:, None] * layer.total_s
         + (ends == 0)[:, None] * first.total_s
         + (ends == plan.num_parts - 1)[:, None] * last.total_s
     )
-    places_s = parts_s[plan.position]
     halves = halves_between_sharers(job, cluster, space, whole)
-    data_whole_s = float(data_exchange(job, cluster, space, whole, halves)[0])
-    gather_s, reduce_s = _hidden_exchange(
-        job, layout, framework, plan, layers, data_whole_s - float(closed.data_s[0])
+    gathered_s = parameter_exchange(space, halves)
+    stage_s = _of_heaviest(plan, parts_s.sum(axis=1))
+    sent_s = messages_alone(job, cluster, space)
+    blocked_s = framework.pipeline_exposed * float(sent_s[0])  # one way
+    busy_s = _busy(job, cluster, framework, space, _of_heaviest(plan, layers), stage_s, gathered_s)
+    busy_s = max(busy_s, float(sent_s[0]) - WAYS * blocked_s)
+    slot_s, beside_ratio = busy_s + WAYS * blocked_s, busy_s / stage_s
+    places_s = beside_ratio * parts_s[plan.position]
+    data_whole_s, data_s = (
+        float(data_exchange(job, cluster, space, one, halves)[0]) for one in (whole, framework)
     )
+    gather_s, reduce_s = _hidden_exchange(job, layout, framework, plan, layers, data_whole_s - data_s)
     message_s, latency_s = _message(job, cluster, space)
     return StageWork(
         work=Work(
@@ -98,7 +119,7 @@ def stage_work(
             num_buckets=np.maximum(1, layers[plan.position]),  # one for each layer
             latency_s=latency_s,
             transfer_s=message_s - latency_s,
-            blocked_s=float(closed.pipeline_s[0]) / (WAYS * layout.vpp),
+            blocked_s=blocked_s / layout.vpp,
             beside_ratio=1.0 / (1.0 - NIC_TAX),
         ),
         layers=layers,
@@ -106,6 +127,11 @@ def stage_work(
         first=first,
         last=last,
         beside_ratio=beside_ratio,
+        slot_s=slot_s,
+        gathered_s=float(gathered_s[0]),
+        data_s=data_s,
+        optimizer_s=float(optimizer_time(job, cluster, space, framework)[0]),
+        offload_s=float(offload_time(job, cluster, space, framework, np.array([slot_s]))[0]),
         tensor_whole_s=float(
             tensor_exchange(job, cluster, space, whole)[0] + expert_exchange(job, cluster, space, whole)[0]
         ),
@@ -114,27 +140,53 @@ def stage_work(
     )
 
 
+def _of_heaviest(plan: Schedule, parts: NDArray[np.float64] | NDArray[np.int64]) -> float:
+    """What a micro-batch finds on the stage where that is the most, of something that parts of the model have."""
+    passed = (plan.num_visits * parts[plan.position]).reshape(plan.num_stages, plan.num_chunks).sum(axis=1)
+    return float(passed.max()) / plan.num_micro
+
+
+def _busy(
+    job: Job,
+    cluster: Cluster,
+    framework: Framework,
+    space: Space,
+    deepest: float,
+    stage_s: float,
+    gathered_s: Floats,
+) -> float:
+    """The heaviest stage with what runs beside its kernels [s]."""
+    alone_s = reduction_alone(job, cluster, space)
+    alone_s = alone_s + context_exchange(job, cluster, space) / context_exposed(space)
+    launch_s = launch_times(job, space, framework, np.array([deepest]))
+    return float(busy_time(np.array([stage_s]), gathered_s, launch_s, deepest * alone_s)[0])
+
+
 def _layers(
     job: Job, cluster: Cluster, layout: Layout, framework: Framework, space: Space
 ) -> tuple[Layer, Layer, Layer]:
-    """A layer, the embedding, and what follows the last layer: the closed form's times, cut as the kernels are."""
+    """A layer, the embedding, and what follows the last layer, cut as their kernels are."""
     operators = layout_operators(job, framework, layout, cluster.chip)
+    sharding, batch = sharding_of(layout), float(layout.micro_batch)
     found = np.zeros((3, 3))  # layers, embedding, head × forward, input, weights
     redone_s = 0.0
-    for one, total in operator_times(job, cluster, operators, framework):
+    for one, total in waited_times(job, cluster, operators, framework, sharding, batch):
         name, total_s = one.name, float(np.ravel(total)[0])
         where = 0 if not name.startswith(OUTSIDE) else 1 if name.startswith("embedding") else 2
         weights = name.endswith("_wgrad") or (where == 1 and one.backward)
         found[where, 2 if weights else int(one.backward)] += total_s
         redone_s += total_s if name.endswith("_recompute") else 0.0
-    found[0, 2] += job.model.num_layers * float(accumulation_time(job, cluster, space, framework)[0])
-    layer_s, outside_s = (float(one[0]) for one in kernel_times(job, cluster, space, framework))
-    redone_s *= layer_s / float(found[0].sum())
-    found[0] *= layer_s / found[0].sum()
-    found[1:] *= outside_s / found[1:].sum()
+    found[0] /= job.model.num_layers
+    redone_s /= job.model.num_layers
+    found[0, 2] += float(accumulation_time(job, cluster, space, framework)[0])
+    moved_s = memory_time(job, cluster, framework, sharding, batch, layout.recompute, layout.modules)
+    spread = 1.0 + (float(moved_s) + sync_time(job, framework)) / float(found[0].sum())
+    found[0], redone_s = spread * found[0], spread * redone_s
+    layer_s = float(found[0].sum())
     forwards = BLOCKS.forward / BLOCKS.times(full=layout.recompute == "full")
     tensor_s = float(tensor_exchange(job, cluster, space, framework)[0])
-    expert_s = float(expert_exchange(job, cluster, space, framework)[0])
+    beside_s = np.array([layer_s + tensor_s])  # kernels hide no more than lasts as long as they do
+    expert_s = float(expert_exchange(job, cluster, space, framework, beside_s)[0])
     forward_s = forwards * tensor_s + 0.5 * expert_s
     exchange_s = (forward_s, tensor_s + expert_s - forward_s, 0.0)
     rows = [(float(row[0]), float(row[1]), float(row[2])) for row in found]

@@ -53,7 +53,7 @@ from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, ADAPTER_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import stage_depths
-from datahall.workload.operator import Operator
+from datahall.workload.operator import Number, Operator
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 
@@ -130,10 +130,8 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     halves = halves_between_sharers(job, cluster, space, framework)
     gathered_s = parameter_exchange(space, halves)
     launch_s = launch_times(job, space, framework, per_stage)
-    busy_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
-    # kernels hide no more exchange than lasts as long as they do
     alone_s = reduced_s + passed_s / context_exposed(space)
-    slot_s = np.maximum(np.maximum(busy_s, per_stage * alone_s) + pipeline_s, sent_s)
+    slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, per_stage * alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
@@ -160,6 +158,12 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
         launch_s=launch_s,
         num_micro=num_micro,
     )
+
+
+def busy_time(stage_s: Column, gathered_s: Column, launch_s: Column, exchange_s: Column) -> Column:
+    """A stage with what runs beside it: parameters gathered, kernels launched; it hides no exchange that is longer."""
+    beside_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
+    return np.maximum(beside_s, exchange_s)
 
 
 def step_band(job: Job, cluster: Cluster, framework: Framework) -> tuple[float, float]:
@@ -222,19 +226,51 @@ def shard_times(job: Job, cluster: Cluster, distinct: Column, framework: Framewo
         recompute, modules = RECOMPUTES[int(level)], module_names(int(bits))
         sharding = ExpertSharding(tp=tp, cp=cp, ep=ep, etp=etp, sequence_parallel=bool(parallel))
         operators = micro_batch_operators(job, framework, sharding, batch, recompute, modules, cluster.chip)
-        load = busiest_load(job, sharding, batch)
-        for one, total in operator_times(job, cluster, operators, framework):
+        for one, total in waited_times(job, cluster, operators, framework, sharding, batch):
             if one.name.startswith(OUTSIDE):
-                outside_s[here] += total * (1.0 if one.name.startswith("embedding") else 1.0 + job.num_ahead)
+                outside_s[here] += total
             else:
-                layer_s[here] += total * (load if is_routed(one) else 1.0) / job.model.num_layers
-        if not framework.flash_attention:
-            again = "none" if modules and "core_attn" not in modules else recompute
-            scores_s = score_traffic(job, cluster, tp, cp, batch, again)
-            layer_s[here] += scores_s * framework.compute_factor
-        if not framework.fused_experts:
-            layer_s[here] += load * bias_traffic(job, cluster, tp, cp, batch) * framework.compute_factor
+                layer_s[here] += total / job.model.num_layers
+        layer_s[here] += memory_time(job, cluster, framework, sharding, batch, recompute, modules)
     return layer_s, outside_s
+
+
+def memory_time(
+    job: Job,
+    cluster: Cluster,
+    framework: Framework,
+    sharding: ExpertSharding,
+    batch: Number,
+    recompute: str,
+    modules: tuple[str, ...],
+) -> Column:
+    """What kernels of a layer move that its operators do not count: unfused attention and experts [s]."""
+    moved_s = np.zeros(np.shape(batch))
+    tp, cp = np.asarray(sharding.tp), np.asarray(sharding.cp)
+    if not framework.flash_attention:
+        again = "none" if modules and "core_attn" not in modules else recompute
+        moved_s = moved_s + score_traffic(job, cluster, tp, cp, np.asarray(batch), again)
+    if not framework.fused_experts:
+        load = busiest_load(job, sharding, batch)
+        moved_s = moved_s + load * bias_traffic(job, cluster, tp, cp, np.asarray(batch))
+    return np.asarray(moved_s * framework.compute_factor)
+
+
+def waited_times(
+    job: Job,
+    cluster: Cluster,
+    operators: Sequence[Operator],
+    framework: Framework,
+    sharding: ExpertSharding,
+    batch: Number,
+) -> Iterator[tuple[Operator, Column]]:
+    """Each operator with the time until the busiest rank has run it, the head for tokens further ahead too [s]."""
+    load = busiest_load(job, sharding, batch)
+    for one, total in operator_times(job, cluster, operators, framework):
+        times = load if is_routed(one) else 1.0
+        if one.name.startswith(OUTSIDE):
+            times = 1.0 if one.name.startswith("embedding") else 1.0 + job.num_ahead
+        yield one, total * times
 
 
 def operator_times(

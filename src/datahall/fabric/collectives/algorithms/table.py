@@ -145,7 +145,8 @@ def closed_form(ask: Ask, algorithm: str, protocol: str) -> Told:
 
 def num_steps(system: System, collective: Collective, algorithm: str, num_ranks: int) -> float:
     """Steps that follow one another: a ring counts ranks, a tree levels, a switch none."""
-    return ALGORITHMS[algorithm].steps(Run(system, collective, num_ranks, ""))
+    runs = MOVES[collective].stands_for or collective
+    return ALGORITHMS[algorithm].steps(Run(system, runs, num_ranks, ""))
 
 
 def sent(
