@@ -72,7 +72,7 @@ def fit_passes(entry: dict) -> None:
 
     The band also covers the same passes run on a second machine, on which nothing is fitted.
     """
-    rows = [row for row in read_rows(SHIPPED / "h200_engine_infer.csv")[1] if row.fitted]
+    rows = [row for row in read_rows(SHIPPED / "h200_engine_infer.csv")[1] if row.fitted_on()]
     sets = constant_sets()
     best = np.inf
     for share in np.arange(0.80, 1.001, 0.01):

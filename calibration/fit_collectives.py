@@ -741,7 +741,7 @@ def main(kernels: Path, measurements: Path) -> None:
 
 
 def bands() -> dict[str, tuple[float, float]]:
-    """Measured over predicted at P10 and P90 for each kind of prediction, on rows that nothing was fitted on."""
+    """Measured over predicted at P10 and P90 for each kind of prediction, on rows that no other constant was fitted on."""
     from datahall.errors import DatahallError
     from datahall.validation.collectives import rows as domain
     from datahall.validation.collectives import run as collective_run
@@ -762,7 +762,7 @@ def bands() -> dict[str, tuple[float, float]]:
     ratios: dict[str, list[float]] = {}
     for level in (None, "datasheet"):
         for row, outcome in zip(rows, domain.predict(rows, level), strict=True):
-            if isinstance(outcome, Unsupported) or row.fitted:
+            if isinstance(outcome, Unsupported) or row.fitted_on():
                 continue
             try:
                 known = collective_run.read_run(row, level)

@@ -143,7 +143,7 @@ def bands() -> None:
     for path in sorted(DATA.glob("*.csv")):
         _, rows = read_rows(path)
         read = read_energy if path.stem == "ml_energy" else read_run
-        for one in replayed([row for row in rows if row.fitted], read):
+        for one in replayed([row for row in rows if row.fitted_on()], read):
             if isinstance(one, Unsupported):
                 continue
             run, found = one

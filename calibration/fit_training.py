@@ -4,7 +4,8 @@
 
 With names only those frameworks are fitted, on the rows already marked for them where there are any, and the others
 stay as they are.  At most a quarter of the rows of a source is fitted on, and none of vTrain, MLPerf 405B or the mixtures of experts; the
-fitted rows are marked in the shipped copy of the file.
+fitted rows are marked in the shipped copy of the file, by metric: those that the bookkeeping of memory was read off keep
+their mark.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from datahall.training.step.step import HIDING_SHARPNESS, step_band, step_times
 from datahall.validation import training as ledger
 from datahall.validation.measurement import Row, RowError, read_rows
 from datahall.validation.training import single_chip
+from datahall.validation.training.rows import MEMORY, STEP
 
 ROOT = Path(__file__).parent.parent / "src/datahall"
 OUT = ROOT / "training/data/frameworks.json"
@@ -241,7 +243,7 @@ def fit_single_chip(name: str, kit: Kit) -> dict[str, object]:
         cluster = cluster_of(load().chip(row.text("chip")), 1)
         times = step_times(job, cluster, Space.of(layout), bare(name))
         kernels_s = row.positive("step_ms") * 1e-3 - float(times.optimizer_s[0])
-        ratios[row.fitted].append(kernels_s / float(times.compute_s[0]))
+        ratios[row.fitted_on(STEP)].append(kernels_s / float(times.compute_s[0]))
     factor = float(np.exp(np.mean(np.log(ratios[True]))))
     rest = np.array(ratios[False]) / factor
     widest = float(np.exp(np.abs(np.log(rest)).max()))  # of few rows the farthest, either way
@@ -263,7 +265,7 @@ FEW = 10  # rows: with fewer, the band of all frameworks together
 
 
 def bands(rows: list[Row], sets: dict[str, Framework]) -> dict[str, dict[str, tuple[float, float]]]:
-    """P10 and P90 of measured over predicted steps by framework and kind of job, of rows that nothing was fitted on."""
+    """P10 and P90 of measured over predicted steps by framework and kind of job, of rows that no other constant was fitted on."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         try:
@@ -275,7 +277,7 @@ def bands(rows: list[Row], sets: dict[str, Framework]) -> dict[str, dict[str, tu
             predicted_s = float(step_times(run.job, run.cluster, Space.of(run.layout), kit).step_s[0])
         except (RowError, DatahallError):
             continue
-        if not row.fitted:
+        if not row.fitted_on(STEP):
             ratios.setdefault((run.framework, kind), []).append(measured_s / predicted_s)
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for name in sets:
@@ -293,7 +295,7 @@ def main(path: Path, chosen: Sequence[str]) -> None:
     _, rows = read_rows(path)
     draw = quarter_of_each_source(rows)
     _, shipped = read_rows(SHIPPED)
-    fitted = np.array([row.fitted for row in shipped]) if chosen else np.zeros(len(rows), bool)
+    fitted = np.array([row.fitted_on(STEP) for row in shipped]) if chosen else np.zeros(len(rows), bool)
     sets = msgspec.json.decode(OUT.read_bytes()) if chosen else {}
     for name, kit in KITS.items():
         if chosen and name not in chosen:
@@ -353,7 +355,11 @@ def main(path: Path, chosen: Sequence[str]) -> None:
         }  # fmt: skip
     write_sets(OUT, sets)
     SHIPPED.parent.mkdir(parents=True, exist_ok=True)
-    pd.read_csv(path).assign(fitted=fitted.astype(int)).to_csv(SHIPPED, index=False)
+    marks = [
+        [STEP] * bool(use) + [MEMORY] * row.fitted_on(MEMORY)
+        for use, row in zip(fitted, shipped, strict=True)
+    ]
+    pd.read_csv(path).assign(fitted=["; ".join(one) or "0" for one in marks]).to_csv(SHIPPED, index=False)
     _, marked = read_rows(SHIPPED)
     own = {name: sets[name]["band"] for name in SINGLE_CHIP_KITS}
     for name, found in bands(marked, msgspec.convert(sets, dict[str, Framework], strict=False)).items():

@@ -44,8 +44,11 @@ from datahall.catalog import load
 from datahall.cli.main import run
 from datahall.report.charts.chart import HEIGHT, WIDTH, svg
 from datahall.units import fmt
+from datahall.validation.coverage import LEAST_ROWS
+from datahall.validation.inference.reliance import reliances
 from datahall.validation.kernels import SYSTEMS
-from datahall.validation.ledger import DOMAINS, validate
+from datahall.validation.ledger import DOMAINS, shipped_files, validate
+from datahall.validation.measurement import read_rows
 from datahall.validation.scorecard import Score, Scorecard
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -216,7 +219,7 @@ README_GROUPS = {
         "NVIDIA dgxc-benchmarking v24.11.1": "training, NVIDIA dgxc 24.11",
         "NVIDIA Megatron-Bridge performance summary": "training, Megatron-Bridge, mostly experts",
         "MaxText published performance": "training, MaxText on TPUs",
-        "SimuMax v1.2 B200 real runs, peak memory": "training memory, SimuMax",
+        "BigScience BLOOM-176B topology study, peak memory": "training memory, BLOOM",
     },
     "inference": {
         "AIConfigurator silicon_sample, dense, TPOT": "serving, dense, TPOT",
@@ -252,7 +255,9 @@ def accuracy() -> str:
         by_source = scored(domain).by_source
         names = {name.split(": ")[-1] if domain == "kernels" else name: name for name in by_source}
         groups |= {words: by_source[names[name]] for name, words in chosen_groups.items()}
-    return table("held-out rows", groups | {"collectives, 27 public sources": scored("collectives").overall})
+    whole = scored("collectives")
+    groups[f"collectives, {len(whole.by_source)} public sources"] = whole.overall
+    return table("held-out rows", groups)
 
 
 def checks() -> str:
@@ -325,7 +330,9 @@ answer.
 {card.rows:,} measured rows: {card.scored:,} scored, {card.fitted:,} used for fitting and therefore never
 scored, {missing:,} that the models cannot express. Error is predicted / measured − 1. Median, mean and P90
 are of its size; bias is its signed median. *In band* is the share of rows inside their P10–P90 band: 80 %
-would be right, more means that the band is too wide, less that it is too narrow.
+would be right, more means that the band is too wide, less that it is too narrow. Bands are themselves made of rows
+of the same sources, mostly of the very rows that are scored; what they are worth on rows of another source is said
+apart for each domain ([limits.md](limits.md#bands)).
 
 {table("", {"all": card.overall})}
 
@@ -333,6 +340,7 @@ would be right, more means that the band is too wide, less that it is too narrow
 
 {table("source", card.by_source)}
 
+{apart_table(card)}
 ## By hardware
 
 {table("hardware", card.by_hardware)}
@@ -399,9 +407,68 @@ better than that.
 """
 
 
+def apart_table(card: Scorecard) -> str:
+    """What bands are worth on rows that they were not made of."""
+    rows = "\n".join(
+        f"| {source} | {one.rows:,} | {one.stated_percent:.0f} % | {one.apart_percent:.0f} % |"
+        for source, one in card.apart.items()
+    )
+    return f"""Rows of a source inside the stated bands, and inside bands made of the other sources alone; sources of
+{LEAST_ROWS} rows and more.
+
+| source | rows | in band | in bands of the others |
+| --- | ---: | ---: | ---: |
+{rows}
+"""
+
+
 def basis_table(card: Scorecard) -> str:
     """Errors by what the predictions rest on, where a domain says so."""
     return f"\n{table('kernels of the chip', card.by_basis)}\n" if card.by_basis else ""
+
+
+def assumption_tables(card: Scorecard) -> str:
+    """What benchmarks are taken to have done, and the score without: each, and all of them."""
+    if card.as_stated is None:
+        return ""
+    rows = [row for path in shipped_files("inference") for row in read_rows(path)[1]]
+    found = reliances(rows)
+    said = "\n".join(
+        f"| {one.name} | {one.did} | {one.inferred_from} | {one.applies_to} |"
+        for one in (reliance.assumption for reliance in found)
+    )
+    each = "\n".join(
+        f"| {one.assumption.name} | {metric} | {scored.rows:,} | {scored.mean_ape:.1f} % "
+        f"| {one.without[metric].mean_ape:.1f} % |"
+        for one in found
+        for metric, scored in one.scored.items()
+    )
+    groups = "\n".join(
+        f"| {name} | {plain.rows:,} | {card.by_source[name].mean_ape:.1f} % | {plain.mean_ape:.1f} % |"
+        for name, plain in card.as_stated.by_source.items()
+    )
+    return f"""
+## {card.domain.capitalize()}: what benchmarks are taken to have done
+
+The sources do not state the following. It was inferred from marked rows, which are not scored, and for the last from
+scripts too (`validation/inference/assumptions.py`). {card.as_stated.figures:,} scored figures are replayed with it.
+
+| assumption | what it takes the benchmark to have done | inferred from | applies to |
+| --- | --- | --- | --- |
+{said}
+
+Mean error on the scored rows that an assumption touches, with all of them and without that one:
+
+| assumption | metric | rows | as scored | without it |
+| --- | --- | ---: | ---: | ---: |
+{each}
+
+Mean error of the sources that have such rows, on all their rows, as scored and with none of the assumptions:
+
+| source | rows | as scored | as the source states it |
+| --- | ---: | ---: | ---: |
+{groups}
+"""
 
 
 def domain_section(card: Scorecard) -> str:
@@ -419,11 +486,12 @@ def domain_section(card: Scorecard) -> str:
 fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
 
 {table("metric", card.by_metric) if len(card.by_metric) > 1 else table("", {"all": card.overall})}
-{regret_table(card)}{noise_table(card)}{basis_table(card)}
+{regret_table(card)}{noise_table(card)}{basis_table(card)}{assumption_tables(card)}
 ## {card.domain.capitalize()} by source
 
 {table("source", card.by_source)}
 
+{apart_table(card)}
 ## {card.domain.capitalize()} by hardware
 
 {table("hardware", card.by_hardware)}

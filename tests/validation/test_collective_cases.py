@@ -18,7 +18,7 @@ from datahall.fabric.collectives.choice import choose_collective, collective_tim
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.ctran import doubling_time, ring_time
 from datahall.fabric.collectives.experts import Tokens, low_latency_time
-from datahall.validation.collectives.health import below_half_rate, has_cliff, said_unhealthy
+from datahall.validation.collectives.health import has_cliff
 from datahall.validation.collectives.run import TORUS_HOP_S
 from datahall.validation.collectives.testbed import Rig, read_testbed
 from datahall.validation.ledger import shipped_files
@@ -180,7 +180,5 @@ def test_e10_a_line_of_four_tpus() -> None:
 def test_e14_sick_runs_are_named() -> None:
     size, measured = timed(source="nccl#1453")
     assert has_cliff(size, size / measured)
-    assert below_half_rate([GIB, 8 * GIB], [216.5e9, 231e9], [450e9, 470e9])
-    assert said_unhealthy("misconfigured fabric reported; expected ~470")
     healthy, time = timed(hardware="p5.48xlarge", algorithm="NCCL default")
     assert not has_cliff(healthy, healthy / time)

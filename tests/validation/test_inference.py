@@ -12,17 +12,20 @@ import pytest
 
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
+from datahall.errors import DatahallError
 from datahall.inference.simulation.run import Records
 from datahall.scenario.sections.promise import Promise
 from datahall.validation.inference import FORMATS
+from datahall.validation.inference.assumptions import ASSUMPTIONS
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.figures import figures_of
 from datahall.validation.inference.names import chip_of, engine_of, model_of
 from datahall.validation.inference.predict import predict_rows
+from datahall.validation.inference.reliance import reliances
 from datahall.validation.inference.repeats import repeats
 from datahall.validation.inference.replay import Prices, replay, requests_of
-from datahall.validation.inference.run import Traffic
-from datahall.validation.inference.silicon_sample import Split, machine_of
+from datahall.validation.inference.run import Traffic, lengths
+from datahall.validation.inference.silicon_sample import INFERENCEX_SHORTEST, Split, machine_of
 from datahall.validation.inference.sources import read_run
 from datahall.validation.ledger import outcomes, shipped_files
 from datahall.validation.measurement import Row, RowError, read_rows
@@ -74,6 +77,58 @@ def test_at_most_a_quarter_of_a_source_was_fitted_on() -> None:
     fitted = Counter(row["source"] for row in rows if row["fitted"])
     assert all(fitted[source] <= total[source] / 4 for source in total if total[source] >= 20)
     assert all(row["source"] for row in rows)
+
+
+def test_what_benchmarks_are_taken_to_have_done_is_declared_in_one_table() -> None:
+    """Without the table's rows a run has the lengths that its source states, and counts and sees everything."""
+    seen = Counter[str]()
+    for row in (row for path in SHIPPED if path.stem in {"silicon", "others"} for row in read_rows(path)[1]):
+        try:
+            traffic = read_run(row).traffic
+        except (RowError, DatahallError):
+            continue
+        seen.update(one.name for one in ASSUMPTIONS if one.touches(traffic))
+        for one in ASSUMPTIONS:
+            traffic = one.without(traffic)
+        assert traffic.warm_rounds == traffic.unseen_tokens == 0
+        assert traffic.shortest_fraction in {1.0, INFERENCEX_SHORTEST}
+        assert [traffic.prompt_tokens, traffic.output_tokens] == pytest.approx(lengths(row))
+    assert seen == {"users part": 480, "first round left out": 56, "first tokens seen late": 568}
+
+
+def test_a_score_says_what_it_would_be_without_assumptions(found: list[Prediction | Unsupported]) -> None:
+    card = scorecard("inference", found)
+    assert card.as_stated is not None
+    dense, pools = (f"AIConfigurator silicon_sample, {kind}, TTFT" for kind in ("dense", "pools"))
+    assert card.as_stated.by_source[dense].mean_ape > 2.5 * card.by_source[dense].mean_ape
+    assert card.as_stated.by_source[dense].rows == card.by_source[dense].rows
+    assert pools in card.as_stated.by_source
+    assert not [
+        name for name in card.as_stated.by_source if name.startswith(("MLPerf", "TensorRT", "ML.ENERGY"))
+    ]
+    assert card.as_stated.figures == sum(
+        one.as_stated_ratio is not None for one in found if isinstance(one, Prediction) and not one.fitted
+    )
+    note = next(note for note in scorecard_answer(card).notes if "taken to have done" in note)
+    assert f"{card.as_stated.figures:,} figures" in note
+    assert f"TTFT {card.as_stated.by_metric['TTFT'].mean_ape:.1f} %" in note
+    limits = " ".join((Path(__file__).parents[2] / "docs/limits.md").read_text(encoding="utf-8").split())
+    with_it, without = (one.by_source[dense].mean_ape for one in (card, card.as_stated))
+    assert f"{without:.0f} % off in the mean and not {with_it:.0f} %" in limits
+
+
+def test_each_assumption_is_left_out_alone(found: list[Prediction | Unsupported]) -> None:
+    """Of the rows that it touches; as scored they are those of the ledger."""
+    rows = [row for path in SHIPPED if path.stem in {"silicon", "others"} for row in read_rows(path)[1]]
+    parted, warm, late = reliances(rows)
+    assert (parted.rows, warm.rows, late.rows) == (377, 37, 446)
+    assert late.without["TPOT"] == late.scored["TPOT"]
+    for one in (parted, warm, late):
+        assert one.without["TTFT"].mean_ape > 1.2 * one.scored["TTFT"].mean_ape
+    known = {(one.where, one.metric): one for one in found if isinstance(one, Prediction)}
+    touched = [row.where for row in rows if (row.where, "TTFT") in known and not row.fitted_on()]
+    alone = [one for where in touched if (one := known[where, "TTFT"]).as_stated_ratio is not None]
+    assert sum(one.scored["TTFT"].rows for one in (parted, late)) == len(alone)
 
 
 def test_dense_models_at_a_fixed_concurrency(judged: list[Prediction]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from datahall.validation import validate
 from datahall.validation.ledger import shipped_files
 from datahall.validation.measurement import read_rows
 from datahall.validation.scorecard import Scorecard
+from datahall.validation.training.rows import STEP
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,6 @@ FLOORS = {
     "MLPerf Training v3.1 (gpt3)": 4.3,
     "MaxText published performance": 11.5,
     "SimuMax v1.2 B200 real runs": 5.4,
-    "SimuMax v1.2 B200 real runs, peak memory": 0.09,
     "torchtitan benchmarks": 18.0,
     "torchtitan benchmarks, peak memory": 13.0,
     "Google tpu-recipes run logs": 7.1,
@@ -66,13 +68,22 @@ def test_every_source_of_five_rows_has_a_floor(card: Scorecard) -> None:
     assert {source for source, found in card.by_source.items() if found.rows >= 5} == set(FLOORS)
 
 
-@pytest.mark.parametrize(("metric", "mean", "median"), [("step time", 11.6, 8.3), ("peak memory", 7.8, 5.3)])
-def test_all_rows_together(card: Scorecard, metric: str, mean: float, median: float) -> None:
+@pytest.mark.parametrize(
+    ("metric", "mean", "median", "bias"), [("step time", 11.6, 8.3, 1.0), ("peak memory", 10.1, 7.3, 3.0)]
+)
+def test_all_rows_together(card: Scorecard, metric: str, mean: float, median: float, bias: float) -> None:
     found = card.by_metric[metric]
     assert found.mean_ape <= mean
     assert found.median_ape <= median
-    assert abs(found.bias) <= 1.0
+    assert abs(found.bias) <= bias
     assert 75.0 <= found.band_coverage <= 85.0
+
+
+def test_a_page_says_how_far_off_memory_is(card: Scorecard) -> None:
+    page = (Path(__file__).parents[2] / "docs/training.md").read_text(encoding="utf-8")
+    found = card.by_metric["peak memory"]
+    words = f"On the {found.rows} rows that are scored the mean error is {found.mean_ape:.1f} % and half are within "
+    assert words + f"{found.median_ape:.1f} %" in " ".join(page.split())
 
 
 def test_time_and_memory_are_scored_apart(card: Scorecard) -> None:
@@ -116,5 +127,5 @@ def test_at_most_a_quarter_of_each_source_is_fitted() -> None:
         for row in read_rows(path)[1]:
             count = counts.setdefault(row.text("source"), [0, 0])
             count[0] += 1
-            count[1] += row.fitted
+            count[1] += row.fitted_on(STEP)
     assert not {source: count for source, count in counts.items() if count[1] > count[0] / 4}

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from datahall.errors import UnknownNameError
 from datahall.validation.collectives import FORMATS as COLLECTIVES
+from datahall.validation.coverage import coverage_apart
 from datahall.validation.inference import FORMATS as INFERENCE
 from datahall.validation.inference.repeats import repeats
 from datahall.validation.kernels import FORMATS as KERNELS
 from datahall.validation.measurement import Format, Outcome, Row, format_of, read_rows
-from datahall.validation.scorecard import Noise, Scorecard, scorecard
+from datahall.validation.scorecard import Noise, Prediction, Scorecard, scorecard
 from datahall.validation.training import FORMATS as TRAINING
 
 DOMAINS: dict[str, tuple[Format, ...]] = {
@@ -36,11 +37,12 @@ def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None)
         raise UnknownNameError("domain", domain, DOMAINS, hint=f"domains: {', '.join(DOMAINS)}")
     formats = DOMAINS[domain]
     files = shipped_files(domain) if data is None else _paths(data)
-    found = (one for path in files for one in outcomes(path, formats))
+    found = [one for path in files for one in outcomes(path, formats)]
+    apart = coverage_apart([one for one in found if isinstance(one, Prediction) and not one.fitted])
     if domain not in NOISE:
-        return scorecard(domain, found)
+        return scorecard(domain, found, apart=apart)
     rows = [row for path in files for row in read_rows(path)[1]]
-    return scorecard(domain, found, noise=NOISE[domain](rows))
+    return scorecard(domain, found, noise=NOISE[domain](rows), apart=apart)
 
 
 def shipped_files(domain: str) -> tuple[Path, ...]:

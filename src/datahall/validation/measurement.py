@@ -55,10 +55,15 @@ class Row(msgspec.Struct, frozen=True):
             raise RowError(f'column "{column}" is not a whole number')
         return value
 
-    @property
-    def fitted(self) -> bool:
-        """Whether a constant was fitted on this row."""
-        return self.text("fitted") in {"1", "true", "yes"}
+    def fitted_on(self, metric: str = "") -> bool:
+        """Whether a constant was fitted on a figure of this row: its mark names some of its metrics, or is 1 for all.
+
+        >>> row = Row("", {"fitted": "step time; peak memory"})
+        >>> row.fitted_on("peak memory"), row.fitted_on("TTFT"), Row("", {"fitted": "1"}).fitted_on("TTFT")
+        (True, False, True)
+        """
+        marks = {mark.strip() for mark in self.text("fitted").split(";")} - {""}
+        return bool(marks & {"1", "true", "yes", metric})
 
 
 class RowError(ValueError):

@@ -27,6 +27,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     choice: str = ""  # rows of one source with the same words here are ways to do the same job
     basis: str = ""  # on what its kernels rest: measured, a family's constants, a data sheet
     fitted: bool = False  # constants were fitted on this row: shown, never scored
+    # to `predicted`: without what its benchmark is taken to have done and does not state, where that is anything
+    as_stated_ratio: float | None = None
 
     @property
     def error_percent(self) -> float:
@@ -77,6 +79,22 @@ class Noise(msgspec.Struct, frozen=True):
     p90_ape: float
 
 
+class Coverage(msgspec.Struct, frozen=True):
+    """The rows of a source and a metric inside their bands, in percent."""
+
+    rows: int
+    stated_percent: float  # inside the bands that answers carry
+    apart_percent: float  # inside bands that are made of the rows of other sources
+
+
+class AsStated(msgspec.Struct, frozen=True):
+    """Our error if benchmarks had done what their sources state and no more; groups as those of the scorecard."""
+
+    figures: int  # that an assumption touches
+    by_metric: dict[str, Score]
+    by_source: dict[str, Score]
+
+
 class Worst(msgspec.Struct, frozen=True):
     """One of the rows furthest from its prediction."""
 
@@ -119,6 +137,10 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     regret: dict[str, Regret]  # by source
     worst: tuple[Worst, ...]
     noise: dict[str, Noise] = {}  # of repeated measurements, by metric
+    apart: dict[
+        str, Coverage
+    ] = {}  # by source and metric: what bands are worth on rows they were not made of
+    as_stated: AsStated | None = None  # where benchmarks are taken to have done more than their sources state
     clouds: tuple[Cloud, ...] = ()  # every scored row, for a picture; not in JSON
 
     @property
@@ -160,6 +182,7 @@ def scorecard(
     outcomes: Iterable[Prediction | Unsupported],
     num_worst: int = 10,
     noise: Mapping[str, Noise] | None = None,
+    apart: Mapping[str, Coverage] | None = None,
 ) -> Scorecard:
     """Sum up the outcomes of a domain; every row is counted somewhere."""
     outcomes = list(outcomes)
@@ -194,8 +217,25 @@ def scorecard(
         regret=regrets(judged),
         worst=tuple(_worst(one) for one in worst),
         noise=dict(noise or {}),
+        apart=dict(apart or {}),
+        as_stated=_as_stated(judged, named(lambda one: one.source)),
         clouds=tuple(_clouds(judged)),
     )
+
+
+def _as_stated(judged: Sequence[Prediction], source: Callable[[Prediction], str]) -> AsStated | None:
+    touched = [one for one in judged if one.as_stated_ratio is not None]
+    if not touched:
+        return None
+    sources = {source(one) for one in touched}
+    plain = [_plain(one, 1.0 if one.as_stated_ratio is None else one.as_stated_ratio) for one in judged]
+    grouped = _grouped([one for one in plain if source(one) in sources], source)
+    return AsStated(len(touched), _grouped(plain, lambda one: one.metric), grouped)
+
+
+def _plain(one: Prediction, ratio: float) -> Prediction:
+    predicted, low, high = (value * ratio for value in (one.predicted, one.low, one.high))
+    return msgspec.structs.replace(one, predicted=predicted, low=low, high=high)
 
 
 def _clouds(predictions: Sequence[Prediction]) -> Iterator[Cloud]:

@@ -203,8 +203,8 @@ def _notes(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> tuple
         network = f"; network: {system.across.fitted_on}" if system.across else ""
         lines = [
             f"{found.choice.level}: {system.inside.fitted_on}{network}",
-            f"band: measured over predicted was {low:.2f} to {high:.2f} in eight of ten runs that nothing was "
-            "fitted on",
+            f"band: measured over predicted was {low:.2f} to {high:.2f} in eight of ten runs of the ledger that no "
+            "other constant was fitted on",
             _why(found.choice, asked=scenario.given("algorithm")),
         ]
     if design is None and system.nic_bytes_per_s:

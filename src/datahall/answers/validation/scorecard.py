@@ -58,6 +58,8 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
                 if card.noise
                 else ()
             ),
+            *_apart(card),
+            *_as_stated(card),
             *(
                 ("regret: measured time of the way predicted fastest / best measured − 1",)
                 if card.regret
@@ -65,6 +67,31 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
             ),
         ),
         next_commands=next_commands,
+    )
+
+
+def _apart(card: Scorecard) -> tuple[str, ...]:
+    """What the share inside the bands is worth: they are made of rows of the same sources."""
+    if not card.apart:
+        return ()
+    shares = [one.apart_percent for one in card.apart.values()]
+    return (
+        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
+        f"{min(shares):.0f} to {max(shares):.0f} % of the rows of one (of those with many rows)",
+    )
+
+
+def _as_stated(card: Scorecard) -> tuple[str, ...]:
+    """What the score rests on besides the rows: what benchmarks are taken to have done."""
+    if card.as_stated is None:
+        return ()
+    each = ", ".join(
+        f"{metric} {one.mean_ape:.1f} % (as scored {card.by_metric[metric].mean_ape:.1f} %)"
+        for metric, one in card.as_stated.by_metric.items()
+    )
+    return (
+        f"{card.as_stated.figures:,} figures are replayed with what their benchmark is taken to have done and does not "
+        f"state; without that the mean error would be: {each}",
     )
 
 

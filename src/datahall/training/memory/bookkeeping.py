@@ -2,7 +2,8 @@
 
 The fixed sizes were read off runs whose allocator was logged (SimuMax v1.2, Megatron-Core 0.14 with Transformer
 Engine 2.11 on B200): torch reserved 2.8 to 6.9 % more than it had allocated at the peak, 4.8 % in the mean of seven
-layouts; what remained unexplained of the allocated peak was 0.02 to 0.1 GiB, a cuBLAS workspace.
+layouts; what remained unexplained of the allocated peak was 0.02 to 0.1 GiB, a cuBLAS workspace.  The ledger
+therefore marks the memory of all these runs as fitted on and does not score it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.constants import library
-from datahall.validation.collectives.health import below_half_rate, has_cliff, said_unhealthy
+from datahall.validation.collectives.health import has_cliff, reported_fault
 from datahall.validation.collectives.run import Known, read_run
 from datahall.validation.measurement import Format, Outcome, Row, RowError
 from datahall.validation.scorecard import Prediction, Unsupported
@@ -37,27 +37,23 @@ def predict(rows: Sequence[Row], level: str | None = None) -> Iterable[Outcome]:
         except (RowError, DatahallError) as problem:
             reasons[index] = problem.message if isinstance(problem, DatahallError) else str(problem)
             continue
+        if reported_fault(row) is not None:
+            reasons[index] = SICK + "the source reports a fault"
+            continue
         runs.setdefault(tuple(row.text(cell) for cell in RUN), []).append(index)
     for members in runs.values():
-        if reason := _sickness([known[index] for index in members]):
-            reasons |= dict.fromkeys(members, SICK + reason)
+        if _falls_off([known[index] for index in members]):
+            reasons |= dict.fromkeys(members, SICK + "bandwidth halves as messages grow")
     for index, row in enumerate(rows):
         yield Unsupported(reasons[index], row.where) if index in reasons else _prediction(known[index])
 
 
-def _sickness(run: Sequence[Known]) -> str:
-    if any(said_unhealthy(one.row.text("notes")) for one in run):
-        return "the source reports a fault"
+def _falls_off(run: Sequence[Known]) -> bool:
+    """Whether a run over sizes, each measured once, has a cliff; by what was measured alone."""
     if run[0].engine not in {"nccl", "message"} or len({one.size_bytes for one in run}) < len(run):
-        return ""
+        return False
     sizes = [one.size_bytes for one in run]
-    rates = [one.size_bytes / one.measured_s for one in run]
-    if has_cliff(sizes, rates):
-        return "bandwidth halves as messages grow"
-    across = run[0].row.text("n_nodes") not in {"", "1", "1.0"}
-    if across and below_half_rate(sizes, rates, [one.size_bytes / one.predicted_s for one in run]):
-        return "gigabytes move at half the rate of a working fabric"
-    return ""
+    return has_cliff(sizes, [one.size_bytes / one.measured_s for one in run])
 
 
 def _prediction(one: Known) -> Prediction:
@@ -74,7 +70,7 @@ def _prediction(one: Known) -> Prediction:
         predicted=one.predicted_s,
         low=one.predicted_s * low,
         high=one.predicted_s * high,
-        fitted=row.fitted,
+        fitted=row.fitted_on(),
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 
+import msgspec
+
 from datahall.errors import DatahallError
+from datahall.validation.inference.assumptions import ASSUMPTIONS, Assumption
 from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.replay import Prices, Replayed, replay, sized
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, latencies, lengths
@@ -50,14 +53,30 @@ def replayed(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[tuple[
 
 
 def _predicted(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[Outcome]:
-    for one in replayed(rows, read):
+    found = list(replayed(rows, read))
+    plain = replayed_without(ASSUMPTIONS, [one[0] for one in found if not isinstance(one, Unsupported)])
+    for one in found:
         if isinstance(one, Unsupported):
             yield one
         else:
-            yield from _outcomes(*one)
+            yield from outcomes_of(*one, plain.get(one[0].row.where))
 
 
-def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
+def replayed_without(assumptions: Sequence[Assumption], runs: Sequence[Run]) -> dict[str, Replayed]:
+    """The runs that assumptions touch, replayed without them; by where their rows stand."""
+    changed = {}
+    for run in runs:
+        traffic = run.traffic
+        for one in assumptions:
+            traffic = one.without(traffic)
+        if traffic != run.traffic:
+            changed[run.row.where] = msgspec.structs.replace(run, traffic=traffic)
+    again = replayed([run.row for run in changed.values()], lambda row: changed[row.where])
+    return {one[0].row.where: one[1] for one in again if not isinstance(one, Unsupported)}
+
+
+def outcomes_of(run: Run, found: Replayed, plain: Replayed | None = None) -> Iterable[Outcome]:
+    """What was measured of a run beside its replay, and beside that as its source states it."""
     if run.traffic.limits is not None:
         yield from (Unsupported(EDGE, run.row.where) for _ in latencies(run.row))
     for metric, was in run.measured.items():
@@ -69,7 +88,8 @@ def _outcomes(run: Run, found: Replayed) -> Iterable[Outcome]:
         yield Prediction(
             source=_source(run), hardware=run.replica.chip.name, model=run.replica.model.name, label=_label(run),
             where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,
-            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted,
+            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted_on(metric),
+            as_stated_ratio=None if plain is None else plain.predicted[metric] / value,
         )  # fmt: skip
 
 

@@ -10,8 +10,9 @@ from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.engine import Engine
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.sections.promise import Promise
+from datahall.validation.inference.assumptions import PARTED, longest_ratio
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
-from datahall.validation.inference.run import PARTED, THROUGHPUT, Run, Traffic, latencies, lengths, whole
+from datahall.validation.inference.run import THROUGHPUT, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
 
 # Mean tokens of MLPerf's OpenOrca set (24,576 samples): 294.45 is the one figure published with it.  Logs that count
@@ -167,7 +168,7 @@ def read_nim(row: Row) -> Run:
     figures = latencies(row)
     if row.text("throughput_tok_s_total"):
         figures[THROUGHPUT] = row.positive("throughput_tok_s_total")
-    longest = 2.0 / (1.0 + PARTED)
+    longest = longest_ratio(PARTED)
     traffic = Traffic(
         kind="closed", prompt_tokens=prompt * longest, output_tokens=output * longest, users=users,
         shortest_fraction=PARTED, warm_rounds=1,

@@ -13,9 +13,6 @@ from datahall.validation.measurement import Row, RowError
 
 TPOT, TTFT, THROUGHPUT = "TPOT", "TTFT", "throughput"
 MILLI = 1e-3
-# Users of a closed loop with fixed lengths do not keep step for long: something parts them, and lengths that vary
-# around the stated ones from this share of the longest do it as well (marked rows of NVIDIA's own runs).
-PARTED = 0.7
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):

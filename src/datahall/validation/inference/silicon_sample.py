@@ -9,21 +9,26 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.replica import Replica
 from datahall.scenario.words import PHASES
+from datahall.validation.inference.assumptions import (
+    longest_ratio,
+    shortest_fraction,
+    unseen_tokens,
+    warm_rounds,
+)
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
-from datahall.validation.inference.run import PARTED, Pools, Run, Traffic, latencies, lengths, whole
+from datahall.validation.inference.run import Pools, Run, Traffic, latencies, lengths, whole
 from datahall.validation.measurement import Row, RowError
 from datahall.workload.precision import block_scaled
 
 WIDEST = 16  # chips that tensor parallelism splits a layer over; exports that sum up two pools state 20 to 72
 INFERENCEX_SHORTEST = 0.8  # of the longest, as its scripts ask for
-SGLANG_BLACKWELL_STEPS, SGLANG_HOPPER_STEPS = 24.0, 5.0
 
 
 def read_silicon(row: Row) -> Run:
     """A row of the sample: closed loop at a fixed concurrency.
 
     InferenceX draws lengths uniformly between 0.8 and 1 of the stated ones and sends ten requests per user
-    (its benchmark scripts, 2025-10 to 2026-04); for NVIDIA's own runs see `_shortest`.
+    (its benchmark scripts, 2025-10 to 2026-04); what is not stated of either: `assumptions.py`.
     """
     notes = row.text("notes")
     prompt, output = lengths(row)
@@ -33,13 +38,16 @@ def read_silicon(row: Row) -> Run:
         raise RowError("the row does not state its concurrency")
     chip = chip_of(row.text("hardware"))
     varied = _of_inferencex(notes)
-    shortest = INFERENCEX_SHORTEST if varied else _shortest(row.text("engine"), chip)
-    longest = 1.0 if varied else 2.0 / (1.0 + shortest)  # InferenceX states the longest, NVIDIA what all have
+    engine = row.text("engine")
+    shortest = INFERENCEX_SHORTEST if varied else shortest_fraction(engine, chip)
+    longest = (
+        1.0 if varied else longest_ratio(shortest)
+    )  # InferenceX states the longest, NVIDIA what all have
     traffic = Traffic(
         kind="closed", prompt_tokens=prompt * longest, output_tokens=output * longest, users=users,
         shortest_fraction=shortest,
-        unseen_tokens=_unseen(row.text("engine"), chip) if varied else 0.0,
-        warm_rounds=0 if varied else _warm(row.text("engine"), chip),
+        unseen_tokens=unseen_tokens(engine, chip) if varied else 0.0,
+        warm_rounds=0 if varied else warm_rounds(engine, chip),
     )  # fmt: skip
     if "disagg" in row.text("workload"):
         replica, pools = _silicon_pools(row, chip, users)
@@ -58,34 +66,6 @@ def read_silicon(row: Row) -> Run:
 
 def _of_inferencex(notes: str) -> bool:
     return bool(re.search(r"db-dump/|source_file=20\d\d-|gap-analysis", notes))
-
-
-def _shortest(engine: str, chip: Chip) -> float:
-    """How far lengths of NVIDIA's own runs vary around the stated ones.
-
-    They are stated as fixed, but first tokens of the marked rows come too soon for users in lockstep; SGLang's runs on
-    H100 do keep step.
-    """
-    return 1.0 if engine.startswith("sglang") and chip.name == "h100-sxm" else PARTED
-
-
-def _warm(engine: str, chip: Chip) -> int:
-    """Rounds of each user that a run of NVIDIA's own leaves out.
-
-    In its vLLM runs on H200 first tokens of the marked rows come five times too soon for users who start together.
-    """
-    return 1 if engine.startswith("vllm") and chip.name == "h200-sxm" else 0
-
-
-def _unseen(engine: str, chip: Chip) -> float:
-    """Decode steps before a client of InferenceX's SGLang servers sees a first token.
-
-    Their scripts let the scheduler look for new requests every 10 or 30 steps on Blackwell (--scheduler-recv-interval)
-    and stream every 10 or 30 tokens (--stream-interval); the mean of both together, fitted on the marked rows.
-    """
-    if not engine.startswith("sglang"):
-        return 0.0
-    return SGLANG_BLACKWELL_STEPS if "fp4" in chip.peak_flop_per_s else SGLANG_HOPPER_STEPS
 
 
 class Split(msgspec.Struct, frozen=True):

@@ -64,7 +64,7 @@ def prediction(
         predicted=found.time_s,
         low=found.low_s,
         high=found.high_s,
-        fitted=row.fitted,
+        fitted=row.fitted_on(),
     )
 
 

@@ -79,16 +79,14 @@ def predict(row: Row) -> Iterator[Outcome]:
     kit = framework(run.framework)
     predicted_s = float(step_times(run.job, run.cluster, Space.of(run.layout), kit).step_s[0])
     band = step_band(run.job, run.cluster, kit)
-    yield _prediction(run, STEP, measured_s, predicted_s, band, "s", row.fitted)
+    yield _prediction(run, STEP, measured_s, predicted_s, band, "s")
     measured_bytes = measured_memory(run.row)
     if not measured_bytes:
         return
     if reason := beyond_memory(run):
         yield Unsupported(reason, row.where)
     else:
-        yield _prediction(
-            run, MEMORY, measured_bytes, predicted_memory(run), MEMORY_BAND, "bytes", fitted=False
-        )
+        yield _prediction(run, MEMORY, measured_bytes, predicted_memory(run), MEMORY_BAND, "bytes")
 
 
 def understood(row: Row) -> Run:
@@ -134,7 +132,7 @@ def predicted_memory(run: Run) -> float:
 
 
 def _prediction(
-    run: Run, metric: str, truth: float, predicted: float, band: tuple[float, float], unit: str, fitted: bool
+    run: Run, metric: str, truth: float, predicted: float, band: tuple[float, float], unit: str
 ) -> Prediction:
     return Prediction(
         source=run.row.text("source"),
@@ -149,5 +147,5 @@ def _prediction(
         unit=unit,
         metric=metric,
         choice=run.choice if metric == STEP else "",
-        fitted=fitted,
+        fitted=run.row.fitted_on(metric),
     )

@@ -52,11 +52,11 @@ def predict(row: Row) -> Iterator[Prediction]:
     peak_bytes = float(peak_memory(job, chip, space, BOOKS[kit.name]).allocated_bytes[0])
     peak_bytes += 0.0 if FRESH in row.text("source") else LEFT_OVER_BYTES
     words = f"{job.model.name}, {layout.micro_batch} × {job.seq}, recompute {layout.recompute}"
-    figures = [(STEP, row.positive("step_ms") * 1e-3, step_s, kit.band, "s", row.fitted)]
+    figures = [(STEP, row.positive("step_ms") * 1e-3, step_s, kit.band, "s")]
     if row.text("peak_mem_GiB"):
         peak = row.positive("peak_mem_GiB") * 2.0**30
-        figures.append((MEMORY, peak, peak_bytes, MEMORY_BAND, "bytes", row.fitted))
-    for metric, measured, predicted, band, unit, fitted in figures:
+        figures.append((MEMORY, peak, peak_bytes, MEMORY_BAND, "bytes"))
+    for metric, measured, predicted, band, unit in figures:
         yield Prediction(
             source=row.text("source") or SOURCE,
             hardware=chip.name,
@@ -69,7 +69,7 @@ def predict(row: Row) -> Iterator[Prediction]:
             high=predicted * band[1],
             unit=unit,
             metric=metric,
-            fitted=fitted,
+            fitted=row.fitted_on(metric),
         )
 
 
