@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+import datahall as dh
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout
@@ -92,7 +93,7 @@ def test_synchronisation_is_barriers_messages_waiting_and_work_done_again(layout
     assert costs["again"].time_s == run.parts.redone_s
     assert (costs["again"].time_s > 0) == (layout.recompute == "full")
     assert costs["message"].time_s - run.parts.messages_s == pytest.approx(run.parts.exchange_s)
-    assert costs["barrier"].time_s - run.parts.slowest_s == pytest.approx(run.parts.data_s)
+    assert costs["barrier"].time_s - run.parts.slowest_s == pytest.approx(run.parts.data_s + run.gathering_s)
     assert run.parts.slowest_s > 0
     assert costs["all"].time_s == pytest.approx(sum(one.time_s for one in costs.values()) / 2)
     assert all(one.share_fraction == pytest.approx(one.time_s / run.step_s) for one in costs.values())
@@ -164,3 +165,14 @@ def test_the_tensors_in_flight_are_the_activations(layout: Layout) -> None:
             (one.size_bytes for one in few.smaller), default=0.0
         )
         assert held == pytest.approx(stage.taken("activation_bytes"))
+
+
+@pytest.mark.parametrize("nic", ["10 Gb/s", "50 Gb/s", "400 Gb/s"])
+@pytest.mark.parametrize("zero", [1, 3])
+def test_what_nothing_hides_is_said_once(zero: int, nic: str) -> None:
+    """The result, the table of exchange, what waiting costs; parameters gathered with every micro-batch count."""
+    found = dh.simulate_train("llama-3.1-8b", chips=64, chip="h200", global_batch=256, zero=zero, nic=nic)
+    (table,) = (one for one in found.tables if one.title.startswith("communication"))
+    assert found.results["exposed_s"] == pytest.approx(table.rows[-1][1])
+    (waits,) = (one for one in found.tables if "synchronisation" in one.title)
+    assert waits.rows[-1][2] >= found.results["exposed_s"] * (1 - 1e-9)

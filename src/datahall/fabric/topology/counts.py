@@ -10,7 +10,9 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.routing.shortest import distances
-from datahall.fabric.topology.graph import LINK_KINDS, SCALE_UP_TIER, Fabric
+from datahall.fabric.topology.graph import ACCESS, LINK_KINDS, SCALE_UP_TIER, Fabric
+
+LARGE_DOMAIN = 256  # chips of a scale-up domain from which on its pairs are counted leaf by leaf
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +97,8 @@ def mean_hops(fabric: Fabric) -> float:
         between = float(servers) * (servers - 1) * rails
         near = fabric.shape.mean_hops()
         return (hosts * (rails - 1) * 2 + between * (near + (rails - 1) * (near + 2))) / pairs
+    if fabric.num_domains == 1:
+        return 2.0  # to the switches of the domain, and on
     inside, walked = _inside_domains(fabric)
     return (fabric.shape.mean_hops() * pairs - walked + 2 * inside) / pairs
 
@@ -105,11 +109,32 @@ def _inside_domains(fabric: Fabric) -> tuple[float, float]:
     size = fabric.num_hosts // fabric.num_domains
     chips = np.arange(fabric.num_hosts, dtype=np.int32)
     first = chips - chips % size
+    pairs = float(fabric.num_hosts) * (size - 1)
+    if size > LARGE_DOMAIN:
+        return pairs, _between_leaves(fabric, size)
     walked = sum(
         float(fabric.shape.hops(chips, first + (chips - first + shift) % size).sum())
         for shift in range(1, size)
     )
-    return float(fabric.num_hosts) * (size - 1), walked
+    return pairs, walked
+
+
+def _between_leaves(fabric: Fabric, size: int) -> float:
+    """The same hops, counted leaf by leaf: between two leaves all chips go alike, and two links are between its own."""
+    assert fabric.shape is not None
+    access = (fabric.link_kind == ACCESS) & (fabric.link_source < fabric.num_hosts)
+    leaf = np.zeros(fabric.num_hosts, np.int64)
+    leaf[fabric.link_source[access]] = fabric.link_target[access]
+    walked = 0.0
+    for first in range(0, fabric.num_hosts, size):
+        _, place, num = np.unique(leaf[first : first + size], return_index=True, return_counts=True)
+        chips = (first + place).astype(np.int32)
+        hops = fabric.shape.hops(np.repeat(chips, chips.size), np.tile(chips, chips.size))
+        apart = np.repeat(chips, chips.size) != np.tile(chips, chips.size)
+        walked += float((np.outer(num, num).ravel() * hops)[apart].sum()) + 2.0 * float(
+            (num * (num - 1)).sum()
+        )
+    return walked
 
 
 def _all_distances(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:

@@ -87,8 +87,8 @@ def exchange_account(run: Execution) -> tuple[Exchange, ...]:
     """What of each exchange is seen and what runs beside kernels, and all of it together."""
     parts, hidden = run.parts, run.hidden_s
     exposed = {"tensor": parts.exchange_s, "messages": parts.messages_s, "data": parts.data_s}
-    if hidden["parameters"]:
-        exposed["parameters"] = max(0.0, parts.beside_s)
+    if run.stages.gathered_s:
+        exposed["parameters"] = run.gathering_s
     rows = [(name, exposed[name], hidden[name]) for name in exposed]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
     return tuple(
@@ -107,7 +107,7 @@ def waiting_account(run: Execution) -> tuple[Waiting, ...]:
     """Barriers, messages, waiting in the pipeline's bubble, and work done again; all of it last."""
     parts = run.parts
     costs = {
-        "barrier": parts.data_s + parts.slowest_s,
+        "barrier": parts.data_s + run.gathering_s + parts.slowest_s,
         "message": parts.exchange_s + parts.messages_s,
         "waiting": parts.bubble_s,
         "again": parts.redone_s,

@@ -113,7 +113,12 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def exposed_s(self) -> float:
         """Exchange that nothing hides."""
-        return self.parts.exchange_s + self.parts.messages_s + self.parts.data_s
+        return self.parts.exchange_s + self.parts.messages_s + self.parts.data_s + self.gathering_s
+
+    @property
+    def gathering_s(self) -> float:
+        """What kernels wait for fully sharded parameters and their gradients, which move with every micro-batch."""
+        return max(0.0, self.parts.beside_s) if self.stages.gathered_s else 0.0
 
     @property
     def tokens_per_s(self) -> float:
