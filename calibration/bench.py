@@ -56,7 +56,6 @@ DECODE0 = {
     "combine_s": 2.2e-6,
     "combine_part_s": 2.2e-8,
     "sharpness": 8.0,
-    "split_above_blocks": 8.0,
 }
 GROUPED0 = {
     "launch_s": 8e-6,

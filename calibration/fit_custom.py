@@ -19,9 +19,10 @@ from search import errors, fit
 from written import write_sets
 
 from datahall.breakdown import Source
-from datahall.fabric.collectives.engine_all_reduce import ENGINES, CustomConstants, custom_time
+from datahall.fabric.collectives.engine_all_reduce import CustomConstants, custom_time
 
 OUT = Path(__file__).parent.parent / "src/datahall/fabric/collectives/data/custom.json"
+LIBRARIES = ("vllm", "trtllm", "sglang")  # as its tables call them
 SOURCE = Source("AIConfigurator kernel tables 0.12.0 (NVIDIA, Apache-2.0)", "2026-11", "measured")
 START = {
     "base_s": 5e-6,
@@ -62,7 +63,7 @@ def main(kernels: Path) -> None:
     sets = {}
     for system, chip_name in SYSTEMS.items():
         link = load().chip(chip_name).scale_up_bytes_per_s
-        for engine in ENGINES:
+        for engine in LIBRARIES:
             rows = every[(every.system == system) & every.lib.str.startswith(engine) & (every.num_gpus <= 8)]
             if rows.empty:
                 continue

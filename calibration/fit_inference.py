@@ -21,7 +21,7 @@ import numpy as np
 from datahall.errors import DatahallError
 from datahall.inference.engine.replica import Replica
 from datahall.validation.inference.energy import read_energy
-from datahall.validation.inference.predict import replayed
+from datahall.validation.inference.predict import replayed, runs_of
 from datahall.validation.inference.replay import Priced, Prices, replay
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run
 from datahall.validation.inference.sources import read_run
@@ -143,10 +143,12 @@ def bands() -> None:
     for path in sorted(DATA.glob("*.csv")):
         _, rows = read_rows(path)
         read = read_energy if path.stem == "ml_energy" else read_run
-        for one in replayed([row for row in rows if row.fitted_on()], read):
-            if isinstance(one, Unsupported):
+        runs = [
+            one for one in runs_of([row for row in rows if row.fitted_on()], read) if isinstance(one, Run)
+        ]
+        for run, found in zip(runs, replayed(runs), strict=True):
+            if isinstance(found, Unsupported):
                 continue
-            run, found = one
             for metric, was in run.measured.items():
                 key = (run.replica.engine.name, metric)
                 ratios.setdefault(key, []).append(was / found.predicted[metric])

@@ -63,6 +63,7 @@ class Kit(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     fusion: str = "fused"
     flash: bool = True
+    books: str = "nemo"  # what it keeps in memory: a row of `BOOKS`
     fixed: dict[str, float] = {}
     start: dict[str, float] = {}  # of the search, where the usual one is far off
     options: dict[str, str | float | bool] = {}
@@ -79,11 +80,11 @@ class Kit(msgspec.Struct, frozen=True, kw_only=True):
 
 KITS = {
     "megatron-2022": Kit(
-        title="Megatron-LM of 2021 and 2022", fusion="lean", flash=False,
+        title="Megatron-LM of 2021 and 2022", fusion="lean", flash=False, books="megatron-2022",
         fixed={"tensor_exposed": 1.0, **USUAL_ATTENTION, **NO_HOST}, start={"fixed_s": 0.02},
     ),
     "megatron-deepspeed": Kit(
-        title="Megatron-DeepSpeed of 2021 and 2022", fusion="lean", flash=False,
+        title="Megatron-DeepSpeed of 2021 and 2022", fusion="lean", flash=False, books="megatron-deepspeed",
         fixed={"tensor_exposed": 1.0, **USUAL_ATTENTION, **NO_HOST},
     ),
     # SimuMax states that its runs overlap nothing; fp32 gradients are Megatron's default
@@ -110,10 +111,10 @@ KITS = {
         title="NeMo and Megatron-Core from 2023, mixtures of experts launched from the host", like="nemo",
         host_like="megatron-core",
     ),
-    "fsdp": Kit(title="PyTorch FSDP (llm-foundry)", fusion="lean", fixed=NO_HOST),
+    "fsdp": Kit(title="PyTorch FSDP (llm-foundry)", fusion="lean", books="fsdp", fixed=NO_HOST),
     # its runs recompute every second product and are on chips held to 500 W: both are in the factor of its kernels
     "torchtitan": Kit(
-        title="PyTorch FSDP2 compiled (torchtitan, mostly on H100 of 500 W)",
+        title="PyTorch FSDP2 compiled (torchtitan, mostly on H100 of 500 W)", books="torchtitan",
         fixed={"tensor_exposed": 1.0, "pipeline_exposed": 0.5, **USUAL_ATTENTION, **NO_HOST},
     ),
     # XLA keeps norms and losses in fp32 and recomputes them: passes over memory as of uncompiled code
@@ -126,14 +127,14 @@ KITS = {
     ),
     # one process: nothing to hide or to wait for; bf16 weights, gradients and moments are read and written once
     "eager": Kit(
-        title="PyTorch uncompiled on one chip", fusion="eager",
+        title="PyTorch uncompiled on one chip", fusion="eager", books="eager",
         fixed={
             "tensor_exposed": 1.0, "pipeline_exposed": 1.0, "data_exposed": 1.0, "jitter": 0.0, "fixed_s": 0.0,
             **USUAL_ATTENTION, **NO_HOST,
         },
     ),
     "compiled": Kit(
-        title="PyTorch compiled on one chip", fusion="fused",
+        title="PyTorch compiled on one chip", fusion="fused", books="compiled",
         fixed={
             "tensor_exposed": 1.0, "pipeline_exposed": 1.0, "data_exposed": 1.0, "jitter": 0.0, "fixed_s": 0.0,
             **USUAL_ATTENTION, **NO_HOST,
@@ -164,6 +165,7 @@ def bare(name: str) -> Framework:
     given = {"gradient_bytes": 2.0, "expert_exposed": 1.0} | kit.options
     return Framework(
         name=name, title=kit.title, source=ledger_source(), fitted_on="", fusion=kit.fusion, flash_attention=kit.flash,
+        books=kit.books,
         compute_factor=1.0, attention_factor=1.0, tensor_exposed=1.0, pipeline_exposed=1.0, data_exposed=1.0,
         fixed_s=0.0, jitter=0.0, host_s=COUNTED_S, **given,
     )  # fmt: skip
@@ -252,7 +254,8 @@ def fit_single_chip(name: str, kit: Kit) -> dict[str, object]:
         factor,
     )
     return {
-        "name": name, "title": kit.title, "fusion": kit.fusion, "flash_attention": kit.flash, "expert_exposed": 1.0,
+        "name": name, "title": kit.title, "fusion": kit.fusion, "flash_attention": kit.flash, "books": kit.books,
+        "expert_exposed": 1.0,
         "source": {"title": "Datahall, runs on two H200s", "date": "2026-11", "kind": "derived"},
         "fitted_on": f"{len(ratios[True])} of {len(rows)} runs on one H200", "gradient_bytes": 2.0,
         "band": (round(1.0 / widest, 3), round(widest, 3)), "compute_factor": float(f"{factor:.4g}"),
@@ -347,7 +350,8 @@ def main(path: Path, chosen: Sequence[str]) -> None:
         print(f"{name:20s} fitted on {len(train)}, rest {len(rest)}: mean {error.mean():.1f} median {error.median():.1f}",
               {key: round(value, 6) for key, value in found.items()})  # fmt: skip
         sets[name] = {
-            "name": name, "title": kit.title, "fusion": kit.fusion, "flash_attention": kit.flash, "expert_exposed": 1.0,
+            "name": name, "title": kit.title, "fusion": kit.fusion, "flash_attention": kit.flash, "books": kit.books,
+            "expert_exposed": 1.0,
             "source": {"title": "Datahall, fitted on public training runs", "date": "2026-11", "kind": "derived"},
             "fitted_on": f"{len(train)} rows, at most a quarter of each of " + ", ".join(used), "gradient_bytes": 2.0,
             **{key: float(f"{value:.4g}") for key, value in found.items()},

@@ -1,8 +1,11 @@
 """Write into the documents what the program says.
 
-    python docs/generate.py            rewrite what is stale
-    python docs/generate.py --check    only name it; exit code 1
-    python docs/generate.py KERNELS    also score the kernel tables in that folder, for calibration.md
+    python docs/generate.py                     rewrite what is stale
+    python docs/generate.py reference stub      of these pages alone
+    python docs/generate.py --check             only name it; exit code 1
+    python docs/generate.py --kernels FOLDER    also score the kernel tables in that folder, for calibration.md
+
+A page goes by its path in docs/ without its ending (reference, howto/add-a-chip), or README, and __init__.pyi by stub.
 
 Some files are written whole (validation.md, nomenclature.md, reference.md, roofline.svg, __init__.pyi), and some tables
 between their markers.  In every page, each fence `text output` is filled with what the command or script above it
@@ -18,6 +21,7 @@ A command that this file does not run itself (make, pip, git, python FILE) is ch
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import io
@@ -27,7 +31,7 @@ import shlex
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -47,7 +51,7 @@ from datahall.units import fmt
 from datahall.validation.coverage import LEAST_ROWS
 from datahall.validation.inference.reliance import reliances
 from datahall.validation.kernels import SYSTEMS
-from datahall.validation.ledger import DOMAINS, shipped_files, validate
+from datahall.validation.ledger import LEDGER, shipped_files, validate
 from datahall.validation.measurement import read_rows
 from datahall.validation.scorecard import Score, Scorecard
 
@@ -55,6 +59,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PICTURED = {"chip": "h200", "model": "qwen3-30b-a3b", "phase": "decode", "batch": 64, "context": 4096}
 MARKED = re.compile(r"<!-- table (\w+): written by docs/generate.py -->\n.*?<!-- end of table -->", re.S)
+STUB = ROOT / "src/datahall/__init__.pyi"
 KERNELS: list[Path] = []
 SWEEP = ROOT / "calibration" / "h200"
 NOTICE = "<!-- Written by docs/generate.py: change that, or what it prints, and run make docs. -->"
@@ -312,7 +317,7 @@ def claimed(part: str) -> str:
 
 
 def validation_page(card: Scorecard) -> str:
-    """docs/validation.md."""
+    """The head of docs/validation.md."""
     missing = sum(reason.rows for reason in card.unsupported)
     reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
     worst = "\n".join(
@@ -368,6 +373,12 @@ A row names the model whose shapes it has; "–" are kernels of no model in part
 Each file says in its column `fitted` which rows those are; [calibration.md](calibration.md) says what was
 fitted. Score a file of your own: [howto/score-measurements.md](howto/score-measurements.md).
 """
+
+
+def ledger_pages() -> str:
+    """docs/validation.md, of all domains."""
+    others = (domain_section(scored(domain)) for domain in LEDGER if domain != "kernels")
+    return "".join([validation_page(scored("kernels")), *others])
 
 
 def regret_table(card: Scorecard) -> str:
@@ -565,16 +576,22 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - written)]
 
 
-def generated() -> dict[Path, str]:
-    """The files that are written whole."""
-    others = (domain_section(scored(domain)) for domain in DOMAINS if domain != "kernels")
+def generated() -> dict[Path, Callable[[], str]]:
+    """The files that are written whole, and what writes each."""
     return {
-        DOCS / "validation.md": "".join([validation_page(scored("kernels")), *others]),
-        DOCS / "nomenclature.md": nomenclature_page(),
-        DOCS / "reference.md": f"{NOTICE}\n\n{reference()}",
-        ROOT / "src/datahall/__init__.pyi": stub(),
-        DOCS / "roofline.svg": picture(),
+        DOCS / "validation.md": ledger_pages,
+        DOCS / "nomenclature.md": nomenclature_page,
+        DOCS / "reference.md": lambda: f"{NOTICE}\n\n{reference()}",
+        STUB: stub,
+        DOCS / "roofline.svg": picture,
     }
+
+
+def name_of(path: Path) -> str:
+    """What a page goes by where some alone are asked for."""
+    if path == STUB:
+        return "stub"
+    return path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT).with_suffix("").as_posix()
 
 
 def page_text(path: Path) -> str:
@@ -593,9 +610,13 @@ def _written(block: re.Match[str]) -> str:
     return f"{first}\n{writers[block[1]]()}\n{last}"
 
 
-def main(check: bool) -> int:
-    """Write, or name, what is stale."""
-    wanted = generated() | {path: page_text(path) for path in pages()}
+def main(names: Collection[str] = (), *, check: bool = False) -> int:
+    """Write, or name, what is stale of all pages, or of some."""
+    writers = generated() | {path: partial(page_text, path) for path in pages()}
+    known = {name_of(path): path for path in writers}
+    if unknown := sorted(set(names) - set(known)):
+        raise SystemExit(f"no page is called {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    wanted = {path: writers[path]() for name, path in known.items() if not names or name in names}
     stale = [
         path
         for path, text in wanted.items()
@@ -609,5 +630,10 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    KERNELS += [Path(word).resolve() for word in sys.argv[1:] if not word.startswith("-")]
-    sys.exit(main("--check" in sys.argv[1:]))
+    words = argparse.ArgumentParser(description="Write into the documents what the program says.")
+    words.add_argument("pages", nargs="*", help="these alone, e.g. reference stub")
+    words.add_argument("--check", action="store_true", help="only name what is stale; exit code 1")
+    words.add_argument("--kernels", type=Path, metavar="FOLDER", help="score its tables for calibration.md")
+    said = words.parse_args()
+    KERNELS += [said.kernels.resolve()] if said.kernels else []
+    sys.exit(main(said.pages, check=said.check))

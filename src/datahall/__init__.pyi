@@ -180,7 +180,7 @@ def plan_serve(
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -213,7 +213,7 @@ def plan_train(
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The fastest layout on so many chips, or the fewest chips for a deadline.
+    """The fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline.
 
     MODEL is a name of the catalogue or a config.json in the Hugging Face format.
 
@@ -226,11 +226,11 @@ def plan_train(
     deadline : str | float | None
         When it must be done, instead of a number of chips.
     seq : str | int | None
-        Tokens of a sequence (default: the layout file's, else 8192).
+        Tokens of a sequence (default 8192).
     global_batch : str | int | None
         Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
     precision : str | None
-        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+        Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
     state : str
@@ -255,7 +255,7 @@ def plan_train(
     offload : str | Sequence[str] | None
         What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -264,6 +264,28 @@ def plan_train(
         datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
+    """
+
+def explain(
+    term: str = "",
+    *,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a term means, in which unit, and what it is easily taken for.
+
+    With a question in place of a term: the chain behind its answer, down to the sources.
+
+    Parameters
+    ----------
+    term : str
+        Word of the nomenclature.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall explain MFU
+        datahall explain show roofline h200 --model llama-3.1-8b --batch 32
     """
 
 def show_chip(
@@ -287,6 +309,35 @@ def show_chip(
 
         datahall show chip h100-sxm
         datahall show chip h100-sxm --claim "peak.fp8=3958 TFLOP/s"
+    """
+
+def show_hierarchy(
+    chip: str,
+    *,
+    working_set: str | float | None = None,
+    offload: str | None = None,
+    prefetch: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Memory levels, and what outgrowing each of them costs.
+
+    Parameters
+    ----------
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    working_set : str | float | None
+        What is read over and over.
+    offload : str | None
+        Where to keep what does not fit: host or nvme.
+    prefetch : bool
+        Fetch what does not fit while what fits is worked on.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show hierarchy h100-sxm
+        datahall show hierarchy h100-sxm --working-set "140 GB" --offload host --prefetch
     """
 
 def show_model(
@@ -322,6 +373,54 @@ def show_model(
         datahall show model llama-3.1-70b --context 8192
         datahall show model path/to/config.json --precision fp8 --batch 64
         datahall show model qwen3-32b --chips l40s,rtx-4090
+    """
+
+def show_roofline(
+    chip: str,
+    *,
+    model: str = "",
+    tp: str | int | None = None,
+    precision: str = "bf16",
+    context: str | int = 8192,
+    batch: str | int = 1,
+    phase: str = "decode",
+    level: str | None = None,
+    eager: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A pass on one chip: time, bound and efficiency by operator.
+
+    Prefill runs prompts of the context; decode adds a token to sequences that hold it. On one chip,
+    unless several share each layer. Exit code 1 where it does not fit.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer, of which one is shown (default: one alone).
+    precision : str
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    context : str | int
+        Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one. (default
+        8192)
+    batch : str | int
+        Sequences at once. (default 1)
+    phase : str
+        What runs: prefill (whole prompts) or decode (one token each). (default decode)
+    level : str | None
+        Constants of the chip's kernels: datasheet, family or measured (default: the best there are).
+    eager : bool
+        Launch each kernel from the host instead of replaying a graph.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
+        datahall show roofline h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html
     """
 
 def show_fit(
@@ -377,327 +476,6 @@ def show_fit(
 
         datahall show fit llama-3.1-70b --chip h100-sxm --context 32k
         datahall show fit deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256
-    """
-
-def show_roofline(
-    chip: str,
-    *,
-    model: str = "",
-    tp: str | int | None = None,
-    precision: str = "bf16",
-    context: str | int = 8192,
-    batch: str | int = 1,
-    phase: str = "decode",
-    level: str | None = None,
-    eager: bool = False,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """A pass on one chip: time, bound and efficiency by operator.
-
-    Prefill runs prompts of the context; decode adds a token to sequences that hold it. On one chip,
-    unless several share each layer. Exit code 1 where it does not fit.
-
-    Parameters
-    ----------
-    model : str
-        Name of the catalogue, or a config.json in the Hugging Face format.
-    chip : str
-        Chip that it runs on. (default h100-sxm)
-    tp : str | int | None
-        Chips that share each layer, of which one is shown (default: one alone).
-    precision : str
-        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
-    context : str | int
-        Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one. (default
-        8192)
-    batch : str | int
-        Sequences at once. (default 1)
-    phase : str
-        What runs: prefill (whole prompts) or decode (one token each). (default decode)
-    level : str | None
-        Constants of the chip's kernels: datasheet, family or measured (default: the best there are).
-    eager : bool
-        Launch each kernel from the host instead of replaying a graph.
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall show roofline h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096
-        datahall show roofline h100-sxm --model llama-3.1-70b --phase prefill --tp 4 -o roofline.html
-    """
-
-def show_hierarchy(
-    chip: str,
-    *,
-    working_set: str | float | None = None,
-    offload: str | None = None,
-    prefetch: bool = False,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """Memory levels, and what outgrowing each of them costs.
-
-    Parameters
-    ----------
-    chip : str
-        Chip that it runs on. (default h100-sxm)
-    working_set : str | float | None
-        What is read over and over.
-    offload : str | None
-        Where to keep what does not fit: host or nvme.
-    prefetch : bool
-        Fetch what does not fit while what fits is worked on.
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall show hierarchy h100-sxm
-        datahall show hierarchy h100-sxm --working-set "140 GB" --offload host --prefetch
-    """
-
-def show_fabric(
-    topologies: str | Sequence[str] | None,
-    *,
-    chips: str | int | None = None,
-    chip: str = "",
-    domain: str | int | None = None,
-    nic: str | float | None = None,
-    oversubscription: str | None = None,
-    switch: str = "",
-    server: str = "",
-    radix: str | int | None = None,
-    tiers: str | int | None = None,
-    sides: str | None = None,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """Switches, cables, bisection, diameter, paths, power and price; several side by side.
-
-    TOPOLOGY is tree, fat-tree, clos, leaf-spine, rail-optimised, rail-only, dragonfly, dragonfly-plus,
-    hyperx, torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
-    meta-24k-infiniband, xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod,
-    gb200-nvl72-cluster.
-
-    Parameters
-    ----------
-    topologies : str | Sequence[str] | None
-        Topologies, or fabrics that were built, side by side.
-    chips : str | int | None
-        How many chips it joins; a fabric that was built has its own.
-    chip : str
-        Chip (default: h100-sxm, or the topology's usual one).
-    domain : str | int | None
-        Chips that need no network (default: as the chip is sold).
-    nic : str | float | None
-        Network of a chip, one way (default: its usual one).
-    oversubscription : str | None
-        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
-    switch : str
-        Switch of the catalogue (default: of the port's speed).
-    server : str
-        Server of the catalogue (default: the one the chip is sold in).
-    radix : str | int | None
-        Ports of a switch, instead of the catalogue's.
-    tiers : str | int | None
-        Tiers of switches (default: the fewest).
-    sides : str | None
-        Sides of a torus (default: the most cube-like).
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall show fabric fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1
-        datahall show fabric nvl72 fat-tree torus tree --chips 9216
-        datahall show fabric meta-24k-roce
-    """
-
-def show_memory(
-    model: str,
-    *,
-    seq: str | int | None = None,
-    global_batch: str | int | None = None,
-    precision: str | None = None,
-    framework: str = "nemo",
-    state: str = "",
-    on: str = "",
-    chips: str | int | None = None,
-    chip: str = "",
-    domain: str | int | None = None,
-    nic: str | float | None = None,
-    oversubscription: str | None = None,
-    layout: str = "",
-    tp: str | int | None = None,
-    pp: str | int | None = None,
-    vpp: str | int | None = None,
-    cp: str | int | None = None,
-    ep: str | int | None = None,
-    dp: str | int | None = None,
-    zero: str | int | None = None,
-    micro_batch: str | int | None = None,
-    recompute: str | None = None,
-    schedule: str | None = None,
-    etp: str | int | None = None,
-    shard: str | int | None = None,
-    modules: str | Sequence[str] | None = None,
-    context: str | None = None,
-    split: str | int | Sequence[int] | None = None,
-    offload: str | Sequence[str] | None = None,
-    compress: str | None = None,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """What takes the memory of a chip in training: state, activations by tensor, buffers.
-
-    Exit code 1 where it does not fit, with the cheapest change. For serving: datahall show fit.
-
-    Parameters
-    ----------
-    model : str
-        Name of the catalogue, or a config.json in the Hugging Face format.
-    seq : str | int | None
-        Tokens of a sequence (default: the layout file's, else 8192).
-    global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
-    precision : str | None
-        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
-    framework : str
-        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
-    state : str
-        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
-        the framework's).
-    on : str
-        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
-    chips : str | int | None
-        How many chips (default: all of a fabric that was built, or as few as the layout needs).
-    chip : str
-        Chip (default: h100-sxm, or the topology's usual one).
-    domain : str | int | None
-        Chips that need no network (default: as the chip is sold).
-    nic : str | float | None
-        Network of a chip, one way (default: its usual one).
-    oversubscription : str | None
-        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
-    layout : str
-        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
-    tp : str | int | None
-        Chips that share each layer (default: the layout file's, else 1).
-    pp : str | int | None
-        Pipeline stages (default: the layout file's, else 1).
-    vpp : str | int | None
-        Virtual stages on each chip (default: the layout file's, else 1).
-    cp : str | int | None
-        Chips that share each sequence (default: the layout file's, else 1).
-    ep : str | int | None
-        Chips that share the experts (default: the layout file's, else 1).
-    dp : str | int | None
-        Replicas (default: the chips left over).
-    zero : str | int | None
-        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
-    micro_batch : str | int | None
-        Sequences at once on a replica (default 1).
-    recompute : str | None
-        What backward computes again: none, selective or full.
-    schedule : str | None
-        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
-        vpp).
-    etp : str | int | None
-        Chips that share one expert (default: tp/ep, at least 1).
-    shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
-    modules : str | Sequence[str] | None
-        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
-    context : str | None
-        How chips that share a sequence exchange it: ring or all-to-all.
-    split : str | int | Sequence[int] | None
-        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
-    offload : str | Sequence[str] | None
-        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : str | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall show memory deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full
-        datahall show memory llama-3.1-70b --layout run.sh --chips 512
-    """
-
-def show_collective(
-    collective: str,
-    *,
-    size: str | float | None = None,
-    experts: str | int | None = None,
-    tokens: str | int | None = None,
-    topk: str | int | None = None,
-    hidden: str | int | None = None,
-    precision: str = "bf16",
-    algorithm: str | None = None,
-    version: str | None = None,
-    level: str | None = None,
-    all: bool = False,
-    on: str = "",
-    chips: str | int | None = None,
-    chip: str = "",
-    domain: str | int | None = None,
-    nic: str | float | None = None,
-    oversubscription: str | None = None,
-    sides: str | None = None,
-    failure: Tables | None = None,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """Time, algbw, busbw, the algorithm chosen and why, crossover sizes.
-
-    Parameters
-    ----------
-    collective : str
-        all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-recv, barrier. (default
-        all-reduce)
-    size : str | float | None
-        The whole array, as in nccl-tests.
-    experts : str | int | None
-        MoE: experts, one a chip.
-    tokens : str | int | None
-        MoE: tokens of all chips together.
-    topk : str | int | None
-        MoE: experts of each token.
-    hidden : str | int | None
-        MoE: hidden size.
-    precision : str
-        MoE: what the tokens are sent in: fp32, bf16, fp16, fp8, mxfp8, int8, nvfp4. (default bf16)
-    algorithm : str | None
-        Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
-    version : str | None
-        Version of NCCL (default 2.27).
-    level : str | None
-        Constants of links and network: datasheet, family or measured (default: the best there are).
-    all : bool
-        Every protocol, and what textbooks add.
-    on : str
-        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
-    chips : str | int | None
-        How many chips take part; one an expert where experts are given.
-    chip : str
-        Chip (default: h100-sxm, or the topology's usual one).
-    domain : str | int | None
-        Chips that need no network (default: as the chip is sold).
-    nic : str | float | None
-        Network of a chip, one way (default: its usual one).
-    oversubscription : str | None
-        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
-    sides : str | None
-        Sides of a torus (default: the most cube-like).
-    failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall show collective all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB
-        datahall show collective all-reduce --on nvl72 --chips 144 --size 64MB --all
-        datahall show collective all-to-all --experts 64 --tokens 2^20 --topk 2 --hidden 4096
     """
 
 def show_techniques(
@@ -847,7 +625,7 @@ def show_techniques(
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -856,6 +634,250 @@ def show_techniques(
         datahall show techniques llama-3.1-70b --chip h200 --rate 5
         datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
         datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
+    """
+
+def show_memory(
+    model: str,
+    *,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: str | None = None,
+    framework: str = "nemo",
+    state: str = "",
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: str | None = None,
+    schedule: str | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[str] | None = None,
+    context: str | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[str] | None = None,
+    compress: str | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What takes the memory of a chip in training: state, activations by tensor, buffers.
+
+    Exit code 1 where it does not fit, with the cheapest change. For serving: datahall show fit.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
+    precision : str | None
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : str
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips (default: all of a fabric that was built, or as few as the layout needs).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : str | None
+        What backward computes again: none, selective or full.
+    schedule : str | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[str] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context : str | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[str] | None
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : str | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show memory deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full
+        datahall show memory llama-3.1-70b --layout run.sh --chips 512
+    """
+
+def show_fabric(
+    topologies: str | Sequence[str] | None,
+    *,
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    switch: str = "",
+    server: str = "",
+    radix: str | int | None = None,
+    tiers: str | int | None = None,
+    sides: str | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Switches, cables, bisection, diameter, paths, power and price; several side by side.
+
+    TOPOLOGY is tree, fat-tree, clos, leaf-spine, rail-optimised, rail-only, dragonfly, dragonfly-plus,
+    hyperx, torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
+    meta-24k-infiniband, xai-colossus, dgx-superpod-h100, tpu-v4-pod, tpu-v5p-pod, gb200-nvl72-superpod,
+    gb200-nvl72-cluster.
+
+    Parameters
+    ----------
+    topologies : str | Sequence[str] | None
+        Topologies, or fabrics that were built, side by side.
+    chips : str | int | None
+        How many chips it joins; a fabric that was built has its own.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    switch : str
+        Switch of the catalogue (default: of the port's speed).
+    server : str
+        Server of the catalogue (default: the one the chip is sold in).
+    radix : str | int | None
+        Ports of a switch, instead of the catalogue's.
+    tiers : str | int | None
+        Tiers of switches (default: the fewest).
+    sides : str | None
+        Sides of a torus (default: the most cube-like).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show fabric fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1
+        datahall show fabric nvl72 fat-tree torus tree --chips 9216
+        datahall show fabric meta-24k-roce
+    """
+
+def show_collective(
+    collective: str,
+    *,
+    size: str | float | None = None,
+    experts: str | int | None = None,
+    tokens: str | int | None = None,
+    topk: str | int | None = None,
+    hidden: str | int | None = None,
+    precision: str = "bf16",
+    algorithm: str | None = None,
+    version: str | None = None,
+    level: str | None = None,
+    all: bool = False,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    sides: str | None = None,
+    failure: Tables | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Time, algbw, busbw, the algorithm chosen and why, crossover sizes.
+
+    Parameters
+    ----------
+    collective : str
+        all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-recv, barrier. (default
+        all-reduce)
+    size : str | float | None
+        The whole array, as in nccl-tests.
+    experts : str | int | None
+        MoE: experts, one a chip.
+    tokens : str | int | None
+        MoE: tokens of all chips together.
+    topk : str | int | None
+        MoE: experts of each token.
+    hidden : str | int | None
+        MoE: hidden size.
+    precision : str
+        MoE: what the tokens are sent in: fp32, bf16, fp16, fp8, mxfp8, int8, nvfp4. (default bf16)
+    algorithm : str | None
+        Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
+    version : str | None
+        Version of NCCL (default 2.27).
+    level : str | None
+        Constants of links and network: datasheet, family or measured (default: the best there are).
+    all : bool
+        Every protocol, and what textbooks add.
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips take part; one an expert where experts are given.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    sides : str | None
+        Sides of a torus (default: the most cube-like).
+    failure : table, or several
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show collective all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB
+        datahall show collective all-reduce --on nvl72 --chips 144 --size 64MB --all
+        datahall show collective all-to-all --experts 64 --tokens 2^20 --topk 2 --hidden 4096
     """
 
 def simulate_serve(
@@ -1167,7 +1189,7 @@ def simulate_serve(
     cache : table, or several
         A cache of whole answers in front of the fleet: in each process, shared, and by meaning.
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1301,7 +1323,7 @@ def simulate_train(
     jitter : str | float
         Standard deviation of a chip's time for the same work, over the mean. (default 0%)
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1411,7 +1433,7 @@ def simulate_fabric(
     background : table, or several
         Flows that nobody waits for.
     failure : table, or several
-        Parts that are gone or slow; without a start they are so from the beginning.
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     stall : table, or several
         A chip that stops draining its port.
     catalog : Catalog
@@ -1433,12 +1455,12 @@ def validate(
 ) -> Answer:
     """Our error against public measurements.
 
-    DOMAIN is kernels, collectives, training or inference. Measured rows are predicted again.
+    DOMAIN is kernels, collectives, training, inference. Measured rows are predicted again.
 
     Parameters
     ----------
     domain : str
-        What was measured: kernels, collectives, training or inference.
+        What was measured: kernels, collectives, training, inference.
     data : str | Sequence[str] | None
         Score this CSV instead of the shipped measurements.
     catalog : Catalog
@@ -1654,26 +1676,4 @@ def catalog_add(
     Examples of the command
 
         datahall catalog add my-chip.toml
-    """
-
-def explain(
-    term: str = "",
-    *,
-    catalog: Catalog | None = None,
-) -> Answer:
-    """What a term means, in which unit, and what it is easily taken for.
-
-    With a question in place of a term: the chain behind its answer, down to the sources.
-
-    Parameters
-    ----------
-    term : str
-        Word of the nomenclature.
-    catalog : Catalog
-        Entries of your own over the shipped ones.
-
-    Examples of the command
-
-        datahall explain MFU
-        datahall explain show roofline h200 --model llama-3.1-8b --batch 32
     """

@@ -36,6 +36,16 @@ class Quantity(msgspec.Struct, frozen=True, omit_defaults=True):
 Cell: TypeAlias = str | int | float | bool | Quantity | None  # None: not known
 
 
+def keyed(name: str, unit: str = "") -> str:
+    """The key in JSON of what has a name for people.
+
+    >>> keyed("prefix cache", "ratio"), keyed("fat-tree")
+    ('prefix_cache_ratio', 'fat_tree')
+    """
+    words = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return words if unit in _UNSPOKEN else f"{words}_{unit}"
+
+
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """The head of a column.
 
@@ -54,9 +64,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if not self.key:
-            words = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
-            key = words if self.unit in _UNSPOKEN else f"{words}_{self.unit}"
-            msgspec.structs.force_setattr(self, "key", key)
+            msgspec.structs.force_setattr(self, "key", keyed(self.name, self.unit))
 
     @property
     def numeric(self) -> bool:

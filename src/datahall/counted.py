@@ -15,6 +15,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
+def is_several(name: str) -> bool:
+    """Whether a fabric's name stands for several things, which take a verb in the plural.
+
+    >>> is_several("8 domains of 8 under a 1-tier fat tree"), is_several("1 domain of 8"), is_several("2-tier fat tree")
+    (True, False, False)
+    """
+    return re.match(r"(?!1 )[\d,]+ ", name) is not None
+
+
 def with_article(name: str) -> str:
     """A fabric or a collective as it stands in a sentence.
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -29,7 +28,7 @@ from datahall.counted import counted
 
 Speller: TypeAlias = Callable[[str, str | None], str]  # an input's name, and a value for it or None
 
-_MARKED = re.compile("⟦(\\w+)(?:=([^⟧]*))?⟧")
+_MARKED = "⟦(\\w+)(?:=([^⟧]*))?⟧"
 
 
 def option(name: str, value: object = None) -> str:
@@ -50,7 +49,7 @@ def keyword(name: str, value: str | None) -> str:
 
 def spelled(text: str, spell: Speller = keyword) -> str:
     """A text with the inputs that it speaks of spelled as a border does."""
-    return _MARKED.sub(lambda found: spell(found[1], found[2]), text)
+    return re.sub(_MARKED, lambda found: spell(found[1], found[2]), text)
 
 
 class DatahallError(Exception):
@@ -212,17 +211,25 @@ class DocumentError(DatahallError, ValueError):
         return where, bare, spelled(problem.hint, self.spell)
 
 
+TELLING_LETTERS = 3  # that make one name inside another no accident
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Return the names most like `name`, best first.
 
     >>> nearest("h100-sxm5", ["h100-sxm", "h100-pcie", "a100-sxm-80gb", "tpu-v4"])
     ('h100-sxm', 'h100-pcie', 'a100-sxm-80gb')
+    >>> nearest("--tp", ["--output", "--format"])
+    ()
     """
+    from difflib import SequenceMatcher  # only who mistypes a name waits for it
+
     wanted = _folded(name)
 
     def likeness(candidate: str) -> float:
         other = _folded(candidate)
-        inside = 0.3 if wanted and (wanted in other or other in wanted) else 0.0
+        shorter, longer = sorted((wanted, other), key=len)
+        inside = 0.3 if len(shorter) >= TELLING_LETTERS and shorter in longer else 0.0
         same = takewhile(lambda pair: pair[0] == pair[1], zip(wanted, other, strict=False))
         prefix = len(list(same)) / max(1, len(wanted))
         return SequenceMatcher(None, wanted, other).ratio() + inside + 0.5 * prefix

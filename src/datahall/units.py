@@ -188,6 +188,15 @@ def _seconds(value: float, significant: int) -> str:
     return f"{_digits(value / DAY_S, significant)} days"
 
 
+def short(value: float, significant: int = 3) -> str:
+    """A number of a sentence: three digits or all before the point, and never an exponent.
+
+    >>> short(36712.4), short(1230.0), short(45.83), short(0.01234)
+    ('36,712', '1,230', '45.8', '0.0123')
+    """
+    return _digits(value, significant) if math.isfinite(value) else fmt(value, "")
+
+
 def chained(value: float, unit: str) -> str:
     """Write a figure of a chain, which a person adds up by hand: four digits, and no count that looks whole and is not.
 

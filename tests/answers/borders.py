@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 import msgspec
+import pytest
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask, ask_document, form_of, question_of
@@ -53,10 +54,22 @@ def value(one: object) -> str:
 
 
 def runs(command: str) -> bool:
-    """Whether a follow-up command can be typed as it stands."""
+    """Whether a follow-up command can be typed as it stands: 1 is a no, and an infeasible question as well."""
     words = shlex.split(command)
     assert words[0] == "datahall"
-    return run([*words[1:], "--quiet", "--format", "json"]) in (0, 1)
+    return run([*words[1:], "--quiet", "--format", "json"]) == 0
+
+
+def followed(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The results of a follow-up command, which runs."""
+    words = shlex.split(command)
+    assert words[0] == "datahall"
+    capsys.readouterr()
+    ended = run([*words[1:], "--quiet", "--format", "json"])
+    printed = capsys.readouterr()
+    assert ended == 0, (command, printed.err)
+    results: dict[str, Any] = msgspec.json.decode(printed.out)["results"]
+    return results
 
 
 def said_by_name(scenario: Scenario) -> dict[str, Plain]:

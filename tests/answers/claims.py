@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from math import isclose, isfinite
@@ -12,6 +13,7 @@ from datahall.answer import Answer, Cell, Quantity
 from datahall.answers.ask import form_of
 from datahall.breakdown import SAME, Breakdown, false_nodes
 from datahall.catalog import Catalog
+from datahall.report.cell import asked
 from datahall.scenario.field import Field
 from datahall.scenario.kinds import Count, Share
 from datahall.training.layout.file import read_layout
@@ -29,6 +31,7 @@ SHAPE = re.compile(
 )  # a day; of a switch, a torus, a tree, a format; the stages that are alike; a percentile: no figures
 _THINGS = "chip|replica|request|token|layer|user|switche|cable|step|day|price|problem|row|stage|time"
 GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b(?!/)")
+KEY = re.compile(r"[A-Za-z0-9_]+")
 DIGITS = (2, 3, 4)  # that a sentence shows of a number
 WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}  # never said bare
 
@@ -94,6 +97,7 @@ def unfounded(answer: Answer) -> list[str]:
         *_of_the_figure(answer),
         *_of_the_results(answer),
         *_of_the_headline(answer),
+        *(f"{key} is no key for a script" for key in answer.results if not KEY.fullmatch(key)),
     ]
 
 
@@ -103,7 +107,9 @@ def garbled(text: str) -> list[str]:
 
 
 def _of_the_inputs(answer: Answer) -> Iterator[str]:
-    """Each count that the question says stands among the inputs, as it was said."""
+    """Each count that the question says stands among the inputs, as it was said; no two have one name."""
+    names = Counter(name for usual in (False, True) for name, _ in asked(answer, by_default=usual))
+    yield from (f"two inputs are called {name}" for name, times in names.items() if times > 1)
     question = answer.question
     for field in form_of(str(question["ask"])).fields.values():
         if not isinstance(field.kind, Count):

@@ -255,9 +255,10 @@ def of_key(form: Form, table: str, other: str, key: str) -> list[str]:
 
 
 def all_questions(seed: int, least: int) -> list[Asked]:
-    """Questions of every verb; the same for one seed."""
-    draw = random.Random(seed)
-    return [asked for verb in asked_verbs() for asked in questions(verb, draw, least)]
+    """Questions of every verb; the same for one seed, whatever other verbs there are."""
+    return [
+        asked for verb in asked_verbs() for asked in questions(verb, random.Random(f"{seed} {verb}"), least)
+    ]
 
 
 def asked_verbs() -> list[str]:

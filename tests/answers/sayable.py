@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from datahall.scenario.kinds import Count, Kind, Mapped, Numbers, Percentile, Rate, Share
-from datahall.scenario.sections.deployment import PrecisionName
+from datahall.scenario.kinds.formats import PeakFormat, PrecisionName
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
 from datahall.scenario.sections.training import Split
-from datahall.scenario.sections.views import Day, PeakFormat
+from datahall.scenario.sections.views import Day
 
 # verbs that are not asked here, with why
 NOT_ASKED = {

@@ -13,6 +13,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError
+from datahall.fabric.collectives.algorithms.torus import HOP_S
 from datahall.fabric.collectives.nccl import network
 from datahall.fabric.collectives.textbook import textbook_times
 from datahall.scenario.kinds import Choice
@@ -146,6 +147,70 @@ def test_a_failure_narrows_what_is_left(shelf: Catalog) -> None:
         time_s("all-to-all", shelf, on="fat-tree", chips=1024, size="1GB", failure={"switches": "0"})
     with pytest.raises(ScenarioError, match="switches does nothing here: it needs on"):
         time_s("all-to-all", shelf, chips=1024, size="1GB", failure={"switches": "0"})
+
+
+def test_a_torus_says_the_steps_that_it_takes(shelf: Catalog) -> None:
+    """A small array is all hops: an all-reduce goes round twice, half of each of three axes of 16."""
+    asked = {"on": "torus", "chips": 4096, "chip": "tpu-v5p", "size": "1KB"}
+    for kind, steps in (
+        ("all-reduce", 48),
+        ("all-gather", 24),
+        ("reduce-scatter", 24),
+        ("all-to-all", 24),
+        ("send-recv", 1),
+    ):
+        found = show(kind, shelf, **asked)
+        assert found.results["num_steps"] == steps
+        assert found.results["time_s"] == pytest.approx(steps * HOP_S, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("chip", "chips", "wired"),
+    [
+        ("tpu-v4", 4096, "a 16×16×16 torus"),
+        ("tpu-v5p", 512, "a 8×8×8 torus"),
+        ("tpu-v6e", 256, "a 16×16 torus"),
+    ],
+)
+def test_tpus_stand_on_their_torus_unless_told_otherwise(
+    chip: str, chips: int, wired: str, shelf: Catalog
+) -> None:
+    asked = {"chip": chip, "chips": chips, "size": "1MB"}
+    for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-recv"):
+        found = show(kind, shelf, **asked)
+        assert found.results["time_s"] == pytest.approx(time_s(kind, shelf, **asked, on="torus"))
+        assert f"on {wired} takes" in found.headline
+        assert any(note.startswith("no topology is named") and wired in note for note in found.notes)
+    assert time_s("all-reduce", shelf, **asked, on="fat-tree") > 1.5 * time_s("all-reduce", shelf, **asked)
+
+
+@pytest.mark.parametrize(
+    ("chip", "chips", "sides"),
+    [("tpu-v5p", 8, (2, 2, 2)), ("tpu-v4", 32, (2, 4, 4)), ("tpu-v5e", 16, (4, 4))],
+)
+def test_a_small_slice_is_called_the_mesh_that_it_is(
+    chip: str, chips: int, sides: tuple[int, ...], shelf: Catalog
+) -> None:
+    """And the command that follows draws the same."""
+    found = show("all-gather", shelf, chip=chip, chips=chips, size="1GB")
+    assert f"on a {'×'.join(map(str, sides))} mesh takes" in found.headline
+    assert (
+        f"datahall show fabric mesh --chip {chip} --sides {'x'.join(map(str, sides))}" in found.next_commands
+    )
+
+
+def test_tpus_of_several_slices_cross_their_network(shelf: Catalog) -> None:
+    """Two slices of 256: half of what each chip sends in an all-to-all leaves its slice, through its own port."""
+    asked = {"chip": "tpu-v6e", "chips": 512, "size": "1GB"}
+    found = show("all-to-all", shelf, **asked, nic="100 Gb/s")
+    assert "2 slices of 16×16" in found.headline
+    assert found.results["time_s"] == pytest.approx(0.5e9 / 12.5e9)
+    assert found.results["bound"] == "NIC"
+    assert time_s("all-to-all", shelf, **asked, nic="200 Gb/s") < 0.6 * found.results["time_s"]
+    assert any(
+        "of which 12 chips take no part" in note
+        for note in show("all-reduce", shelf, chip="tpu-v5p", chips=500, size="1MB").notes
+    )
 
 
 def test_a_torus_is_answered_from_its_links(shelf: Catalog) -> None:
@@ -303,3 +368,52 @@ def test_measured_constants_of_a_domain_do_not_reach_over_the_network(shelf: Cat
     with pytest.raises(ScenarioError, match="the network of h100-sxm has no measured constants") as caught:
         show("all-reduce", shelf, chips=64, **asked)
     assert "at most chips=8" in caught.value.hint
+
+
+def test_training_on_tpus_stands_on_their_torus_and_serving_says_that_it_does_not(shelf: Catalog) -> None:
+    run = {"chip": "tpu-v5p", "chips": 512, "tp": 4}
+    plain, on_torus, on_tree = (
+        dh.simulate_train("llama-3.1-8b", **run, **on, catalog=shelf)
+        for on in ({}, {"on": "torus"}, {"on": "fat-tree"})
+    )
+    assert plain.results["step_s"] == pytest.approx(on_torus.results["step_s"])
+    assert plain.results["step_s"] != pytest.approx(on_tree.results["step_s"], rel=1e-6)
+    assert any("a 8×8×8 torus" in note for note in plain.notes)
+    assert not any("does nothing" in note for note in (*on_torus.notes, *on_tree.notes))
+    held = {"rate": 0.5, "isl": 512, "osl": 64}
+    for chip, told in (("tpu-v6e", True), ("h100-sxm", False)):
+        served = dh.plan_serve("llama-3.1-70b", chips=[chip], **held, catalog=shelf)
+        assert any("a torus, which serving does not know" in note for note in served.notes) == told
+
+
+@pytest.mark.parametrize(
+    ("on", "chip", "chips"),
+    [
+        ("hyperx", "h100-sxm", 72), ("hyperx", "gb200", 1152), ("dragonfly", "gb200", 100), ("tree", "gb200", 100),
+        ("hyperx", "h100-sxm", 128), ("dragonfly", "h100-sxm", 1000), ("fat-tree", "h100-sxm", 1000),
+    ],
+)  # fmt: skip
+def test_links_are_counted_whole_or_said_to_be_a_mean(on: str, chip: str, chips: int, shelf: Catalog) -> None:
+    """A domain that hangs on several leaves has a share of their links: 2.67 of them are no number of links."""
+    figure = show("all-reduce", shelf, on=on, chip=chip, chips=chips, size="1GB").figure
+    assert figure is not None
+    links = [part for _, part in figure.walk() if part.name.startswith("links ") and part.unit == "count"]
+    assert links
+    for part in links:
+        assert ("in the mean" in part.name) == (part.value != pytest.approx(round(part.value)))
+
+
+@pytest.mark.parametrize("size", ["64KB", "1MB", "4MB", "16MB", "256MB", "4GB"])
+@pytest.mark.parametrize(
+    "asked", [{"chips": 8}, {"chips": 64}, {"chips": 1024, "chip": "gb200"}, {"chips": 16, "chip": "mi300x"}]
+)
+def test_what_is_said_to_be_faster_is_in_the_table(
+    asked: dict[str, object], size: str, shelf: Catalog
+) -> None:
+    for kind in ("all-reduce", "all-gather"):
+        found = show(kind, shelf, **asked, size=size)
+        said = [note for note in found.notes if "would be faster by our times" in note]
+        rows = {str(row[0]): row[1] for row in found.tables[0].rows}
+        for note in said:
+            name = note.removesuffix(" would be faster by our times").rsplit("; ", 1)[1]
+            assert float(rows[name]) < float(str(found.results["time_s"]))  # type: ignore[arg-type]

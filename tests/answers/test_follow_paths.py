@@ -86,6 +86,25 @@ def test_a_follow_up_runs_where_the_question_was_asked(
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
+    "line",
+    [
+        "plan serve mine --rate 1 --chips h200",
+        "show collective all-reduce --on nvl72 --chips 72 --size 1GB",
+        "show fabric fat-tree --chips 64",
+        "show roofline h200 --model mine",
+        "simulate serve mine --chip h200 --rate 2 --requests 20",
+        "simulate train mine --chips 8 --global-batch 8",
+    ],
+)
+def test_every_follow_up_keeps_the_catalogue(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*shlex.split(line), "--catalog", "own", "--json"]) == 0
+    commands = json.loads(capsys.readouterr().out)["next_commands"]
+    assert commands
+    assert [one for one in commands if "--catalog own" not in one] == []
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
     ("verb", "said"),
     [
         ("simulate serve", {"model": "models/llama", "trace": "./my models/requests.csv"}),

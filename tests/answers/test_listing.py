@@ -166,7 +166,7 @@ def test_every_term_can_be_explained() -> None:
 
 
 def test_closed_lists_are_those_of_the_rooms(shelf: Catalog) -> None:
-    assert set(DOMAINS) == set(ledger.DOMAINS)
+    assert all(ledger.LEDGER[domain] for domain in DOMAINS)
     for sort in MODEL_ORDERS:
         assert catalog_models(sort=sort, catalog=shelf).verdict == "yes"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.answers.claims import garbled, unfounded
-from tests.answers.drawing import REFUSED, Asked, all_questions, asked_verbs, inputs, said_in
+from tests.answers.drawing import REFUSED, Asked, all_questions, asked_verbs, inputs, question, said_in
 
 import datahall as dh
 from datahall.answer import Answer
@@ -122,8 +123,12 @@ def sentences(error: DatahallError) -> list[tuple[str, str]]:
 @cache
 def answered(number: int) -> Answer | DatahallError:
     """What a question in plain types is answered or refused with."""
+    return answer_to(QUESTIONS[number])
+
+
+def answer_to(asked: Asked) -> Answer | DatahallError:
     try:
-        return dh.ask(as_question(QUESTIONS[number]))
+        return dh.ask(as_question(asked))
     except DatahallError as error:
         return error
 
@@ -175,4 +180,11 @@ def test_as_many_questions_as_promised_are_answered() -> None:
     assert len(good) >= 200
     said = {(one.verb, name) for one in good for name in said_in(one)}
     declared = {(verb, name) for verb in asked_verbs() for name in inputs(form_of(verb))}
-    assert declared - said == set(REFUSED)
+    refused = {one for one in declared - said if one in REFUSED or not is_answered_alone(*one)}
+    assert refused == set(REFUSED)
+
+
+def is_answered_alone(verb: str, name: str) -> bool:
+    """Whether an input that random company was refused with is answered without it, in one of a few values."""
+    drawn = (question(form_of(verb), [name], random.Random(f"{name} {seed}")) for seed in range(4))
+    return any(name in said_in(one) and isinstance(answer_to(one), Answer) for one in drawn)

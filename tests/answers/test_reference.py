@@ -14,8 +14,10 @@ from datahall.answers.functions import documentation, signature, stub
 from datahall.answers.reference import allowed, reference
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import VERBS
+from datahall.cli.names import completer
 from datahall.scenario.field import CONCEPTS, fields
-from datahall.scenario.kinds import Kind
+from datahall.scenario.kinds import Kind, Listed
+from datahall.workload.precision import PRESETS, TRAINED
 
 HOUSE = Path(datahall.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
@@ -163,3 +165,22 @@ def test_a_question_without_what_is_required_fits_no_schema() -> None:
     assert not matches({**question, "deployment": {}}, rule)
     assert not matches({**question, "deployment": [{}]}, rule)
     assert not matches({key: value for key, value in question.items() if key != "deployment"}, rule)
+
+
+@pytest.mark.parametrize(
+    ("verb", "section", "known"),
+    [("plan serve", "candidates", tuple(PRESETS)), ("plan train", "training", TRAINED), ("show fit", "", ())],
+)
+def test_a_number_format_is_one_of_those_that_may_be_said(
+    verb: str, section: str, known: tuple[str, ...]
+) -> None:
+    """In the schema, at completion and in the reference: those to train in where something is trained."""
+    field = form_of(verb).fields["precision"]
+    kind = field.kind.of if isinstance(field.kind, Listed) else field.kind
+    options = known or tuple(PRESETS)
+    assert kind.schema() == {"enum": list(options)}
+    complete = completer(field)
+    assert complete is not None
+    assert set(complete(None, None, "")) == set(options)  # type: ignore[arg-type]
+    assert ", ".join(options) in allowed(field.kind)
+    assert section in ("", field.section)

@@ -7,7 +7,7 @@ import msgspec
 from datahall.answer import ScatterChart
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.report.charts.chart import COLORS
-from datahall.validation.scorecard import Prediction, scorecard, scorecard_json
+from datahall.validation.scorecard import Fitted, Prediction, scorecard, scorecard_json
 
 
 def row(metric: str = "", label: str = "a way", predicted: float = 1.1, choice: str = "") -> Prediction:
@@ -58,16 +58,16 @@ def test_each_metric_has_a_picture_of_all_its_rows() -> None:
 
 def test_hardware_beyond_what_colours_tell_apart_is_put_together() -> None:
     rows = [
-        msgspec.structs.replace(row(), hardware=f"chip {number}", fitted=number == 30)
+        msgspec.structs.replace(row(), hardware=f"chip {number}")
         for number in range(31)
         for _ in range(31 - number)
     ]
-    (chart,) = scorecard_answer(scorecard("kernels", rows)).charts
+    (chart,) = scorecard_answer(scorecard("kernels", [*rows, Fitted("x.csv:9")])).charts
     assert isinstance(chart, ScatterChart)
     names = [one.name for one in chart.series]
     assert (names[0], names[-1]) == ("chip 0", "others")
     assert len(set(names)) == len(names) <= len(COLORS)
-    assert sum(len(one.x) for one in chart.series) == sum(not one.fitted for one in rows)
+    assert sum(len(one.x) for one in chart.series) == len(rows)
 
 
 def test_nothing_scored_is_no_picture() -> None:

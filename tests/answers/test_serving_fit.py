@@ -44,6 +44,14 @@ def test_no_says_by_how_much_and_what_is_enough(shelf: Catalog) -> None:
     assert show_fit("llama-3.1-70b", context=128_000, tp=2, precision="fp8", catalog=shelf).verdict == "yes"
 
 
+@pytest.mark.parametrize(("model", "chip"), [("gpt-3-175b", "rtx-4090"), ("llama-3.1-70b", "l4")])
+def test_what_does_not_fit_leaves_no_cache_and_none_below_zero(model: str, chip: str, shelf: Catalog) -> None:
+    answer = show_fit(model, chip=chip, tp=1, context=32_768, catalog=shelf)
+    assert answer.verdict == "no"
+    assert answer.results["cache_bytes"] == answer.results["cache_tokens"] == 0
+    assert ["cache", 0.0] in [list(row[:2]) for row in answer.tables[1].rows]
+
+
 def test_a_remedy_holds_as_many_as_were_asked_for(shelf: Catalog) -> None:
     asked: dict[str, object] = {"chip": "h100-sxm", "tp": 4, "batch": 40, "catalog": shelf}
     answer = show_fit("llama-3.1-70b", context=32_000, **asked)

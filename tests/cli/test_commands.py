@@ -92,6 +92,17 @@ def test_the_ending_of_a_file_chooses_the_format(datahall: Callable, tmp_path: P
     assert datahall("show", "chip", "h100-sxm", "-o", str(target), "--quiet").err == ""
 
 
+def test_a_no_that_goes_to_a_file_is_said_beside_it(datahall: Callable, tmp_path: Path) -> None:
+    asked = ("simulate", "train", "llama-3.1-70b", "--chips", "64")
+    headline = json.loads(datahall(*asked, "--json").out)["headline"]
+    assert "does not fit" in headline
+    for target in (tmp_path / "step.html", tmp_path / "step.json"):
+        code, out, err = datahall(*asked, "-o", str(target))
+        assert (code, out, err) == (1, "", f"datahall: wrote {target}\ndatahall: {headline}\n")
+        assert datahall(*asked, "-o", str(target), "--quiet") == (1, "", "")
+    assert datahall(*asked).err == ""
+
+
 def test_a_format_beside_an_ending_that_asks_for_another_is_refused(
     datahall: Callable, tmp_path: Path
 ) -> None:

@@ -62,8 +62,33 @@ WRONG = (
     ("show model /dev/null", "/dev/null is not a config.json"),
     ("show model /etc", "/etc is a folder without a config.json"),
     ("show model ./nope", "nope is not there"),
+    ("show model folder", "folder is a folder without a config.json"),
+    ("plan serve folder --rate 5", "folder is a folder without a config.json"),
+    ("show model llama-3.1-8", "did you mean llama-3.1-8b?"),
     ("show model empty.csv", "empty.csv is not a config.json"),
     ("show fit ~/no/such/model", "no/such/model is not there"),
+    ("simulate serve llama-3.1-8b --rate 5 -o x.pdf", "no format goes with .pdf"),
+    ("simulate serve llama-3.1-8b --rate 5 -o x.pdf", ".htm, .perfetto-trace; or name the format"),
+    ("simulate serve llama-3.1-8b --rate 5 -o .", ". could not be written: it is a folder"),
+    ("simulate serve llama-3.1-8b --rate 5 -o nodir/x.html", "there is no folder nodir"),
+    ("simulate serve llama-3.1-8b --rate 5 --json -o nodir/x", "mkdir -p nodir"),
+    ("simulate serve llama-3.1-8b --rate 5 -o nodir/x.perfetto-trace", "there is no folder nodir"),
+    ("simulate train llama-3.1-8b --chips 8 --format perfetto -o nodir/x", "there is no folder nodir"),
+    ("plan train llama-3.1-8b --chips 8 -o words.sh/x.md", "words.sh is no folder"),
+    ("plan serve llama-3.1-8b --rate 5 -o x.perfetto-trace", "no format goes with .perfetto-trace"),
+    ("validate kernels -o nodir/x.csv", "there is no folder nodir"),
+    ("catalog chips -o nodir/x.csv", "there is no folder nodir"),
+    ("explain show chip h100-sxm -o x.pdf", "no format goes with .pdf"),
+    ("plan serve llama-3.1-8b --rate 5 --isl 1M", "prompts of 1,000,000 tokens for a context of 131,072"),
+    (
+        "simulate serve llama-3.1-8b --rate 5 --isl 900 --system 200 --max-context 1k",
+        "prompts of 1,100 tokens",
+    ),
+    ("show techniques llama-3.1-8b --rate 5 --isl 1M", "prompts of 1,000,000 tokens"),
+    ("simulate serve llama-3.1-8b --rate 5 --system 200k", "prompts of 200,001 tokens and more"),
+    ("simulate serve llama-3.1-8b --rate 5 --from-region mars", '"mars" is not a region'),
+    ("simulate serve llama-3.1-8b --rate 5 --in-region mars", '"mars" is not a region'),
+    ("simulate serve llama-3.1-8b --rate 5 --region name=eu", "--in-region: is missing beside regions"),
 )
 CODE = (
     "import sys; from datahall.cli.main import run; code = run(sys.argv[1:]);"
@@ -73,6 +98,8 @@ CODE = (
 
 @pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
 def test_it_is_refused_before_anything_heavy_is_loaded(line: str, words: str, tmp_path: Path) -> None:
+    for name in ("folder", "llama-3.1-8"):
+        (tmp_path / name).mkdir()
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     done = subprocess.run(

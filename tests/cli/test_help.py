@@ -8,11 +8,13 @@ import pytest
 from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
-from datahall.answers.verbs import VERBS
+from datahall.answers.verbs import GROUPS, VERBS
 from datahall.catalog import Catalog
+from datahall.cli.command import Question
 from datahall.cli.main import root
-from datahall.cli.names import completer
-from datahall.scenario.kinds import Flag, Name
+from datahall.cli.names import completer, names
+from datahall.scenario.kinds import Flag, Listed, Name
+from datahall.scenario.sections.training import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -86,6 +88,22 @@ def test_help(datahall: Callable, path: tuple[str, ...], flag: str) -> None:
     assert max(map(len, out.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_command_that_is_made_alone_takes_short_help_too(
+    verb: Verb, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands are kept as they were made, be it by the root or by nobody above them."""
+    Question(verb).main(["-h"], prog_name="alone", standalone_mode=False)
+    assert "-h, --help" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [group.name for group in GROUPS] + ["completion"])
+def test_a_group_that_is_made_alone_takes_short_help_too(name: str) -> None:
+    found = root.get_command(click.Context(root), name)
+    assert found is not None
+    assert click.Context(found, **found.context_settings).help_option_names == ["-h", "--help"]
+
+
 def test_no_arguments_print_the_help(datahall: Callable) -> None:
     assert datahall() == datahall("--help")
 
@@ -126,6 +144,14 @@ def test_names_are_completed() -> None:
     assert completer(form_of("show model").fields["context"]) is None
 
 
+def test_every_name_has_something_to_complete() -> None:
+    for verb in VERBS:
+        for field in form_of(verb.name).fields.values():
+            kind = field.kind.of if isinstance(field.kind, Listed) else field.kind
+            if isinstance(kind, Name):
+                assert [*names(kind)], f"{verb.name}: {field.name}"
+
+
 HELP = {
     (verb.name, name): field.kind.help
     for verb in VERBS
@@ -154,6 +180,18 @@ MEANINGS = (
 @pytest.mark.parametrize(("verb", "name", "words"), MEANINGS)
 def test_a_flag_says_what_it_means_to_its_verb(verb: str, name: str, words: str) -> None:
     assert words in HELP[verb, name]
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_no_flag_speaks_of_a_layout_file_where_none_is_taken(verb: str) -> None:
+    said = [name for (asked, name), words in HELP.items() if asked == verb and "layout file" in words]
+    assert not said or "layout" in form_of(verb).fields
+
+
+def test_a_plan_of_training_says_the_defaults_that_it_has() -> None:
+    usual = {"seq": USUAL_SEQ, "precision": USUAL_PRECISION, "global_batch": USUAL_BATCH}
+    for name, value in usual.items():
+        assert f"(default {value})" in HELP["plan train", name]
 
 
 def test_a_flag_of_two_sections_is_not_explained_alike() -> None:

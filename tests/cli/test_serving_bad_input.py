@@ -61,7 +61,7 @@ BAD = [
     ("plan serve llama-3.1-8b --rate 5 --chips a100-sxm-80gb --precision fp8", 1, "has no FP8"),
     ("plan serve llama-3.1-8b --rate 5 --chips epyc-9654", 1, "no load does at P95"),
     ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16 --tp 1", 1, "are missing"),
-    ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16", 1, "one domain of 8 × rtx-4090"),
+    ("plan serve llama-3.1-405b --rate 5 --chips rtx-4090 --precision bf16", 1, "80.08 GB are missing"),
     ("simulate serve llama-3.1-8b", 2, "how often requests come is not said"),
     (f"{RUN} --rate 5 --users 5", 2, "--rate and --users do not go together"),
     (f"{RUN} --users 0", 2, "--> --users"),
@@ -155,7 +155,7 @@ IDLE = [
     (f"{RUN} --rate 5 --in-region eu", "describe it: --region name=eu"),
     (f"{RUN} --rate 5 --spread 1 --isl shape=uniform,low=1,high=9", "--isl with a shape beside --spread"),
     (f"{PLAN} --rate 5 --num-draft 3", "--num-draft does nothing here: it needs --draft"),
-    (f"{SHOW} --acceptance 50%", "--acceptance does nothing here: it needs --draft"),
+    (f"{PLAN} --rate 5 --acceptance 50%", "--acceptance does nothing here: it needs --draft"),
     ("show fit llama-3.1-8b --adapter-rank 8", "--adapter-rank does nothing here: it needs --adapters"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import machine_times
 from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError, InfeasibleError, UnsupportedError
+from datahall.fabric.collectives.system import System
 from datahall.fabric.design.parts import network_parts, usual_domain, usual_server
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica, replica_system
@@ -40,7 +42,7 @@ def two_domains(name: str, topology: str = "") -> FabricDesign:
 
 def refusal(design: FabricDesign) -> DatahallError | None:
     try:
-        cluster = cluster_from(design, CATALOG)
+        cluster = cluster_from(design, CATALOG, switched=True)
         machine_times(cluster.system, "all-reduce", SIZES, cluster.num_chips)
     except (InfeasibleError, UnsupportedError) as error:
         return error
@@ -49,7 +51,7 @@ def refusal(design: FabricDesign) -> DatahallError | None:
 
 @each_chip
 def test_a_chip_as_it_is_sold_is_a_chip_on_a_fat_tree_of_its_ports(name: str) -> None:
-    """Where no network is known, or nobody sells a switch for it, both say so."""
+    """Where no network is known, or nobody sells a switch for it, both say so; of TPUs, without their torus."""
     sold, wired = two_domains(name), two_domains(name, "fat-tree")
     no, why = refusal(sold), refusal(wired)
     if no is not None or why is not None:
@@ -57,7 +59,7 @@ def test_a_chip_as_it_is_sold_is_a_chip_on_a_fat_tree_of_its_ports(name: str) ->
         assert why.hint
         assert no is not None or "switch" in why.message
         return
-    one, other = cluster_from(sold, CATALOG), cluster_from(wired, CATALOG)
+    one, other = cluster_from(sold, CATALOG, switched=True), cluster_from(wired, CATALOG)
     for kind in COLLECTIVES:
         free, on = (machine_times(each.system, kind, SIZES, each.num_chips).tolist() for each in (one, other))
         assert on == pytest.approx(free, rel=1e-9), kind
@@ -80,12 +82,13 @@ def test_the_network_that_a_fat_tree_assumes_is_said(name: str) -> None:
 @each_chip
 @pytest.mark.parametrize("said", [{}, {"domain": 4}, {"nic_bytes_per_s": 10e9}])
 def test_serving_stands_on_the_machine_that_collectives_run_on(name: str, said: dict[str, Any]) -> None:
+    """But for the torus of TPUs, which it does not know."""
     asked, model, design = Deployment(chip=name, tp=1), CATALOG.model("llama-3.1-8b"), FabricDesign(**said)
     if not CATALOG.chip(name).scale_up_bytes_per_s > 0:
         with pytest.raises(UnsupportedError, match="published"):
             replica_system(replica_of(asked, model, CATALOG, Wiring(design)))
         return
-    machine = cluster_from(design, CATALOG, chip=name, num_chips=256).system
+    machine = cluster_from(design, CATALOG, chip=name, num_chips=256, switched=True).system
     replica = replica_of(asked, model, CATALOG, Wiring(design))
     assert replica_system(replica) == machine
     bare = Replica(model=model, chip=replica.chip, engine=replica.engine)
@@ -150,6 +153,14 @@ def test_a_port_that_no_switch_has_names_those_there_are() -> None:
     assert "800 Gb/s" in caught.value.hint
 
 
+def worst_joined_bytes_per_s(system: System) -> float:
+    """What the chip with the fewest links takes in inside its domain: on a mesh one in a corner, by its graph."""
+    if not system.torus:
+        return system.scale_up_bytes_per_s
+    grid = networkx.grid_graph([side for side in system.torus if side > 1], periodic=system.is_wrapped)
+    return min(degree for _, degree in grid.degree) * system.scale_up_bytes_per_s / (2 * len(system.torus))
+
+
 @each_chip
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all", "broadcast"])
 def test_no_run_is_expected_faster_than_the_links_of_a_chip(name: str, kind: Collective) -> None:
@@ -161,9 +172,26 @@ def test_no_run_is_expected_faster_than_the_links_of_a_chip(name: str, kind: Col
         except DatahallError:
             continue  # no network joins so many
         system, value = made.system, found.figure.value
-        links = system.scale_up_bytes_per_s + (system.nic_bytes_per_s if num > system.num_domain else 0.0)
+        links = worst_joined_bytes_per_s(system) + (
+            system.nic_bytes_per_s if num > system.num_domain else 0.0
+        )
         lacking = 4e9 if kind in ("all-reduce", "broadcast") else 4e9 * (num - 1) / num
         assert found.band.low >= min(value, lacking / links) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "num", "low_ms"),
+    [
+        ("tpu-v5e", 16, 1e3 * 15 / 16 / (2 * 45)),  # 4 × 4, a mesh: two links of 45 GB/s in a corner
+        ("tpu-v5e", 8, 1e3 * 7 / 8 / (2 * 45)),  # 2 × 4
+        ("tpu-v5e", 256, 1e3 * 255 / 256 / (4 * 45)),  # 16 × 16, a torus: four links
+        ("tpu-v5p", 16, 1e3 * 15 / 16 / (3 * 90)),  # 2 × 2 × 4, a mesh: three links of 90 GB/s
+        ("tpu-v5p", 64, 1e3 * 63 / 64 / (6 * 90)),  # 4 × 4 × 4, a torus: six
+    ],
+)
+def test_a_gigabyte_gathered_on_tpus_is_what_a_corner_takes_in(name: str, num: int, low_ms: float) -> None:
+    found = time_collective(cluster_from(FabricDesign(chip=name, chips=num), CATALOG), "all-gather", 1e9)
+    assert found.band.low == pytest.approx(low_ms * 1e-3, rel=1e-9)
 
 
 @pytest.mark.parametrize("on", ["torus", "mesh", "tpu-pod"])

@@ -17,8 +17,8 @@ from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
 CATALOG = Catalog(user=False)
-CHIPS, ON_A_LEAF, SIZE = 144, 16, 1e10
-# 16 chips a switch, and one cable between any two switches; and four a switch in a grid of six by six
+CHIPS, ON_A_LEAF, SIZE = 448, 16, 1e10
+# 16 chips a switch, and one cable between any two switches; and seven a switch in a grid of eight by eight
 ON = {name: FabricDesign(topology=name, chips=CHIPS) for name in ("dragonfly", "hyperx")}
 each_design = pytest.mark.parametrize("name", ON)
 
@@ -59,7 +59,7 @@ def test_pieces_wait_for_the_slow_cable_and_the_chain_says_what_is_left_of_it(le
     port = cluster.system.nic_bytes_per_s
     assert found.choice.time_s == pytest.approx(ON_A_LEAF**2 / CHIPS * SIZE / (left * port))
     way = under(found.figure, "links from a leaf to the next")
-    assert way.pop("links out of it") == pytest.approx(1)
+    assert way.pop("links from one to the next") == pytest.approx(1)
     assert way.pop(LEFT) == pytest.approx(left)
     assert list(way.values()) == pytest.approx([port])
 

@@ -1,4 +1,4 @@
-"""The map of the house names places that exist."""
+"""The map of the house and the page of what to add name places that exist, and can be read in any window."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import pytest
 from tests.test_house import ORDER
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-PLACES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z0-9_.]+)*(?:/|\.(?:py|toml|csv|md)))`", PAGE)))
+MAP, HOW_TO_ADD = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("architecture.md", "how-to-add.md")
+)
+each_page = pytest.mark.parametrize("text", [MAP, HOW_TO_ADD], ids=["architecture", "how-to-add"])
+BOTH = f"{MAP}\n{HOW_TO_ADD}"
+PLACES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z0-9_.]+)*(?:/|\.(?:py|toml|csv|json|md)))`", BOTH)))
 ELSEWHERE = ("src", "tests", "docs", "calibration", "release")
+MOST_LINES, MOST_CHARACTERS = 120, 12_000  # of a page
+LONGEST, LONGEST_ROW = 120, 300  # characters of a line, and of a row of a table, which cannot be broken
 # a row of a table or a point of a list, whole
 POINTS = [
     " ".join(point.split())
-    for point in re.findall(r"^(?:\| .*|- .*(?:\n  .*)*)", PAGE, re.MULTILINE)
+    for point in re.findall(r"^(?:\| .*|- .*(?:\n  .*)*)", BOTH, re.MULTILINE)
     if re.search(r"`[\w/]+(?:/|\.py)`", point)
 ]
 NAME = re.compile(r"`([A-Za-z_]\w*)=?`")
@@ -58,16 +64,37 @@ def test_a_name_that_is_said_to_be_in_a_file_is_there(name: str, place: str) -> 
 def test_every_room_is_on_the_map() -> None:
     house = ROOT / "src" / "datahall"
     rooms = [path.name for path in house.iterdir() if (path / "__init__.py").exists()]
-    assert [room for room in rooms if f"{room}/" not in PAGE] == []
-    assert len(PLACES) > 40, "the page still speaks of places"
+    assert [room for room in rooms if f"{room}/" not in MAP] == []
+
+
+@each_page
+def test_a_page_speaks_of_places(text: str) -> None:
+    assert len([place for place in PLACES if f"`{place}`" in text]) > 40
 
 
 def test_the_picture_has_the_rooms_in_the_order_of_the_house() -> None:
     """A room stands on those that it imports: the last of the order on top."""
-    drawn = re.findall(r"^ │  ([a-z]+)/ ", PAGE, re.MULTILINE)
+    drawn = re.findall(r"^ │  ([a-z]+)/ ", MAP, re.MULTILINE)
     assert len(drawn) > 5
     assert drawn == sorted(drawn, key=ORDER.index, reverse=True)
 
 
-def test_the_map_is_one_page() -> None:
-    assert len(PAGE.splitlines()) <= 120
+@each_page
+def test_a_page_is_one_page(text: str) -> None:
+    """Not by long lines: what does not fit is shortened or gets a page of its own."""
+    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text) <= MOST_CHARACTERS
+
+
+@each_page
+def test_lines_can_be_read_in_any_window(text: str) -> None:
+    longest = {line: LONGEST_ROW if line.startswith("| ") else LONGEST for line in text.splitlines()}
+    assert [line for line, most in longest.items() if len(line) > most] == []
+
+
+def test_the_pages_lead_to_each_other() -> None:
+    assert "(how-to-add.md)" in MAP
+    assert "(architecture.md)" in HOW_TO_ADD
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/architecture.md)" in readme
+    assert "(docs/how-to-add.md)" in readme

@@ -25,8 +25,38 @@ def test_a_page_runs_and_prints_what_it_says(generate: ModuleType, page: Path) -
 
 
 def test_what_is_written_whole_is_fresh(generate: ModuleType) -> None:
-    for path, text in generate.generated().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: run make docs"
+    for path, text_of in generate.generated().items():
+        assert path.read_text(encoding="utf-8") == text_of(), f"{path.name} is stale: run make docs"
+
+
+def test_some_pages_can_be_written_alone(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A new text of help changes the reference and the stub; nothing else is run for them."""
+
+    def refuse() -> str:
+        raise AssertionError("nobody asked for it")
+
+    written = {tmp_path / f"{name}.md": refuse for name in ("validation", "nomenclature")}
+    page = tmp_path / "reference.md"
+    monkeypatch.setattr(generate, "generated", lambda: {**written, page: lambda: "new"})
+    monkeypatch.setattr(generate, "pages", list)
+    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    assert generate.main(["reference"], check=True) == 1
+    assert not page.exists()
+    assert generate.main(["reference"]) == 0
+    assert page.read_text() == "new"
+    assert generate.main(["reference"], check=True) == 0
+    assert "wrote" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"no page is called referenz; there are .*reference"):
+        generate.main(["referenz"])
+
+
+def test_every_page_has_a_name_of_its_own(generate: ModuleType) -> None:
+    names = [generate.name_of(path) for path in (*generate.generated(), *generate.pages())]
+    assert len(names) == len(set(names))
+    assert {"reference", "stub", "README", "howto/add-a-chip"} <= set(names)
 
 
 def test_links_lead_somewhere(page: Path) -> None:

@@ -82,6 +82,23 @@ def draw(seed: int) -> Machine:
     )
 
 
+LARGE_MODELS = ("llama-3.1-70b", "llama-3.1-405b", "mixtral-8x22b", "gpt-3-175b", "qwen2.5-72b")
+
+
+def draw_for_pipelines(seed: int) -> Machine:
+    """A drawn machine of small domains and chips, narrow networks and a large model: what is cut into stages."""
+    dice = random.Random(seed)
+    model, domain = dice.choice(LARGE_MODELS), dice.choice((4, 8))
+    return msgspec.structs.replace(
+        draw(seed),
+        model=model,
+        domain=domain,
+        num_chips=domain * dice.choice((16, 32)),
+        memory_gb=dice.uniform(64, 96),
+        nic_gbit_per_s=dice.choice((50, 100, 200)),
+    )
+
+
 def shelf(machine: Machine, folder: Path) -> dh.Catalog:
     """The catalogue with the chip of a machine in it, named lab."""
     folder.mkdir(parents=True, exist_ok=True)

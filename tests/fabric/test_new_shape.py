@@ -1,6 +1,6 @@
 """A made-up topology: two switches with half of the chips on each, and a trunk between them.
 
-It has its word, its shape and its row, as docs/architecture.md says; nothing else knows of it.
+It has its word, its shape and its row, as docs/how-to-add.md says; nothing else knows of it.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ def test_it_is_cut_where_its_trunk_is(made: Design) -> None:
     (half,) = made.cuts
     assert (half.name, half.num_below) == ("half", CHIPS // 2)
     assert half.bytes_per_s == TRUNK * made.parts.port_bytes_per_s
-    assert made.narrowest == half
+    assert made.narrowest is not None
+    assert made.narrowest.cut == half
     assert made.counts.full_bisection_fraction == pytest.approx(1 / RATIO)
 
 

@@ -124,6 +124,6 @@ def test_ten_billion_requests_say_how_long_they_take_and_can_be_interrupted(
     assert done.code == 130
     assert "interrupted" in done.err
     assert re.search(
-        r"of 10,000,000,000 requests simulated; the others take about [\d.,]+ (h|days)", reader.said
+        r"of 10,000,000,000 requests simulated; the others take about [\d.,]+ (min|h|days)", reader.said
     )
     assert "Ctrl-C" in reader.said

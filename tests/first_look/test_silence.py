@@ -21,7 +21,6 @@ REFUSED = (
     ("simulate serve llama-3.1-8b --rate 1 --patience 3s", "--patience"),
     ("simulate serve llama-3.1-8b --rate 1 --num-draft 3", "--num-draft"),
     ("simulate serve llama-3.1-8b --rate 1 --acceptance 60%", "--acceptance"),
-    ("show techniques llama-3.1-8b --rate 1 --num-draft 3", "--num-draft"),
     ("plan serve llama-3.1-8b --rate 1 --num-draft 3", "--num-draft"),
     ("simulate serve llama-3.1-8b --rate 1 --adapter-rank 3", "--adapter-rank"),
     ("simulate serve llama-3.1-8b --rate 1 --draft mtp", "--draft"),

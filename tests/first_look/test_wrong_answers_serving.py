@@ -92,7 +92,7 @@ def test_weights_of_four_bits_save_no_more_than_their_bytes(
     """8 bits become 4: a step that only reads weights is twice as fast, no more."""
     found = dh.show_techniques(model, rate=2, **asked, catalog=shelf)
     rows = {str(row["technique"]): row["tpot_s"] for row in table(found, "alone").records()}
-    as_it_is, quarter = rows["as it is"], rows["4-bit weights"]
+    as_it_is, quarter = rows["as it is"], rows["int4 weights"]
     assert isinstance(as_it_is, float)
     assert isinstance(quarter, float)
     assert as_it_is / quarter <= most
@@ -157,7 +157,7 @@ def test_ten_times_the_users_take_ten_times_the_chips(model: str, shelf: Catalog
         number(dh.plan_serve(model, users=users, chips="h100-sxm", catalog=shelf), "num_chips")
         for users in (10_000, 100_000)
     )
-    assert many == pytest.approx(10 * few, rel=0.01)
+    assert 10 * (few - 1) < many <= 10 * few  # the few are rounded up to a whole chip
 
 
 def test_fifty_requests_at_a_thousand_a_second_are_no_service(datahall: Run) -> None:

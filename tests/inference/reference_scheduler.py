@@ -28,6 +28,7 @@ class One:
     scheduled_s: float = -1.0
     first_s: float = -1.0
     end_s: float = -1.0
+    token_s: float = -1.0  # of the last
     preempted: int = 0
     cached: int = 0
     swapped: bool = False  # its cache is on the host
@@ -203,19 +204,25 @@ class _Replica:
             + host_time(self.table, n + len(prompts))
         )
 
+    def emit(self, one: One, now: float) -> None:
+        one.emitted += 1
+        if one.first_s < 0:
+            one.first_s = now
+        else:
+            self.outcome.gaps.append(now - one.token_s)
+        one.token_s = now
+
     def finish(self, now: float, decoding: list[One]) -> list[One]:
         for one in decoding:
             one.done += 1
             one.todo = one.done
-            one.emitted += 1
+            self.emit(one, now)
         for one in self.running:
             if one.chunk:
                 one.done += one.chunk
                 one.chunk = 0
                 if one.done == one.todo:
-                    one.emitted += 1
-                    if one.first_s < 0:
-                        one.first_s = now
+                    self.emit(one, now)
         ended = [one for one in self.running if one.emitted >= one.output]
         for one in ended:
             one.end_s = now

@@ -28,7 +28,7 @@ from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.service import Service
 from datahall.inference.memory.kv_pool import divide_memory
-from datahall.inference.simulation.lifecycle import TTFT
+from datahall.inference.simulation.histogram import TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.figure import step_breakdown
 from datahall.inference.step.kernels import Passes

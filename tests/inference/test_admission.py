@@ -6,11 +6,14 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from tests.inference.serving_case import replica
 from tests.inference.ticking_case import one_pool, rows, simulated, times
 
 from datahall.inference.engine.disaggregation import Handoff
+from datahall.inference.fleet.fleet import ReplicaOutage
 from datahall.inference.simulation.admission import next_blocks, resume_without
 from datahall.inference.simulation.state import NONE, POOL, REPLICA, SLOT
 
@@ -109,6 +112,34 @@ def test_a_cache_that_lands_leaves_a_block_for_each_sixteen_that_grow(free: int,
     )
     run = simulated(*pools, requests=rows(*[(0.0, 8, 6)] * 16, (0.6, 8, 3)))
     assert [ended for _, _, ended in times(run)] == [6.5] * 16 + [end]
+
+
+def test_a_cache_that_landed_and_gave_way_is_computed_again() -> None:
+    """Caches of 32 tokens, two blocks of 16 each, land at 1.5; of five blocks one is left, and two are wanted.
+
+    The one that stays ends three steps later; then 32 and one token are computed in a step, which gives the second
+    token of four.
+    """
+    pools = (one_pool(role="prefill", handoff=HANDOFF), one_pool(role="decode", num_blocks=5))
+    run = simulated(*pools, requests=rows((0.0, 32, 4), (0.0, 32, 4)))
+    assert sorted(end for _, _, end in times(run)) == [4.5, 7.5]
+    assert run.replicas.prompt_tokens.tolist() == [64, 33]
+    assert run.num_preempted == 1
+
+
+def test_a_cache_that_was_swapped_back_is_lost_with_its_replica() -> None:
+    """Of two prompts of 32 in four blocks the second goes to the host for half a second and is back at 5.0, when the
+    first has ended: tokens at 1, 6 and 7.  Lost at 7.2, its 32 and 3 tokens are computed by the other replica beside
+    the 10 that it had, in a step that gives the fourth of six."""
+    swapping = msgspec.structs.replace(
+        replica(token_budget=64, max_sequences=8, preemption="swap"), host_bytes_per_s=131_072.0 * 64
+    )
+    run = simulated(
+        one_pool(2, num_blocks=4, of=swapping), requests=rows((0.0, 32, 4), (0.0, 10, 1), (0.0, 32, 6)),
+        outages=(ReplicaOutage(replica=0, start_s=7.2, duration_s=60.0),),
+    )  # fmt: skip
+    assert times(run) == [(0.0, 1.0, 4.5), (0.0, 1.0, 1.0), (0.0, 1.0, 10.2)]
+    assert run.replicas.prompt_tokens.tolist() == [64, 10 + 35]
 
 
 @pytest.mark.parametrize(("num_blocks", "together"), [(5, False), (6, True)])

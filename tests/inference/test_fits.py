@@ -13,7 +13,7 @@ from datahall.errors import UnsupportedError
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.fit import (
-    LARGEST_GROUP,
+    LARGEST_SEARCHED,
     best,
     check_format,
     fewest_chips,
@@ -91,7 +91,7 @@ def test_why_no_group_holds_it_is_said() -> None:
     found = fit("h100-sxm", 1)
     assert (found.tp, found.why) == (fits_on(replica(), 4096, 1).tp, "")  # type: ignore[attr-defined, union-attr]
     none = fit("h100-sxm", 10**9)
-    assert (none.tp, none.why) == (0, f"too small, even {LARGEST_GROUP} of them")  # type: ignore[attr-defined]
+    assert (none.tp, none.why) == (0, f"too small, even {LARGEST_SEARCHED} of them")  # type: ignore[attr-defined]
     assert "FP8" in fit("a100-sxm-80gb", 1, "fp8").why  # type: ignore[attr-defined]
 
 
@@ -127,7 +127,7 @@ def test_the_best_row_has_the_fewest_chips_then_the_most_sequences() -> None:
 
 def test_groups_are_powers_of_two_that_divide_the_heads() -> None:
     assert legal_groups(SHELF.model("llama-3.1-8b")) == [1, 2, 4, 8, 16, 32]
-    assert max(legal_groups(SHELF.model("llama-3.1-70b"))) == LARGEST_GROUP
+    assert max(legal_groups(SHELF.model("llama-3.1-70b"))) == LARGEST_SEARCHED
 
 
 def test_a_group_larger_than_its_domain_leaves_it() -> None:

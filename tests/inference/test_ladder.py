@@ -15,7 +15,7 @@ from datahall.catalog import Catalog
 from datahall.errors import DatahallError, InfeasibleError
 from datahall.inference.closed_form.ladder import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Effect, Setting
+from datahall.inference.closed_form.techniques import Effect, Setting, Technique
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.scenario.sections.promise import Promise
@@ -63,6 +63,20 @@ def test_no_technique_is_taken_twice_and_weights_have_one_format(found: Ladder) 
     names = [step.name for step in found.together]
     assert len(names) == len(set(names))
     assert sum("weights" in name for name in names) == 1
+
+
+def test_no_input_changes_the_name_of_a_technique_and_no_two_share_one(shelf: Catalog) -> None:
+    for chip in ("h100-sxm", "b200", "mi355x", "a100-sxm-80gb"):
+        some, others = (
+            climbed(shelf, chip=chip, rate=rate, cached=share) for rate, share in ((0.2, 0.5), (0.1, 0.8))
+        )
+        names = [one.name for one in some.alone]
+        assert names == [one.name for one in others.alone]
+        assert len(set(names)) == len(names)
+    assert {one.title for one in some.alone} > {
+        "prefix cache (50 % found)",
+        "speculation (ngram, 3 drafted, 70 % kept)",
+    }
 
 
 def test_batching_is_measured_against_one_request_at_a_time(found: Ladder) -> None:
@@ -151,7 +165,7 @@ def test_groups_double(shelf: Catalog) -> None:
 @pytest.mark.parametrize(
     ("gains", "taken"),
     [
-        ({"fp8 weights": 2.0, "4-bit weights": 1.9, "prefix cache": 1.2}, ["fp8 weights", "prefix cache"]),
+        ({"fp8 weights": 2.0, "int4 weights": 1.9, "prefix cache": 1.2}, ["fp8 weights", "prefix cache"]),
         ({"prefix cache": 1.2, "8-bit cache": 1.3, "disaggregation": 0.9}, ["8-bit cache", "prefix cache"]),
         ({"prefix cache": 1.009, "8-bit cache": 1.02}, ["8-bit cache"]),
         ({"prefix cache": 1.0}, []),
@@ -175,8 +189,11 @@ def test_the_best_beside_the_best(
     def held(name: str, setting: Setting | None, *_: object) -> Effect:
         return Effect(name=name, held_per_s=setting.load.prompt if setting else nan, ttft_s=0.1, tpot_s=0.01)
 
-    techniques = {name: technique(gain) for name, gain in gains.items()}
-    monkeypatch.setattr("datahall.inference.closed_form.ladder.effect", held)
+    techniques = tuple(
+        Technique(name=name, change=technique(gain), weighs="weights" in name) for name, gain in gains.items()
+    )
+    for module in ("ladder", "techniques"):
+        monkeypatch.setattr(f"datahall.inference.closed_form.{module}.effect", held)
     monkeypatch.setattr("datahall.inference.closed_form.ladder._techniques", lambda *_: techniques)
     found = climbed(shelf, tp=1)
     assert [step.name for step in found.together] == taken

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.inference.memory_case import CACHE, Serve, replace, small
 
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import spelled
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.memory.remedy import fits, longest_context, remedies
@@ -49,3 +50,18 @@ def test_a_precision_that_the_chip_cannot_run_is_replaced_by_the_widest_that_fit
     wrong = serve("llama-3.1-8b", precision="nvfp4")
     assert 'precision="bf16"' in spelled(remedies(wrong, 1000))
     assert "max_context" not in remedies(wrong, 1000)
+
+
+def test_a_group_wider_than_a_server_needs_a_network(serve: Serve) -> None:
+    """405e9 parameters of two bytes are 810 GB: more than eight chips of 80 GB hold, less than sixteen, two servers."""
+    server = serve("llama-3.1-405b", tp=8)
+    apart = replace(server, system=replace(cluster_of(server.chip, 8).system, nic_bytes_per_s=0.0))
+    assert server.num_domain == apart.num_domain == 8
+    assert "tp=16" in spelled(remedies(server, 4096))
+    assert "tp" not in remedies(apart, 4096)
+    assert "tp=16" in spelled(
+        remedies(apart, 4096, memory_only=True)
+    )  # who asks for room alone joins nothing
+    # 70e9 parameters of two bytes fit on two chips of one server, which exchange over its own links
+    lone = replace(serve("llama-3.1-70b"), system=apart.system)
+    assert "tp=2" in spelled(remedies(lone, 4096))

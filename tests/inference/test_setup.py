@@ -266,6 +266,42 @@ def test_slots_and_queues_have_room_from_the_start() -> None:
     assert (plain.cache.runs.size, plain.cache.chains.size, plain.ended.size) == (1, 4, 1)
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_every_replica_has_room_for_the_sequences_of_the_widest_pool(order: tuple[int, int]) -> None:
+    """Eight sequences, or 512 on each of three ranks: 1,536, and two places of the heap for each of them."""
+    three = replace(replica(token_budget=64, max_sequences=512), dp=3)
+    kinds = (one_pool(2, max_sequences=8), one_pool(of=three))
+    made = new_state(
+        Fleet(pools=tuple(kinds[place] for place in order)), [ticking(), ticking()], caching=False, record=True,
+        trace_steps=0, num_slots=8,
+    )  # fmt: skip
+    assert made.heap.shape == (3, 3072)
+
+
+def test_four_rows_are_handed_over_for_each_sequence_of_the_widest_pool() -> None:
+    many = replace(replica(max_sequences=512), dp=64)  # 32,768 sequences
+    made = new_state(
+        Fleet(pools=(one_pool(of=many), one_pool(max_sequences=8))), [ticking(), ticking()], caching=False,
+        record=True, trace_steps=0, num_slots=8,
+    )  # fmt: skip
+    assert (made.heap.shape, made.ended.shape) == ((2, 65_536), (131_072,))
+
+
+def test_a_narrow_pool_beside_a_wide_one_serves_every_request() -> None:
+    """Sixty at once, every other one on either replica: 30 run together on the wide one, eight at a time on the narrow
+    one, so its last six of ten tokens begin after three rounds of ten steps of a second."""
+    wide, narrow = one_pool(max_sequences=512, token_budget=256), one_pool(max_sequences=8, token_budget=256)
+    run = simulated(wide, narrow, requests=rows(*[(0.0, 4, 10)] * 60))
+    assert (run.num_arrived, run.num_finished) == (60, 60)
+    found = records(run)
+    assert sorted(found.row.tolist()) == list(range(60))
+    assert np.bincount(found.replica).tolist() == [30, 30]
+    assert set(found.end_s[found.replica == 0].tolist()) == {10.0}
+    assert (
+        sorted(found.end_s[found.replica == 1].tolist()) == [10.0] * 8 + [20.0] * 8 + [30.0] * 8 + [40.0] * 6
+    )
+
+
 def test_autoscaling_starts_what_is_wanted_after_a_cold_start() -> None:
     """Ten requests of 40 s at once, two for each replica, at most four: looked at every 5 s, started in 20 s."""
     rule = Autoscaling(target=2.0, interval_s=5.0, cold_start_s=20.0, patience_s=10.0, least=1, most=4)

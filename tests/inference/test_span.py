@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import datahall as dh
 from datahall.inference.fleet.service import Service, simulate_service
 from datahall.inference.fleet.span import MeasuredWindow, enough_requests, expected_s, measured_window
-from datahall.inference.simulation.lifecycle import E2E
+from datahall.inference.simulation.histogram import E2E
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Think
 from datahall.workload.traffic.traffic import Traffic

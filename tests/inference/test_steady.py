@@ -15,7 +15,7 @@ from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_capacity import kv_capacity
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
 from datahall.scenario.requests import requests_of

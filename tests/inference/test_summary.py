@@ -20,7 +20,7 @@ from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.service import Outcome, Service, simulate_service
 from datahall.inference.fleet.span import MeasuredWindow
 from datahall.inference.fleet.summary import _latency, crosschecks, enough_replicas
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.simulation.run import Records, ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.simulation.state import FINISHED, TOO_LONG

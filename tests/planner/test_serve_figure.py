@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
@@ -32,6 +33,15 @@ def named(figure: Breakdown, start: str) -> list[Breakdown]:
 
 def every_way(found: ServingPlan) -> list[Candidate]:
     return [*found.best, *(lost.candidate for lost in found.alternatives)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "origin"),
+    [({}, "input"), ({"spread": "2x"}, "derived"), ({"osl": 4000, "max_context": 1000}, "derived")],
+)
+def test_only_an_answer_as_long_as_was_said_is_an_input(lengths: dict[str, Raw], origin: str) -> None:
+    (tokens,) = named(chips_figure(plan(users=40, **lengths).chosen), "tokens of an answer")
+    assert tokens.origin == origin
 
 
 def test_the_limit_is_the_one_that_was_asked() -> None:
@@ -190,7 +200,7 @@ def test_every_way_stands_on_the_fabric_that_was_asked_for(model: str) -> None:
     narrow = 0
     for way in ways:
         system = replica_system(way.replica)
-        assert (system.num_domain, system.nic_bytes_per_s) == (8, 12.5e9)
+        assert (system.num_domain, system.nic_bytes_per_s) == (8, pytest.approx(12.5e9))
         narrow += len(system.cuts)
         if (way.num_replicas - way.num_added) * way.replica.num_chips > LEAF:
             (cut,) = system.cuts
@@ -238,3 +248,18 @@ def test_a_chip_that_the_fabric_does_not_join_is_refused_by_itself() -> None:
     assert "8, not 72" in refused.why
     with pytest.raises(ScenarioError, match="8, not 72"):
         plan(rate=5, on="nvl72", chips="h100-sxm")
+
+
+def test_replicas_that_were_taken_away_are_told_beside_what_the_closed_form_asked_for() -> None:
+    """Its band is that of the closed form in proportion: no plan of ten has a bound of none."""
+    found = dh.plan_serve("llama-3.1-8b", rate=400, osl=1, chips=["h100-sxm"], precision=["bf16"])
+    assert found.figure is not None
+    assert false_nodes(found.figure) == []
+    replicas = next(one for _, one in found.figure.walk() if one.name == "replicas")
+    (closed,) = replicas.parts
+    assert (replicas.origin, closed.name) == ("simulated", "replicas in closed form")
+    assert replicas.value < closed.value
+    assert replicas.band is not None
+    assert closed.band is not None
+    assert replicas.band.low / replicas.value == pytest.approx(closed.band.low / closed.value)
+    assert replicas.band.high / replicas.value == pytest.approx(closed.band.high / closed.value)

@@ -12,6 +12,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import (
+    DatahallError,
     DocumentError,
     InfeasibleError,
     ScenarioError,
@@ -19,7 +20,7 @@ from datahall.errors import (
     UnsupportedError,
     spelled,
 )
-from datahall.planner.training.choice import ALIKE, plan_on_chips
+from datahall.planner.training.choice import TOLD_APART, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.nearest import nearest_chips
 from datahall.training.layout.search import search
@@ -112,7 +113,7 @@ def test_other_numbers_of_chips_are_of_the_same_machine() -> None:
     front = plan_on_chips(JOB, slow, 128, 1e12, KIT).chips_front
     for one in front:
         there = search(JOB, slow(one.candidate.num_chips), KIT)
-        assert one.candidate.closed_step_s <= float(there.step_s[there.order[0]]) * (1 + ALIKE)
+        assert one.candidate.closed_step_s <= float(there.step_s[there.order[0]]) * (1 + TOLD_APART)
         usual = search(JOB, MACHINE(one.candidate.num_chips), KIT)
         assert one.candidate.closed_step_s > float(usual.step_s[usual.order[0]])
 
@@ -264,3 +265,14 @@ def test_what_follows_a_plan_on_a_tree_stands_on_the_same_tree() -> None:
     )  # type: ignore[arg-type]
     assert run.results["step_s"] == pytest.approx(tree.results["step_s"])
     assert run.results["closed_form_s"] == pytest.approx(tree.results["closed_step_s"])
+
+
+def test_a_batch_of_too_many_micro_batches_is_refused_with_the_largest_that_is_not() -> None:
+    """Each chip takes 100,000 micro-batches of up to 16 sequences."""
+    for chips in (1, 2):
+        with pytest.raises(ScenarioError, match="is more than 100,000 micro-batches") as refused:
+            dh.plan_train("llama-3.1-8b", chips=chips, tokens=1e12, global_batch=100_000_000)
+        assert refused.value.hint.endswith(f"={chips * 100_000 * 16}")
+        with pytest.raises(DatahallError) as less:
+            dh.plan_train("llama-3.1-8b", chips=chips, tokens=1e12, global_batch=chips * 100_000 * 16)
+        assert "micro-batches on each" not in str(less.value)

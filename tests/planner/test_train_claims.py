@@ -110,8 +110,24 @@ def test_the_marked_number_of_chips_is_the_fewest_in_time() -> None:
     verdicts = [one["verdict"] for one in rows(found)]
     assert found.marked == verdicts.index("in time")
     assert rows(found)[found.marked]["chips"] == answered("deadline").results["num_chips"]
-    (tried,) = re.findall(r"chips tried: (.*)$", found.note)
+    (tried,) = re.findall(r"chips tried(?:, in whole servers)?: (.*)$", found.note)
     assert {f"{one['chips']:,}" for one in rows(found)} <= set(tried.split(", "))
+
+
+@pytest.mark.parametrize(
+    ("deadline", "batch", "shown", "said"),
+    [
+        ("26d", 840, [24, 30, 40, 48], "chips tried, in whole servers: 24, 30 of 32, 40, 48"),
+        ("900d", 1024, [2], "chips tried: 1, 2"),  # fewer than a server has, and none fits on one
+    ],
+)
+def test_what_was_tried_says_what_of_it_each_row_shows(
+    deadline: str, batch: int, shown: list[int], said: str
+) -> None:
+    asked = {"model": "llama-3.1-8b", "tokens": "1T", "deadline": deadline, "global_batch": batch}
+    found = table(answer_of(ask("plan train", asked, catalog=SHELF)), "chips for the deadline")
+    assert [one["chips"] for one in rows(found)] == shown
+    assert found.note.endswith(said)
 
 
 def test_a_deadline_says_why_no_fewer_chips_would_do() -> None:

@@ -104,7 +104,8 @@ def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(
 
 
 def test_of_layouts_too_near_to_tell_one_that_is_in_time_is_taken() -> None:
-    """The second takes 3 % longer and leaves more free: it is taken unless it is late, and again where both are."""
+    """The second takes 3 % longer and leaves more free: it is taken unless it is late, and again where both are.  One
+    that takes 4 % longer can be told: half of the measured pairs are within 3.5 % of what is predicted of them."""
     found: Any = SimpleNamespace(
         order=[0, 1],
         space=SimpleNamespace(tp=[1, 1]),
@@ -114,6 +115,8 @@ def test_of_layouts_too_near_to_tell_one_that_is_in_time_is_taken() -> None:
     runs: Any = {0: SimpleNamespace(step_s=1.0), 1: SimpleNamespace(step_s=1.03)}
     both = choice.Simulated(found, runs)
     assert [both.simplest(within_s) for within_s in (float("inf"), 1.03, 1.02, 1.0, 0.9)] == [1, 1, 0, 0, 1]
+    runs[1] = SimpleNamespace(step_s=1.04)
+    assert [both.simplest(within_s) for within_s in (float("inf"), 1.04, 0.9)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,10 @@ def test_fewer_chips_are_offered_the_fastest_first_by_the_layouts_that_would_be_
     plain_s = {15: 1.00, 14: 1.01, 13: 1.02, 12: 1.03}
     whole_s = {15: 0.98, 14: 0.97, 13: 0.96, 12: 0.95}
     assert searched_on(monkeypatch, plain_s, whole_s, than_s=2.0) == [12, 13, 14, 15]
-    assert searched_on(monkeypatch, plain_s, whole_s, than_s=0.97) == [12, 13]
+    assert searched_on(monkeypatch, plain_s, whole_s, than_s=0.945) == [
+        12,
+        13,
+    ]  # two per cent are no difference
     assert searched_on(monkeypatch, plain_s, whole_s, than_s=2.0, above=13) == [14, 15]
 
 
@@ -391,7 +397,7 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
     plan = by_deadline(30.0)
     assert plan.num_chips == 56
     assert [one.num_chips for one in plan.weighed] == [32, 48, 56, 64]
-    assert plan.tried == tuple(sorted(tried))
+    assert tuple(one.num_chips for one in plan.tried) == tuple(sorted(tried))
     durations(monkeypatch, known | {56: 30.01})
     assert by_deadline(30.0).num_chips == 64
     durations(monkeypatch, {32: 60.0, 48: 40.0, 64: 20.0})  # nothing divides 56
@@ -401,9 +407,10 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
 def test_the_search_halves_towards_the_fewest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes with 1/chips: 1,024 are late, 1,536 in time, and 1,200 would be just in time."""
     known = {count: 1200.0 * 30.0 / count for count in range(8, 2049, 8)}
-    durations(monkeypatch, known)  # type: ignore[arg-type]
+    tried = durations(monkeypatch, known)  # type: ignore[arg-type]
     plan = by_deadline(30.0)
-    assert 1200 <= plan.num_chips <= 1200 + (1536 - 1024) / 2**deadline.MOST_HALVINGS
+    assert tried[-6:] == [1024, 1536, 1280, 1152, 1216, 1184]
+    assert plan.num_chips == 1216  # within 512/2⁴ = 32 of the fewest
 
 
 def test_all_the_chips_that_there_are_say_how_long_they_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +35,7 @@ from datahall.scenario.words import COLLECTIVES, POLICIES, SCHEDULES
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import layout_space
 from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.pipeline.orders import Counts
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.workload.precision import Precision
@@ -136,6 +137,9 @@ OBJECTS: dict[str, Callable[[], Iterable[Any]]] = {
     "Collective": lambda: COLLECTIVES,
     "Policy": lambda: POLICIES,
     "Schedule": lambda: SCHEDULES,
+    "Counts": lambda: itertools.starmap(
+        Counts, itertools.product((1, 2, 4, 8), (1, 4, 7, 16, 64), (1, 2, 3))
+    ),
     "Cluster": clusters,
     "System": systems,
     "Job": lambda: (Job(model=one, seq=2048, global_batch=128) for one in made("Model")),
@@ -216,6 +220,6 @@ def called(function: Any, parameters: Any, said: dict[str, Any]) -> list[float |
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return list(islice(leaves(function(*by_place, **rest)), LONGEST))
+            return list(itertools.islice(leaves(function(*by_place, **rest)), LONGEST))
         except Exception as error:
             return [type(error).__name__]

@@ -13,7 +13,7 @@ from tests.recorded.sampled import sampled
 from datahall.catalog.entries.chip import Chip
 from datahall.silicon.attention import BLOCK
 from datahall.silicon.calibration import calibrate, constant_sets, num_sms, weakest
-from datahall.silicon.hierarchy import POLICIES, cliff, curves, steps
+from datahall.silicon.hierarchy import CLIFF_POLICIES, cliff, curves, steps
 from datahall.silicon.joined_attention import empty_blocks_time, joined_decode_times
 from datahall.silicon.kernel import KernelTime, time_operators, warm_bytes
 from datahall.silicon.roofline import ridge_intensity
@@ -62,7 +62,7 @@ OPTIONS = (
 
 def timed(chip: Chip, operators: tuple[Operator, ...], **options: object) -> list[object]:
     times = time_operators(chip, operators, **options)  # type: ignore[arg-type]
-    whole = [times.total_s, times.roofline_s, times.least_s, times.heaviest, times.shares(), times.level]
+    whole = [times.total_s, times.roofline_s, times.heaviest, times.shares(), times.level]
     return [*whole, len(times.merged().kernels), *map(parts, times.kernels)]
 
 
@@ -93,7 +93,7 @@ def kernels() -> Iterator[tuple[str, object]]:
 
 def memories() -> Iterator[tuple[str, object]]:
     """Scans of working sets just below, at and just above what each level of a chip holds."""
-    for name, policy, offload in product(CHIPS, POLICIES, ("none", "host", "nvme")):
+    for name, policy, offload in product(CHIPS, CLIFF_POLICIES, ("none", "host", "nvme")):
         chip = shipped().chip(name)
 
         def scanned(chip: Chip = chip, policy: str = policy, offload: str = offload) -> object:

@@ -10,17 +10,16 @@ import numpy as np
 from tests.recorded.record import ROOT, check_calls, check_questions, or_refused, shipped
 from tests.recorded.sampled import sampled
 
-from datahall.scenario.words import RECOMPUTES
 from datahall.workload.backward import Gradients, training_pass
 from datahall.workload.division import Split
 from datahall.workload.expert_load import busiest_rank, evenly_routed, popularity
 from datahall.workload.flops import forward_flop_per_token, mfu_fraction, token_work, training_flop_per_token
 from datahall.workload.forward import forward_pass, mixed_pass
 from datahall.workload.fusion import STYLES
-from datahall.workload.memory.activation import FRAMEWORKS, Saving, activation_bytes, outside_tensors
-from datahall.workload.memory.footprint import training_footprint
+from datahall.workload.memory.activation import MODULES_OF, Saving, activation_bytes, outside_tensors
 from datahall.workload.memory.kv_cache import kv_bytes, kv_bytes_per_token, recurrent_state_bytes
 from datahall.workload.memory.recipe import RECIPES, StateRecipe
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.memory.state import chip_parameters, serving_weight_bytes, state_bytes
 from datahall.workload.operator import experts_hit, keys_read, total_weight_bytes, visible_tokens
 from datahall.workload.parameters import count_parameters, published_difference
@@ -32,7 +31,7 @@ from datahall.workload.traffic.conversation import Conversation, Think
 from datahall.workload.traffic.lengths import cut_to_context, lognormal_median, mean_tokens, quantile_tokens
 from datahall.workload.traffic.shapes import Empirical, Fixed, Lengths, Lognormal, Quantiles, Uniform
 from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, expected_tokens, generate
-from datahall.workload.traffic.users import Users, offered_per_s
+from datahall.workload.traffic.users import Users
 
 MODELS = sorted(model.name for model in shipped().models())
 FORMATS = ("bf16", "fp8", "fp8-kv8", "w4a16", "nvfp4", "fp16", "int8")
@@ -108,7 +107,7 @@ def passes() -> Iterator[tuple[str, object]]:
         )  # fmt: skip
         yield f"{label} trained", or_refused(trained)
         saving = Saving(
-            framework=draw.choice(FRAMEWORKS), flash=draw.random() < 0.5, dropout=draw.random() < 0.5,
+            modules=draw.choice(MODULES_OF), flash=draw.random() < 0.5, dropout=draw.random() < 0.5,
             value_bytes=draw.choice((2.0, 4.0)),
         )  # fmt: skip
         kept = {"sharding": sharding, "recompute": recompute, "saving": saving}
@@ -117,10 +116,9 @@ def passes() -> Iterator[tuple[str, object]]:
         state = state_bytes(
             chip, recipe, zero=np.array([0.0, 1.0, 2.0]), dp=4.0, expert_dp=draw.choice((None, 2.0))
         )
-        peak = training_footprint(model, state, batch=batch, seq=2048.0, **kept)
         yield f"{label} memory", [
             activation_bytes(model, batch=batch, seq=2048.0, **kept), outside_tensors(model, saving, 4.0), state,
-            state.total_bytes, peak, peak.peak_bytes, recipe.total, recipe.updated, recipe.with_copies(2.0),
+            state.total_bytes, recipe.total, recipe.updated, recipe.with_copies(2.0),
         ]  # fmt: skip
 
 
@@ -197,7 +195,7 @@ def traffic() -> Iterator[tuple[str, object]]:
         longer = or_refused(partial(users.most_sessions, 300.0))
         yield (
             f"users {pause:g} {talk}",
-            [describe(asked, 3), offered_per_s(users, 2.0), longer, [*generate(asked, 3)]],
+            [describe(asked, 3), longer, [*generate(asked, 3)]],
         )
     for speed, first, num in ((1.0, 0, 0), (2.0, 5, 0), (0.5, 0, 40)):
         replayed = Traffic(

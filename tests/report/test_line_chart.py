@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from datahall.answer import Axis, LineChart, Series
-from datahall.report.charts.chart import svg
+from datahall.answer import Axis, LineChart, Mark, Point, Series
+from datahall.report.charts.chart import LETTER, WIDTH, svg
 
 
 def drawn(unit: str, *values: float) -> tuple[list[float], float]:
@@ -38,3 +38,57 @@ def test_what_is_below_nothing_is_drawn_too() -> None:
     heights, whole = drawn("s", -1.0, 1.0)
     assert heights[0] == pytest.approx(0.0, abs=0.2)
     assert 0.9 * whole < heights[1] < whole
+
+
+def words_of(picture: str, name: str) -> dict[str, tuple[float, float, float, float]]:
+    """The boxes of the words of a class, as they are placed."""
+    found = re.findall(
+        rf'<text class="{name}" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)<', picture
+    )
+    boxes = {}
+    for x, y, anchor, words in found:
+        width = LETTER * len(words)
+        start = float(x) - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        boxes[words] = (start, float(y) - 11, start + width, float(y) + 3)
+    return boxes
+
+
+def apart(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize("step", [0.02, 0.2, 1.0])
+def test_names_of_places_lie_on_no_curve_and_on_no_other_name(step: float) -> None:
+    xs = tuple(place / 10 for place in range(101))
+    curves = tuple(Series(f"chip {one}", xs, tuple(x**one for x in xs)) for one in (1, 2))
+    marks = tuple(Mark(f"simulated, chip-{place}", 2.0 + step * place) for place in range(8))
+    picture = svg(LineChart(title="a", x=Axis("x"), y=Axis("TPOT P95", "s"), series=curves, marks=marks))
+    boxes = words_of(picture, "label")
+    assert set(boxes) == {mark.label for mark in marks}
+    names = list(boxes.values())
+    assert all(apart(one, other) for place, one in enumerate(names) for other in names[:place])
+    curve = [
+        (float(x), float(y))
+        for path in re.findall(r'<path class="series" d="([^"]*)"', picture)
+        for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)
+    ]
+    highest = min(y for _, y in curve)
+    assert all(box[3] < highest for box in names)
+    title = words_of(picture, "axis-title")["TPOT P95"]
+    assert all(apart(title, box) for box in names)
+    assert all(box[0] >= 0.0 and box[2] <= WIDTH for box in names)
+    uprights = re.findall(r'class="mark" x1="([\d.]+)" y1="[\d.]+" x2="[\d.]+" y2="([\d.]+)"', picture)
+    crossed = [
+        box for x, top in uprights for box in names if box[0] < float(x) < box[2] and float(top) < box[1]
+    ]
+    assert not crossed
+
+
+def test_a_dot_on_a_curve_has_its_name_beside_the_curve() -> None:
+    flat = Series("one", (0.0, 10.0), (5.0, 5.0))
+    picture = svg(
+        LineChart(title="a", x=Axis("x"), y=Axis("y"), series=(flat,), points=(Point("yours", 5.0, 5.0),))
+    )
+    (box,) = words_of(picture, "label").values()
+    (y,) = set(re.findall(r"[ML][\d.]+ ([\d.]+)", picture))
+    assert not box[1] <= float(y) <= box[3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.report.test_line_chart import apart, words_of
 
 from datahall.answer import Axis, Point, ScatterChart, Series
 from datahall.report.charts.chart import svg
@@ -104,3 +105,22 @@ def test_names_of_many_clouds_stand_above_the_axes() -> None:
     assert set(bases) == set(names)
     assert len(set(bases.values())) > 1  # lines of them
     assert max(bases.values()) < min(min(y1, y2) for _, y1, _, y2, _ in grid(picture))
+
+
+def test_names_of_dots_lie_on_no_dot_and_on_no_other_name() -> None:
+    """Three far below the diagonal, at its upper end: to the left of them are the dots of the others."""
+    pairs = [(10.0 ** (-place / 40), 10.0 ** (-place / 40)) for place in range(200)]
+    worst = tuple(
+        Point(f"all_reduce 1 GB on {n}, tree Simple", x, y)
+        for n, x, y in ((2, 0.3, 0.05), (4, 0.2, 0.02), (8, 0.1, 0.01))
+    )
+    picture = drawn(*pairs, points=worst)
+    places = [
+        *dots(picture),
+        *((float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', picture)),
+    ]
+    boxes = list(words_of(picture, "label").values())
+    assert len(boxes) == len(worst)
+    for number, box in enumerate(boxes):
+        assert all(apart(box, other) for other in boxes[:number])
+        assert not [at for at in places if box[0] < at[0] < box[2] and box[1] < at[1] < box[3]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, UnknownNameError
-from datahall.scenario.field import CONCEPTS, Field, fields, plain
+from datahall.scenario.field import CONCEPTS, Field, fields
 from datahall.scenario.kinds import (
     LARGEST_OF,
     Choice,
@@ -31,8 +31,8 @@ from datahall.scenario.kinds import (
     Text,
     exact,
 )
+from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.kinds.lists import inline_table
-from datahall.scenario.sections.deployment import PrecisionName
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
 from datahall.units import parse
@@ -68,7 +68,7 @@ ROUND_TRIPS: list[tuple[Kind, st.SearchStrategy[object]]] = [
     (Flag(""), st.booleans()),
     (Name("", of="chip"), st.sampled_from(["h100-sxm", "l40s", "tpu-v6e"])),
     (Name("", of="model"), st.sampled_from(["llama-3.1-8b", "deepseek-v3"])),
-    (PrecisionName(""), st.sampled_from(["bf16", "fp8-kv8", "w4a16"])),
+    (precision_kind(""), st.sampled_from(["bf16", "fp8-kv8", "w4a16"])),
     (PresetName(""), st.sampled_from(["rag", "lmsys-chat"])),
     (Listed("", of=Count(""), repeats=True), st.lists(st.integers(1, 99), min_size=1).map(tuple)),
     (Listed("", of=Name("", of="chip")), st.permutations(["h100-sxm", "l40s", "a10g"]).map(tuple)),
@@ -168,7 +168,7 @@ WRONG: list[tuple[Kind, object, str]] = [
     (Percentile(""), "1.0", "1.0 may be one in a hundred or all"),
     (Percentile(""), "P0.95", "P0.95 may be a percentile or a share"),
     (Choice("", options=("ring", "tree")), "rign", 'there is no "rign"'),
-    (Choice("", options=("ring", "tree")), "", "there is no"),
+    (Choice("", options=("ring", "tree")), "", "nothing is said"),
     (Choice("", options=("ring", "tree")), 4, "there is no"),
     (Text(""), ["x"], "cannot be read"),
     (Flag(""), "yes", "cannot be read"),
@@ -207,7 +207,7 @@ def test_what_cannot_be_is_refused_in_words(kind: Kind, raw: object, said: str) 
     [
         (Name("", of="chip"), "h100-sx", "h100-sxm"),
         (Name("", of="model"), "lama-3.1-8b", "llama-3.1-8b"),
-        (PrecisionName(""), "fp7", "fp8"),
+        (precision_kind(""), "fp7", "fp8"),
         (PresetName(""), "shargpt", "sharegpt"),
         (LengthsKind(""), {"shape": "lognorml"}, "lognormal"),
     ],
@@ -270,14 +270,6 @@ def test_lists_take_names_once_and_factors_as_often_as_they_come() -> None:
 
 def test_names_are_the_catalogues_own() -> None:
     assert Name("", of="chip").read("H200", FILE) == "h200-sxm"
-
-
-def test_a_section_in_plain_types_has_its_keys_and_no_more_than_was_asked() -> None:
-    from datahall.scenario.sections.promise import Promise
-
-    promise = Promise(ttft_s=2.0, percentile=0.9)
-    assert plain(promise) == {"ttft": "2s", "tpot": "50ms", "percentile": 90}
-    assert plain(promise, frozenset({"ttft"})) == {"ttft": "2s"}
 
 
 def test_errors_of_reading_are_those_a_user_can_put_right() -> None:

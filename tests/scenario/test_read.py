@@ -152,6 +152,19 @@ def test_what_is_required_is_asked_for_with_an_example(shelf: Catalog) -> None:
         read_names(form_of("show techniques"), {"rate": 5}, shelf)
 
 
+REQUIRED = [(verb.name, name) for verb in VERBS if verb.by_file for name in form_of(verb.name).required]
+
+
+@pytest.mark.parametrize(("verb", "name"), REQUIRED, ids=map(" ".join, REQUIRED))
+def test_the_example_of_what_is_missing_can_be_read(verb: str, name: str, shelf: Catalog) -> None:
+    form = form_of(verb)
+    samples = {one: form.fields[one].kind.sample for one in form.required}
+    with pytest.raises(ScenarioError, match=f"{name} is missing") as caught:
+        read_names(form, {one: sample for one, sample in samples.items() if one != name}, shelf)
+    assert samples[name] in str(caught.value)
+    assert read_names(form, samples, shelf).given(name)
+
+
 @pytest.mark.parametrize(
     ("raw", "table"),
     [
@@ -326,6 +339,12 @@ MISSPELT = (
     ("sed = 1\n", 's.toml:3: unknown key "sed"; did you mean seed?'),
     ("tp = 1\n", 's.toml:3: unknown key "tp"; it stands in [deployment]'),
     ("[traffic]\ntp = 1\n", 's.toml:4: unknown key "tp"; it stands in [deployment]'),
+    ("on = 'fat-tree'\n", 's.toml:3: unknown key "on"; it stands in [fabric] as topology'),
+    ("[fabric]\non = 'fat-tree'\n", 's.toml:4: unknown key "on"; it stands in [fabric] as topology'),
+    (
+        "[router]\nin_region = 'eu'\n",
+        's.toml:4: unknown key "in_region"; it stands in [deployment] as region',
+    ),
 )
 
 

@@ -145,6 +145,23 @@ def test_more_decode_is_never_faster_on_a_full_chip(
     assert decode(chip, batch, cache + more).time_s >= now
 
 
+@few
+@given(
+    st.sampled_from([chip.name for chip in CATALOG.chips() if "bf16" in chip.peak_flop_per_s]),
+    st.integers(1, 8).map(float),
+    st.integers(1, 4096).map(float),
+    st.integers(1, 512).map(float),
+    kv_heads,
+    widths,
+)
+def test_a_longer_cache_is_never_faster(
+    chip: str, batch: float, cache: float, more: float, kv: float, width: float
+) -> None:
+    """Though from some length on it is split over multiprocessors that were idle."""
+    now = decode(chip, batch, cache, kv=kv, width=width).time_s * (1 - 1e-12)
+    assert decode(chip, batch, cache + more, kv=kv, width=width).time_s >= now
+
+
 def test_arithmetic_of_a_prompt_grows_with_its_square() -> None:
     short, long = (prefill("h200-sxm", 4.0, query).time_s for query in (16384.0, 32768.0))
     assert long / short == pytest.approx(4.0, rel=0.05)
@@ -358,8 +375,8 @@ def test_a_narrow_cache_is_cast_before_a_prompt_reads_it() -> None:
 # Decode on 10 multiprocessors: a token of a KV head is 64 bytes, a block of 128 tokens streams in 1 s.  At a sharpness
 # of 1 the chain of blocks and memory add up.
 DECODE = DecodeConstants(
-    launch_s=100.0, tile_s=1.0, sm_stream_bytes_per_s=8192.0, memory_efficiency=0.5, tail_s=3.0, combine_s=20.0,
-    combine_part_s=2.0, sharpness=1.0, split_above_blocks=2.0,
+    launch_s=100.0, tile_s=1.0, sm_stream_bytes_per_s=8192.0, memory_efficiency=0.5, tail_s=3.0, combine_s=1.0,
+    combine_part_s=0.25, sharpness=1.0,
 )  # fmt: skip
 
 
@@ -390,11 +407,11 @@ def decode_by_hand(
         (4.0, 512.0, 1 + 4, 0.0),  # 8 of 10 multiprocessors are busy: nothing is split
         (6.0, 512.0, 2 * (1 + 4), 0.0),  # 12 pieces are two waves
         (3.5, 512.0, 1 + 4, 0.0),  # 7 pieces: no multiprocessor is free for a second part
-        (1.0, 256.0, 1 + 2, 0.0),  # two blocks are too short to be split
-        (1.0, 257.0, 1 + 1, 20 + 3 * 2),  # 3 blocks on 3 multiprocessors for each of 2 KV heads
-        (1.0, 512.0, 1 + 1, 20 + 4 * 2),  # no more parts than blocks
-        (1.0, 1024.0, 1 + 2, 20 + 5 * 2),  # 8 blocks in 5 parts: two of them in the longest
-        (1.5, 1024.0, 1 + 3, 20 + 3 * 2),  # 3 pieces in 3 parts
+        (1.0, 256.0, 1 + 2, 0.0),  # joining two parts takes longer than the second block
+        (1.0, 257.0, 1 + 1, 1 + 3 * 0.25),  # 3 blocks on 3 multiprocessors for each of 2 KV heads
+        (1.0, 512.0, 1 + 1, 1 + 4 * 0.25),  # no more parts than blocks
+        (1.0, 1024.0, 1 + 2, 1 + 5 * 0.25),  # 8 blocks in 5 parts: two of them in the longest
+        (1.5, 1024.0, 1 + 3, 1 + 3 * 0.25),  # 3 pieces in 3 parts
         (2.0, 64.0, 1 + 0.5, 0.0),  # half a block
     ],
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
-from datahall.silicon.hierarchy import POLICIES, Cliff, Step, cliff, curves, scan, steps
+from datahall.silicon.hierarchy import CLIFF_POLICIES, Cliff, Step, cliff, curves, scan, steps
 
 CATALOG = Catalog(user=False)
 WITH_BANDWIDTH = [chip for chip in CATALOG.chips() if math.isfinite(chip.memory_bytes_per_s)]
@@ -50,7 +50,7 @@ def test_the_bandwidth_steps_down_at_each_capacity(name: str) -> None:
 
 
 @few
-@given(machines, sizes, st.floats(1.0, 10.0), st.sampled_from(POLICIES))
+@given(machines, sizes, st.floats(1.0, 10.0), st.sampled_from(CLIFF_POLICIES))
 def test_a_larger_working_set_is_never_faster(chip: Chip, size: float, ratio: float, policy: str) -> None:
     small, large = cliff(chip, np.array([size, size * ratio]), policy=policy).time_s
     assert not large < small  # nothing where it fits nowhere
@@ -59,7 +59,7 @@ def test_a_larger_working_set_is_never_faster(chip: Chip, size: float, ratio: fl
 @few
 @given(machines, sizes)
 def test_pinning_lies_between_no_policy_and_the_faster_level(chip: Chip, size: float) -> None:
-    unmanaged, pinned, prefetch = (cliff(chip, size, policy=policy) for policy in POLICIES)
+    unmanaged, pinned, prefetch = (cliff(chip, size, policy=policy) for policy in CLIFF_POLICIES)
     home = unmanaged.level[0]
     if home == "none":
         return
@@ -76,7 +76,9 @@ def test_the_three_policies_are_the_equations_of_the_module() -> None:
     chip = CATALOG.chip("h100-sxm")
     memory, host = steps(chip, "host")[-2:]
     size, kept = 3 * memory.capacity_bytes, memory.capacity_bytes
-    unmanaged, pinned, prefetch = (seconds(cliff(chip, size, policy=one, offload="host")) for one in POLICIES)
+    unmanaged, pinned, prefetch = (
+        seconds(cliff(chip, size, policy=one, offload="host")) for one in CLIFF_POLICIES
+    )
     assert unmanaged == pytest.approx(size / host.bytes_per_s)
     assert pinned == pytest.approx(kept / memory.bytes_per_s + (size - kept) / host.bytes_per_s)
     assert prefetch == pytest.approx(max(size / memory.bytes_per_s, (size - kept) / host.bytes_per_s))

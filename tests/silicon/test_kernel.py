@@ -87,7 +87,7 @@ def test_a_long_prefill_slows_down_at_the_power_limit() -> None:
 )
 def test_nothing_takes_less_than_the_roofline_allows(model: str, batch: float, chip: str) -> None:
     found = passed(chip, model, batch=batch)
-    assert 0 < found.least_s == found.roofline_s < found.total_s
+    assert 0 < found.roofline_s < found.total_s
     assert found.level == calibrate(CATALOG.chip(chip)).level
 
 

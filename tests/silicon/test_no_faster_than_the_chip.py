@@ -54,3 +54,18 @@ def test_no_kernel_beats_its_chip(
             scalar(moved) / machine.memory_bytes_per_s,
         )
         assert scalar(kernel.time_s) >= least_s * (1 - 1e-9), operator.name
+
+
+@pytest.mark.parametrize("chip", [chip.name for chip in CATALOG.chips()])
+def test_no_pass_beats_its_roofline(chip: str) -> None:
+    """What L2 keeps need not cross main memory, so that the roofline does not count it."""
+    for model in ("gemma-3-1b", "llama-3.1-8b", "deepseek-v2-lite", "qwen3-next-80b-a3b"):
+        for batch, query in ((1, 1), (32, 1), (512, 1), (1, 128), (32, 128), (4, 2048)):
+            for precision in ("bf16", "fp16", "fp8"):
+                try:
+                    found = passed(chip, model, batch=batch, query=query, past=128, precision=precision)
+                except UnsupportedError:
+                    continue
+                assert 0 < found.roofline_s <= scalar(found.total_s), (model, batch, query, precision)
+                for kernel in found.kernels:
+                    assert scalar(kernel.roofline_s) <= scalar(kernel.time_s) * (1 + 1e-9)

@@ -5,13 +5,12 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
-from datahall.errors import UnknownNameError
 from datahall.scenario.words import COMPRESSIONS
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
-from datahall.training.step.compression import METHODS, compression, wire_bytes
+from datahall.training.step.compression import METHODS, wire_bytes
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_times
 
@@ -58,9 +57,3 @@ def test_the_error_that_is_fed_back_takes_memory() -> None:
     none, fp8, one_bit = peak_memory(JOB, H100, space, BOOKS["nemo"]).gradient_bytes
     assert none == fp8
     assert one_bit == pytest.approx(2 * none, rel=0.01)  # 4 bytes beside the 4 of a gradient
-
-
-def test_an_unknown_method_names_the_nearest() -> None:
-    assert compression("none") is None
-    with pytest.raises(UnknownNameError, match="power-sgd"):
-        compression("powersgd")

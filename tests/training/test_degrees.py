@@ -101,6 +101,31 @@ def test_a_number_of_the_catalogue_is_a_fact_and_another_is_not() -> None:
     assert dimension(model, "num_layers", "layers").origin == "fact"
 
 
+def test_a_dimension_that_an_entry_leaves_out_has_the_parts_it_comes_from() -> None:
+    def parts(name: str, field: str) -> tuple[float, list[tuple[str, float]]]:
+        found = dimension(SHELF.model(name), field, "it")
+        return found.value, [(part.name, part.value) for part in found.parts]
+
+    heads = ("query heads", 64)
+    assert parts("llama-3.1-70b", "head_dim") == (128, [("hidden width", 8192), heads])
+    with_position = [("its part without position", 128), ("its part with position", 64)]
+    assert parts("deepseek-v3", "head_dim") == (192, with_position)
+    assert parts("gpt-oss-120b", "head_dim") == (64, [])  # its entry states one
+    assert parts("bloom-176b", "num_kv_heads") == (112, [("query heads", 112)])
+    assert parts("llama-3.1-70b", "num_kv_heads") == (8, [])
+
+
+def test_every_dimension_of_the_catalogue_is_that_of_the_model() -> None:
+    fields = ("num_layers", "hidden", "num_heads", "num_kv_heads", "head_dim", "ffn", "vocab")
+    for model in SHELF.models():
+        for field in fields:
+            value = getattr(model, field)
+            if value:
+                found = dimension(model, field, field)
+                assert (found.value, found.origin != "derived") == (value, True), (model.name, field)
+                assert all(part.origin == "fact" for part in found.parts), (model.name, field)
+
+
 def test_a_way_out_as_wide_as_its_ports_is_not_narrow() -> None:
     full = cluster_from(FabricDesign(topology="fat-tree", chips=1024), SHELF).system
     assert narrowest(full, 1024) is None

@@ -14,6 +14,7 @@ from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step.exchange import (
     CONTEXT_EXPOSED,
+    Halves,
     chip_share,
     data_exchange,
     halves_between_sharers,
@@ -182,3 +183,51 @@ def test_compression_pays_with_kernels_in_each_reduction(zero: int, times: int) 
     )
     assert packed == pytest.approx(0.75 * exchanged + times * 14 * DENSE / (0.8 * RATE))
     assert (plain == 0) == (zero == 3)
+
+
+@pytest.mark.parametrize(
+    ("layout", "slot_s", "shown_s"),
+    [
+        # of three parts of a slot one is forward; 6 s of gradients go beside 2 s, 2 s of parameters beside 1 s
+        (Layout(dp=8, zero=1), 3.0, 4 + 1),
+        (Layout(dp=8, zero=2), 3.0, 4 + 1),
+        # nobody gathers parameters: both halves of the all-reduce are gradients, and behind the backward alone
+        (Layout(dp=8, zero=0), 3.0, 8 - 2),
+        # of four parts, where forward is done again, one is the first forward: all hides behind 2 s and 6 s
+        (Layout(dp=8, zero=1, recompute="full"), 4.0, 3 + 1),
+        (Layout(dp=8, zero=1, recompute="full"), 6.0, 1.5 + 0.5),
+        (Layout(dp=8, zero=1, recompute="full"), 7.8, 0.15 + 0.05),
+        (Layout(dp=8, zero=1, recompute="full"), 8.0, 0),
+        (Layout(dp=8, zero=0, recompute="full"), 4.0, 8 - 3),
+        (Layout(dp=8, zero=1, recompute="selective"), 3.0, 4 + 1),
+        # without recomputation 8 s hide all parameters and 5 ⅓ s of the gradients
+        (Layout(dp=8, zero=1), 8.0, 6 - 16 / 3),
+        # two chunks on four stages, 3 s apart at the first: the last of them has (6 − 2)/2 s, (2 − 1)/2 s left
+        (Layout(dp=8, pp=4, vpp=2, zero=1), 3.0, 2 + 0.5),
+        # 6 s of gradients are longer than five chunks of 0.2 s, 2 s of parameters than five of 0.1 s
+        (Layout(dp=8, pp=4, vpp=2, zero=1), 0.6, 5 + 1.5),
+        # with each micro-batch, not once a step
+        (Layout(dp=8, zero=3), 3.0, 0),
+    ],
+)
+def test_what_is_longer_than_the_pass_that_it_goes_beside_shows(
+    layout: Layout, slot_s: float, shown_s: float
+) -> None:
+    """Gradients reduced in 6 s, parameters gathered in 2 s, of which a framework hides all that it can."""
+    hides_all = msgspec.structs.replace(KIT, data_exposed=0.0)
+    halves = Halves(reduce_s=np.array([6.0]), gather_s=np.array([2.0]))
+    found = data_exchange(JOB, CLUSTER, Space.of(layout), hides_all, halves, np.array([slot_s]))
+    assert one(found) == pytest.approx(shown_s)
+
+
+def test_what_a_framework_shows_is_shown_however_long_a_slot_is() -> None:
+    """Three quarters of 6 + 2 s; of adapters a thousandth."""
+    halves = Halves(reduce_s=np.array([6.0]), gather_s=np.array([2.0]))
+    space = Space.of(Layout(dp=8, zero=1))
+    for slot_s, shown_s in ((100.0, 6.0), (3.0, 6.0), (0.3, 5.8 + 1.9)):
+        assert one(data_exchange(JOB, CLUSTER, space, KIT, halves, np.array([slot_s]))) == pytest.approx(
+            shown_s
+        )
+    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    found = data_exchange(adapters, CLUSTER, space, KIT, halves, np.array([0.0003]))
+    assert one(found) == pytest.approx(0.0058 + 0.0019)

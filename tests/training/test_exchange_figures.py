@@ -14,7 +14,7 @@ from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.read import read_names
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
@@ -31,6 +31,7 @@ from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
 from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)

@@ -11,9 +11,10 @@ from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import ScenarioError
 from datahall.scenario.words import SCHEDULES
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.order import check_order, usual_order
+from datahall.training.layout.order import check_order
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.straggler import Stragglers, expected_maximum
+from datahall.training.pipeline.table import ORDERS, usual_order
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.parts import PARTS
 from datahall.training.step.stage import cut_layers
@@ -31,7 +32,7 @@ def run(layout: Layout = LAYOUT, order: str = "", who: Stragglers = Stragglers()
     return simulate_step(JOB, cluster(), layout, framework("nemo"), order=order, stragglers=who, seed=seed)
 
 
-@pytest.mark.parametrize("order", ["gpipe", "1f1b", "zb", "dualpipe"])
+@pytest.mark.parametrize("order", [one.name for one in ORDERS.values() if not one.chunked])
 @pytest.mark.parametrize("name", sorted(frameworks()))
 def test_the_parts_are_the_step_and_the_closed_form_is_near(order: str, name: str) -> None:
     found = simulate_step(JOB, cluster(), LAYOUT, framework(name), order=order)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
@@ -22,6 +22,7 @@ from datahall.training.step.exchange import tensor_exchange
 from datahall.training.step.figure import layer_figures
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.step import Job, kernel_times
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
 
 SHELF = Catalog(user=False)

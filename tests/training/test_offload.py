@@ -168,3 +168,21 @@ def test_the_chain_of_a_step_shows_the_hosts_update_or_that_it_is_left_out(chip:
         assert (update.value > 0) == bool(update.parts) == counted
         assert ("not counted" in update.note) != counted
     assert any("own update is not counted" in note for note in found.notes) != counted
+
+
+def test_what_lies_outside_is_what_the_schedule_holds() -> None:
+    """GPipe keeps every micro-batch of a step on the host, 1F1B as many as stages follow."""
+    layout = msgspec.structs.replace(out("activations"), pp=4, tp=1, dp=2)
+    held = {
+        name: layout_offload(JOB, CLUSTER, layout, KIT, BOOKS_, schedule=name)[0].held_bytes
+        for name in ("1f1b", "gpipe")
+    }
+    num_micro = layout.num_micro(JOB.global_batch)
+    assert num_micro > 4
+    assert held["gpipe"] == pytest.approx(held["1f1b"] * num_micro / 4)
+    small = msgspec.structs.replace(
+        CLUSTER, host=msgspec.structs.replace(CLUSTER.host, memory_bytes=8 * 1.5 * held["1f1b"])
+    )
+    space = Space.of(layout)
+    assert host_holds(JOB, small, space, BOOKS_).all()
+    assert not host_holds(JOB, small, space, BOOKS_, schedule="gpipe").any()

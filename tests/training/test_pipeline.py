@@ -15,6 +15,7 @@ from datahall.training.pipeline.bubble import bubble_fraction, bubble_time
 from datahall.training.pipeline.orders import B, F, W
 from datahall.training.pipeline.schedule import EMPTY, Schedule, schedule
 from datahall.training.pipeline.simulate import KIND_NAMES, Work, play, simulate, timeline, track_names
+from datahall.training.pipeline.table import ORDERS
 
 TIMES = st.floats(0.01, 4.0)
 
@@ -78,7 +79,7 @@ def test_no_stage_beats_its_work_and_no_step_its_longest_micro_batch(case: tuple
     assert (played.idle_s >= -1e-9).all()
     everywhere = work.forward_s + work.input_s + work.weight_s
     one_way = (
-        everywhere.reshape(plan.num_stages, -1)[:, 0].sum() if plan.name == "dualpipe" else everywhere.sum()
+        everywhere.reshape(plan.num_stages, -1)[:, 0].sum() if plan.order.both_ways else everywhere.sum()
     )
     chain = one_way - float(work.weight_s.sum() if (plan.kind == W).any() else 0.0)
     assert played.kernels_s >= work.together_ratio * chain - 1e-9
@@ -87,7 +88,7 @@ def test_no_stage_beats_its_work_and_no_step_its_longest_micro_batch(case: tuple
 
 
 @given(
-    st.sampled_from(["gpipe", "1f1b", "interleaved", "zb"]),
+    st.sampled_from([one.name for one in ORDERS.values() if not one.both_ways]),
     st.integers(1, 6),
     st.integers(1, 4),
     TIMES,
@@ -96,7 +97,7 @@ def test_no_stage_beats_its_work_and_no_step_its_longest_micro_batch(case: tuple
 def test_closed_forms_are_exact_on_even_stages(
     name: str, stages: int, rounds: int, forward: float, into: float
 ) -> None:
-    chunks = 3 if name == "interleaved" else 1
+    chunks = 3 if ORDERS[name].chunked else 1
     weight = min(forward, into)  # zero bubble hides weights in gaps that are no shorter
     plan = schedule(name, num_stages=stages, num_micro=rounds * stages, num_chunks=chunks)
     played = simulate(plan, even(plan, forward, into, weight))

@@ -7,23 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, UnknownNameError
-from datahall.scenario.words import SCHEDULES
+from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.orders import FULL, B, F, W
 from datahall.training.pipeline.schedule import EMPTY, Schedule, problems, schedule
+from datahall.training.pipeline.table import ORDERS, less_idle_order, usual_order
+from datahall.training.step.stage import in_flight
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Schedule:
     """Any legal schedule of a few stages."""
-    name = draw(st.sampled_from(SCHEDULES))
-    stages = draw(st.integers(1, 4)) * (2 if name == "dualpipe" else 1)
-    chunks = draw(st.integers(1, 3)) if name == "interleaved" else 1
+    order = draw(st.sampled_from(list(ORDERS.values())))
+    stages = draw(st.integers(1, 4)) * (2 if order.both_ways else 1)
+    chunks = draw(st.integers(1, 3)) if order.chunked else 1
     micro = draw(st.integers(1, 6))
-    if name == "dualpipe":
+    if order.both_ways:
         micro = 2 * stages + 2 * (micro - 1)
     elif chunks > 1:
         micro *= stages
-    return schedule(name, num_stages=stages, num_micro=micro, num_chunks=chunks)
+    return schedule(order.name, num_stages=stages, num_micro=micro, num_chunks=chunks)
 
 
 @given(plans())
@@ -38,6 +40,32 @@ def test_every_forward_and_backward_is_done_once(plan: Schedule) -> None:
     assert counts[F] == expected == counts[B] + counts[FULL]
     assert counts[B] == counts[W]
     assert int(plan.num_visits.sum()) == expected
+
+
+@given(plans())
+def test_a_row_says_what_its_order_does(plan: Schedule) -> None:
+    """The parts that a stage holds, and the micro-batches under way on it where there are enough of them."""
+    assert (
+        np.unique(plan.position).size == plan.num_parts == plan.num_stages * plan.num_chunks / plan.num_copies
+    )
+    pipeline = schedule(
+        plan.name,
+        num_stages=plan.num_stages,
+        num_micro=4 * plan.num_stages,
+        num_chunks=plan.num_chunks // plan.num_copies,
+    )
+    chunks = pipeline.num_parts / pipeline.num_stages
+    for stage, held in enumerate(pipeline.in_flight()):
+        said = in_flight(plan.name, np.array([4.0 * plan.num_stages]), plan.num_stages, chunks, stage)
+        assert said.tolist() == [held / chunks]
+
+
+def test_what_leaves_less_idle_fills_the_gaps_of_the_usual_and_holds_no_more_parameters() -> None:
+    slots = {"num_stages": 8, "forward_s": 1.0, "input_s": 1.0, "weight_s": 1.0}
+    better, usual = less_idle_order(), ORDERS[usual_order(1)]
+    assert bubble_time(better.name, **slots) < bubble_time(usual.name, **slots)
+    assert better.num_copies == usual.num_copies
+    assert (usual.chunked, ORDERS[usual_order(2)].chunked) == (False, True)
 
 
 @given(st.integers(1, 8), st.integers(1, 24))

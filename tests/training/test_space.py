@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError, spelled
-from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.columns import unique_rows
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.legality import nearest_legal
 from datahall.training.layout.space import LEAST_CONTEXT, Options, divisors, layout_space
 from datahall.training.step.step import Job
+from datahall.workload.memory.recompute import RECOMPUTES
 
 SHELF = Catalog(user=False)
 LLAMA = SHELF.model("llama-3.1-8b")

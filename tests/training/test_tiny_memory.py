@@ -24,7 +24,7 @@ from datahall.training.memory.peak import (
     peak_memory,
     stage_memories,
 )
-from datahall.training.step.framework import framework
+from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.shard import placeholder_values, shard_bytes
 from datahall.training.step.step import Job
 from datahall.workload.memory.activation import Saving
@@ -129,9 +129,9 @@ def test_two_stages_of_a_tensor_parallel_pipeline() -> None:
     }  # fmt: skip
     assert parts(work, PIPE) == first | {"stage": 0}
     stages = stage_memories(work, H100, msgspec.structs.replace(PIPE, micro_batch=3), PLAIN)
-    assert [(one.run.first, one.num_in_flight, one.holds_embedding, one.holds_head) for one in stages] == [
-        (0, 2.0, True, False),
-        (1, 1.0, False, True),
+    assert [(one.run.first, one.num_in_flight, one.holds_head) for one in stages] == [
+        (0, 2.0, False),
+        (1, 1.0, True),
     ]
     last = {name: float(getattr(stages[1].memory, f"{name}_bytes")[0]) for name in first}
     # at the head's backward: 36 bytes of norm and logits, 4 values of the stream and 16 gathered
@@ -283,7 +283,7 @@ def test_the_loss(loss: str, loss_bytes: float, at_loss: int) -> None:
 
 
 def test_an_eager_framework_has_gradients_of_the_activation_too() -> None:
-    books = msgspec.structs.replace(PLAIN, saving=Saving(framework="huggingface-eager"))
+    books = msgspec.structs.replace(PLAIN, saving=Saving(modules="huggingface-eager"))
     found = shard_bytes(job(tiny(FULL)), Space.of(Layout(micro_batch=3)), books)
     assert found.in_hand[FULL].tolist() == [2 * 15 * (2 * 24 + 8)]
     plain = tiny(FULL, gated_mlp=False)
@@ -351,10 +351,11 @@ def test_micro_batches_are_at_least_one() -> None:
     assert space.num_micro(12).tolist() == [2, 1]
 
 
-def test_a_framework_nobody_looked_into_keeps_the_books_of_its_attention() -> None:
-    for flash, like in ((True, "nemo"), (False, "megatron-2022")):
-        new = msgspec.structs.replace(framework("nemo"), name="new", flash_attention=flash)
-        assert bookkeeping_of(new) is BOOKS[like]
+@pytest.mark.parametrize("name", frameworks())
+def test_a_framework_says_whose_books_it_keeps(name: str) -> None:
+    """Whatever it is called: another of that entry has the same."""
+    one = framework(name)
+    assert bookkeeping_of(msgspec.structs.replace(one, name="new")) is BOOKS[one.books]
 
 
 def test_a_space_is_the_sum_of_its_layouts() -> None:

@@ -100,7 +100,7 @@ def test_a_loss_of_wide_logits_is_wide() -> None:
 
 
 def test_a_cast_to_the_format_it_has_is_no_copy() -> None:
-    eager = Saving(framework="huggingface-eager", flash=False)
+    eager = Saving(modules="huggingface-eager", flash=False)
     model = tiny(FULL, qk_norm="head")
     names = {
         size: {

@@ -42,7 +42,7 @@ def found() -> list[Prediction | Unsupported]:
 
 @pytest.fixture(scope="module")
 def judged(found: list[Prediction | Unsupported]) -> list[Prediction]:
-    return [one for one in found if isinstance(one, Prediction) and not one.fitted]
+    return [one for one in found if isinstance(one, Prediction)]
 
 
 def of(
@@ -107,7 +107,7 @@ def test_a_score_says_what_it_would_be_without_assumptions(found: list[Predictio
         name for name in card.as_stated.by_source if name.startswith(("MLPerf", "TensorRT", "ML.ENERGY"))
     ]
     assert card.as_stated.figures == sum(
-        one.as_stated_ratio is not None for one in found if isinstance(one, Prediction) and not one.fitted
+        one.as_stated_ratio is not None for one in found if isinstance(one, Prediction)
     )
     note = next(note for note in scorecard_answer(card).notes if "taken to have done" in note)
     assert f"{card.as_stated.figures:,} figures" in note
@@ -118,11 +118,16 @@ def test_a_score_says_what_it_would_be_without_assumptions(found: list[Predictio
 
 
 def test_each_assumption_is_left_out_alone(found: list[Prediction | Unsupported]) -> None:
-    """Of the rows that it touches; as scored they are those of the ledger."""
+    """Of the rows that it touches; as scored they are those of the ledger.
+
+    All three left out at once, the first two would have 113.7 and 125.1 % in place of what is asked for here.
+    """
     rows = [row for path in SHIPPED if path.stem in {"silicon", "others"} for row in read_rows(path)[1]]
     parted, warm, late = reliances(rows)
     assert (parted.rows, warm.rows, late.rows) == (377, 37, 446)
     assert late.without["TPOT"] == late.scored["TPOT"]
+    assert parted.without["TTFT"].mean_ape == pytest.approx(111.1, abs=0.1)
+    assert warm.without["TTFT"].mean_ape == pytest.approx(41.1, abs=0.1)
     for one in (parted, warm, late):
         assert one.without["TTFT"].mean_ape > 1.2 * one.scored["TTFT"].mean_ape
     known = {(one.where, one.metric): one for one in found if isinstance(one, Prediction)}
@@ -246,6 +251,18 @@ def test_replicas_that_share_nothing_add_up() -> None:
     )
 
 
+def test_first_tokens_seen_late_are_late_by_decode_steps_and_nothing_else_changes() -> None:
+    run, prices = read_run(silicon()), Prices()
+
+    def figures(unseen_tokens: float) -> dict[str, float]:
+        traffic = msgspec.structs.replace(run.traffic, unseen_tokens=unseen_tokens)
+        return replay(msgspec.structs.replace(run, traffic=traffic), prices).predicted
+
+    plain = figures(0.0)
+    assert figures(5.0) == plain | {"TTFT": plain["TTFT"] + 5.0 * plain["TPOT"]}
+    assert figures(0.0) == plain
+
+
 def test_what_an_mlperf_row_leaves_out_is_said() -> None:
     with pytest.raises(RowError, match="power cap"):
         read_run(mlperf(notes="system=H100-SXM-80GBx8_TRT_MaxQ; samples/s=49.22"))
@@ -306,12 +323,13 @@ def test_the_same_run_twice_lies_apart() -> None:
 
 @pytest.mark.skipif(not LOG.exists(), reason="the log of requests belongs to others and is not shipped")
 def test_requests_of_a_log_one_by_one() -> None:
-    found = [one for one in outcomes(LOG, FORMATS) if isinstance(one, Prediction)]
-    assert len(found) == 4 * 6
+    all_figures = [one for one in outcomes(LOG, FORMATS) if not isinstance(one, Unsupported)]
+    assert len(all_figures) == 4 * 6
+    found = [one for one in all_figures if isinstance(one, Prediction)]
+    assert len(found) == 3 * 6
     assert {one.metric for one in found} == {
         f"{name} {kind}" for name in ("TPOT", "TTFT") for kind in ("mean", "P50", "P99")
     }
-    assert sum(one.fitted for one in found) == 6
     most = {"TPOT mean": 2.0, "TPOT P99": 2.5, "TTFT mean": 8.0}
     for one in found:
         assert abs(one.error_percent) < most.get(one.metric, 10.0), one.label

@@ -14,7 +14,7 @@ from datahall.catalog import Catalog
 from datahall.silicon.calibration import constant_sets
 from datahall.validation import Scorecard, validate
 from datahall.validation.kernels import FORMATS, MODELS, SYSTEMS
-from datahall.validation.ledger import DOMAINS, outcomes, shipped_files
+from datahall.validation.ledger import LEDGER, outcomes, shipped_files
 from datahall.validation.measurement import Row, read_rows
 from datahall.validation.scorecard import Prediction, Score, Unsupported, score, scorecard_json
 
@@ -34,7 +34,7 @@ def card() -> Scorecard:
 
 @pytest.fixture(scope="module")
 def judged() -> list[Prediction]:
-    return [one for path in SHIPPED for one in predicted(path) if not one.fitted]
+    return [one for path in SHIPPED for one in predicted(path)]
 
 
 def predicted(path: Path) -> list[Prediction]:
@@ -151,9 +151,11 @@ def test_rows_that_cannot_be_expressed_are_listed_in_the_json(tmp_path: Path) ->
 
 def test_a_prediction_says_where_its_row_stands() -> None:
     path = SHIPPED[0]
-    first, *_ = predicted(path)
-    assert first.where == f"{path.name}:2"
-    assert first.low < first.predicted < first.high
+    rows = read_rows(path)[1]
+    assert rows[0].where == f"{path.name}:2"
+    assert [one.where for one in outcomes(path, FORMATS)] == [row.where for row in rows]
+    assert len(predicted(path)) == sum(not row.fitted_on() for row in rows) > 0
+    assert all(one.low < one.predicted < one.high for one in predicted(path))
 
 
 def test_names_in_the_tables_are_names_in_the_catalogue() -> None:
@@ -166,7 +168,7 @@ def test_names_in_the_tables_are_names_in_the_catalogue() -> None:
 
 
 def test_a_domain_is_a_set_of_formats_that_cannot_be_mistaken_for_each_other() -> None:
-    for formats in DOMAINS.values():
+    for formats in LEDGER.values():
         columns = [one.columns for one in formats]
         assert len(set(columns)) == len(columns)
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from datahall.validation.ledger import DOMAINS, outcomes, shipped_files
+from datahall.validation.ledger import LEDGER, outcomes, shipped_files
 from datahall.validation.measurement import Row, read_rows
-from datahall.validation.scorecard import Prediction, scorecard
+from datahall.validation.scorecard import Fitted, Unsupported, scorecard
 from datahall.validation.training.rows import MEMORY, STEP
 
 TRAINING = [row for path in shipped_files("training") for row in read_rows(path)[1]]
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", LEDGER)
 def test_marked_figures_are_those_that_are_not_scored(domain: str) -> None:
     files = shipped_files(domain)
     rows = {row.where: row for path in files for row in read_rows(path)[1]}
-    found = [one for path in files for one in outcomes(path, DOMAINS[domain])]
-    predicted = [one for one in found if isinstance(one, Prediction)]
-    marked = [one for one in predicted if rows[one.where].fitted_on(one.metric)]
-    assert [one for one in predicted if one.fitted] == marked
+    found = [one for path in files for one in outcomes(path, LEDGER[domain])]
+    figures = [one for one in found if not isinstance(one, Unsupported)]
+    marked = [one for one in figures if rows[one.where].fitted_on(one.metric)]
+    assert [one for one in figures if isinstance(one, Fitted)] == marked
     card = scorecard(domain, found)
     assert card.fitted == len(marked) > 0
-    assert card.scored == len(predicted) - len(marked) > 0
+    assert card.scored == len(figures) - len(marked) > 0
 
 
 def test_a_mark_names_metrics_or_stands_for_all() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datahall.validation.scorecard import EMPTY, Prediction, Unsupported, score, scorecard
+from datahall.validation.measurement import Outcome
+from datahall.validation.scorecard import EMPTY, Fitted, Prediction, Unsupported, score, scorecard
 
 few = settings(max_examples=80, deadline=None)
 times = st.floats(1e-9, 1e3)
@@ -23,12 +24,12 @@ def predictions(draw: st.DrawFn) -> Prediction:
     return Prediction(
         source=draw(names), hardware=draw(names), model=draw(names), label="", where="x.csv:1",
         measured=measured, predicted=predicted, low=predicted * low, high=predicted * high,
-        fitted=draw(st.booleans()),
     )  # fmt: skip
 
 
 unsupported = st.builds(Unsupported, st.sampled_from(["why", "because", "so"]), st.just("x.csv:2"))
-outcomes = st.lists(predictions() | unsupported, max_size=40)
+fitted = st.builds(Fitted, st.just("x.csv:3"))
+outcomes = st.lists(predictions() | fitted | unsupported, max_size=40)
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -56,7 +57,7 @@ def test_a_score_is_what_plain_arithmetic_gives(rows: list[Prediction]) -> None:
 
 @few
 @given(outcomes)
-def test_every_row_is_counted_once(rows: list[Prediction | Unsupported]) -> None:
+def test_every_row_is_counted_once(rows: list[Outcome]) -> None:
     card = scorecard("kernels", rows)
     assert card.rows == len(rows)
     assert card.rows == card.scored + card.fitted + sum(reason.rows for reason in card.unsupported)
@@ -67,8 +68,8 @@ def test_every_row_is_counted_once(rows: list[Prediction | Unsupported]) -> None
 
 @few
 @given(outcomes)
-def test_rows_that_were_fitted_on_change_no_error(rows: list[Prediction | Unsupported]) -> None:
-    judged = [row for row in rows if not (isinstance(row, Prediction) and row.fitted)]
+def test_rows_that_were_fitted_on_change_no_error(rows: list[Outcome]) -> None:
+    judged = [row for row in rows if not isinstance(row, Fitted)]
     whole, part = scorecard("kernels", rows), scorecard("kernels", judged)
     assert repr(whole.overall) == repr(part.overall)  # NaN of no rows is NaN
     assert whole.worst == part.worst
@@ -77,8 +78,8 @@ def test_rows_that_were_fitted_on_change_no_error(rows: list[Prediction | Unsupp
 
 @few
 @given(outcomes, st.integers(0, 12))
-def test_the_worst_rows_are_the_furthest_off(rows: list[Prediction | Unsupported], count: int) -> None:
-    judged = [row for row in rows if isinstance(row, Prediction) and not row.fitted]
+def test_the_worst_rows_are_the_furthest_off(rows: list[Outcome], count: int) -> None:
+    judged = [row for row in rows if isinstance(row, Prediction)]
     worst = scorecard("kernels", rows, count).worst
     assert len(worst) == min(count, len(judged))
     expected = sorted((abs(row.error_percent) for row in judged), reverse=True)[:count]
@@ -156,6 +157,6 @@ def test_regret_is_what_the_way_predicted_fastest_took_over_the_best() -> None:
 
 @few
 @given(outcomes)
-def test_every_row_has_a_metric(rows: list[Prediction | Unsupported]) -> None:
+def test_every_row_has_a_metric(rows: list[Outcome]) -> None:
     card = scorecard("kernels", rows)
     assert sum(group.rows for group in card.by_metric.values()) == card.scored

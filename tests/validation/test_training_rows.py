@@ -10,7 +10,7 @@ from datahall.cluster.cluster import cluster_of
 from datahall.training.layout.layout import Layout
 from datahall.training.step.step import Job
 from datahall.validation.measurement import Row, RowError
-from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.scorecard import Fitted, Prediction, Unsupported
 from datahall.validation.training import SOURCES, predict_rows, understood
 from datahall.validation.training.completion import completed, documents
 from datahall.validation.training.layouts import laid_out
@@ -334,7 +334,5 @@ def test_a_prediction_is_about_the_row_it_came_from() -> None:
     assert step.low < step.predicted < step.high
     assert (memory.measured, memory.unit, memory.choice) == (40 * 2**30, "bytes", "")
     assert "8" in step.choice
-    assert not step.fitted
-    fitted = next(iter(predict_rows([Row("x.csv:7", cells | {"fitted": "1"})])))
-    assert isinstance(fitted, Prediction)
-    assert fitted.fitted
+    marked = list(predict_rows([Row("x.csv:7", cells | {"fitted": "1"})]))
+    assert marked == [Fitted("x.csv:7", "step time"), Fitted("x.csv:7", "peak memory")]

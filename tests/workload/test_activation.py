@@ -17,7 +17,7 @@ from datahall.workload.sharding import ONE_CHIP, Sharding
 
 S, B = 2048.0, 4.0
 OLD = Saving(flash=False, dropout=True)
-EAGER = Saving(framework="huggingface-eager")
+EAGER = Saving(modules="huggingface-eager")
 
 
 def layer_bytes(
@@ -104,8 +104,8 @@ def test_columns(deepseek: Model) -> None:
     assert columns[1] == pytest.approx(alone)  # type: ignore[index]
 
 
-def test_an_unknown_framework_or_recompute_is_an_error(llama: Model) -> None:
+def test_unknown_modules_or_recompute_are_errors(llama: Model) -> None:
     with pytest.raises(UnknownNameError, match="megatron"):
-        Saving(framework="megatronlm")  # type: ignore[arg-type]
+        Saving(modules="megatronlm")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="selective"):
         layer_tensors(llama, llama.layers[0], recompute="selectiv")  # type: ignore[arg-type]

@@ -17,11 +17,9 @@ from datahall.workload.memory.activation import (
     layer_tensors,
     outside_tensors,
 )
-from datahall.workload.memory.footprint import training_footprint
 from datahall.workload.memory.kv_cache import kv_bytes, kv_values_per_token, recurrent_state_bytes
 from datahall.workload.memory.state import (
     ChipParameters,
-    StateBytes,
     StateRecipe,
     chip_parameters,
     serving_weight_bytes,
@@ -31,7 +29,7 @@ from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import BF16, Precision
 from datahall.workload.sharding import Sharding
 
-EAGER = Saving(framework="huggingface-eager")
+EAGER = Saving(modules="huggingface-eager")
 NORMS = 2 * (2 * 8 + 2 * 8)  # input and output of two norms, 16 bits
 MLP = 2 * 3 * 12  # gate, up and their product
 DENSE = NORMS + 2 * (8 + 4 + 4 + 8) + 4 * 4 + MLP  # queries, keys, values, output, a log-sum-exp per head
@@ -87,7 +85,7 @@ def test_scores_of_unfused_attention() -> None:
     masks = 8 + 8  # one byte per value of the stream after each block
     dropped = Saving(flash=False, dropout=True)
     assert per_token(tiny(FULL), dropped) == without + 2 * 16 + (1 + 2) * 16 + masks
-    eager = by_name(layer_tensors(tiny(FULL), FULL, Saving(framework="huggingface-eager", flash=False)))
+    eager = by_name(layer_tensors(tiny(FULL), FULL, Saving(modules="huggingface-eager", flash=False)))
     assert eager["softmax_fp32"] == (4, 4.0)
     assert eager["key"] == eager["value"] == (8, 2.0)  # copied to every query head
     assert by_name(layer_tensors(tiny(FULL), FULL, EAGER))["key"] == (4, 2.0)
@@ -111,9 +109,9 @@ def test_latent_attention() -> None:
 
 
 def test_a_recurrence() -> None:
-    """12 values, 2 · 10 of keys, 4 heads: 48 projected, 32 convolved, 60 states of fp32 every 64 tokens."""
+    """12 values, 2 · 10 of keys, 4 heads: 48 projected, 32 convolved; states are formed again."""
     model = tiny(Layer(mixer="linear", mlp="dense"), recurrent=RECURRENT)
-    assert per_token(model) == NORMS + MLP + 2 * (48 + 32 + 12 + 12) + 4 * 60 / 64
+    assert per_token(model) == NORMS + MLP + 2 * (48 + 32 + 12 + 12)
 
 
 @pytest.mark.parametrize(("shared", "width"), [(10, 10), (0, 0)])
@@ -154,66 +152,6 @@ def test_what_lies_outside_the_layers() -> None:
         ("log_softmax_gradient", 2.0, True),
         ("logits_gradient", 2.0, True),
     ]
-
-
-STATE = StateBytes(100.0, 200.0, 400.0)  # weights, gradients, optimizer
-
-
-def moments(model: Model, **changes: object) -> tuple[float, float, float]:
-    """At the loss, at the last and at the first layer, for fifteen tokens."""
-    found = training_footprint(model, STATE, batch=3.0, seq=5.0, **changes)  # type: ignore[arg-type]
-    return tuple(
-        float(one) for one in (found.at_loss_bytes, found.at_last_layer_bytes, found.at_first_layer_bytes)
-    )  # type: ignore[return-value]
-
-
-def test_the_three_moments_of_a_step() -> None:
-    """Three layers of 200 bytes a token; final norm 32, fp32 softmax 80, logits 40; gradients in hand 2 · (24 + 8)."""
-    three = tiny(FULL, FULL, FULL)
-    layers, at_loss, in_hand = 15 * 600, 15 * 152, 15 * 64
-    assert moments(three) == (700 + layers + at_loss, 700 + layers + in_hand, 700 + 15 * 200 + in_hand)
-    freed = moments(three, gradients_kept=False)
-    assert freed == (500 + layers + at_loss, 500 + layers + in_hand, 700 + 15 * 200 + in_hand)
-    again = moments(three, recompute="full")  # inputs of 16 bytes stay, one layer comes back
-    assert again == (700 + 15 * 48 + at_loss, 700 + 15 * (48 + 200) + in_hand, 700 + 15 * 216 + in_hand)
-    unfused = Saving(flash=False)  # scores of 4 heads · 5 keys · 2 bytes are dropped and come back
-    kept, scores = 15 * 184, 15 * 40
-    assert moments(three, recompute="selective", saving=unfused) == (
-        700 + 3 * kept + at_loss,
-        700 + 3 * kept + scores + in_hand,
-        700 + kept + scores + in_hand,
-    )
-
-
-def test_logits_that_the_caller_keeps_stay_to_the_end() -> None:
-    eager = DENSE + 2 * 4 * 8 + 2 * 12
-    logits, norm = 15 * 40, 15 * 64
-    assert moments(tiny(FULL, FULL), saving=EAGER, loss_bytes=2.0) == (
-        700 + 15 * 2 * eager + norm + 4 * logits,
-        700 + 15 * 2 * eager + logits + 15 * 64,
-        700 + 15 * eager + logits + 15 * 64,
-    )
-
-
-def test_gradients_in_hand_are_of_the_widest_block() -> None:
-    """Experts: two copies of 6 and 10 shared are 22 wide, the dense MLP 12; over two chips 11 and 6."""
-    kinds = (FULL, Layer(mixer="full", mlp="moe"))
-    at_last = moments(tiny(*kinds, moe=MOE))[1] - moments(tiny(*kinds, moe=MOE, gated_mlp=False))[1]
-    dropped = 15 * 2 * (12 + 12 + 10)  # the gate of the dense MLP, of the experts and of the shared ones
-    assert at_last == dropped + 15 * 2 * 22
-    two = moments(tiny(FULL, moe=MOE), sharding=Sharding(tp=2.0))
-    assert two[1] == 700 + 15 * (NORMS + (DENSE - NORMS) / 2) + 15 * 2 * (2 * 6 + 8)
-    split = moments(tiny(FULL), sharding=Sharding(tp=2.0, cp=3.0, sequence_parallel=True))
-    assert split[1] == 700 + 5 * DENSE / 2 + 5 * 2 * (2 * 6 + 4)
-
-
-def test_the_peak_is_the_highest_moment() -> None:
-    for batch, recompute in ((1.0, "none"), (3.0, "full"), (400.0, "full")):
-        found = training_footprint(tiny(FULL), STATE, batch=batch, seq=5.0, recompute=recompute)  # type: ignore[arg-type]
-        three = (found.at_loss_bytes, found.at_last_layer_bytes, found.at_first_layer_bytes)
-        assert found.peak_bytes == max(three)
-    late = training_footprint(tiny(FULL), StateBytes(1.0, 1e6, 1.0), batch=1.0, seq=1.0, gradients_kept=False)
-    assert late.peak_bytes == late.at_first_layer_bytes
 
 
 def test_the_cache_of_a_tiny_model() -> None:

@@ -10,6 +10,7 @@ from datahall.scenario.field import CONCEPTS, Field, Section, fields
 from datahall.scenario.form import CATALOG, Form, flag_of, quoted
 from datahall.scenario.kinds import Flag, Plain, Reading
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.words import Domain
 
 Tables = Mapping[str, Sequence[Mapping[str, Plain]]]
 
@@ -31,7 +32,7 @@ def follow(
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
     kept = _kept(scenario, form)
-    if scenario.path and form.verb == scenario.verb and is_wide(scenario):
+    if scenario.path and form.verb == scenario.verb and has_several(scenario):
         beside = {name: value for name, value in kept.items() if name in scenario.beside}
         values, words = {**beside, **changed}, [quoted(scenario.path)]
         words += _tables({**scenario.said, **(tables or {})}, form, scenario.beside)
@@ -73,7 +74,12 @@ def explained(command: str) -> str:
     return command.replace("datahall", "datahall explain", 1)
 
 
-def is_wide(scenario: Scenario) -> bool:
+def our_error(scenario: Scenario, domain: Domain) -> str:
+    """The command that says how far off we are where such answers were measured."""
+    return follow(scenario, "validate", {"domain": domain})
+
+
+def has_several(scenario: Scenario) -> bool:
     """Whether it has several tables of one kind that flags give once only."""
     return any(len(tables) > 1 for section, tables in scenario.said.items() if not CONCEPTS[section].inline)
 

@@ -18,17 +18,19 @@ def idle_network(
     chips: Sequence[Joined],
     *,
     searched: bool = False,
+    felt: Sequence[str] = (),
     why: str = "",
     unfelt: Callable[[], Mapping[str, str]] = dict,
 ) -> tuple[str, ...]:
     """That what was said of the network does nothing: no group of chips crosses what it is about.
 
-    `unfelt` finds what they cross and do not feel, with why; it is asked where something else was said of the network.
+    `felt` did something beside the network.  `unfelt` finds what they cross and do not feel, with why; it is asked
+    where something else was said of the network.
     """
     wiring = wiring_of(scenario)
     idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
     said = (*(field.name for field in grouped("fabric", WIRING)), *(("failure",) if wiring.failures else ()))
-    said = tuple(name for name in said if name != "on" or not _gives_chips(scenario))
+    said = tuple(name for name in said if name not in felt and (name != "on" or not _gives_chips(scenario)))
     names = [name for name in said if all(name in one for one in idle)]
     others = [name for name in said if name not in names and is_changed(scenario, name)]
     found = unfelt() if others else {}

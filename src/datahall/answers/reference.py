@@ -27,7 +27,7 @@ from datahall.units import fmt
 OPENING = """# Reference
 
 Every verb with its inputs, and every section of a scenario file with its keys, drawn from the declarations in
-`src/datahall/scenario/` and the table of verbs in `src/datahall/answers/verbs.py`.
+`src/datahall/scenario/` and the table of verbs in `src/datahall/answers/verbs/`.
 
 An input has one name: `{flag}` on the command line is `{keyword}=` in Python and `{key}` in a file, which
 begins with `version = 1` and may say `ask = "{verb}"`. Quantities bring their unit ("50 ms", "80 GB", "400 Gb/s"); in

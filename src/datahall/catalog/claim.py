@@ -23,7 +23,7 @@ from datahall.catalog.fact import Fact
 from datahall.catalog.number_formats import format_named, unit_for
 from datahall.catalog.quantity import names, quantities, scale_up_total
 from datahall.errors import UnknownNameError
-from datahall.units import fmt, parse
+from datahall.units import fmt, parse, short
 
 Outcome = Literal["correct", "rounded", "sparse", "both-ways", "wrong", "unsupported", "unknown"]
 
@@ -172,7 +172,9 @@ def _ratio(value: float, right: Fact) -> str:
     if 0.5 < times < 2 or right.unit in {"count", "year"}:
         return ""
     return (
-        f"; the claim is {times:.3g} times that" if times > 1 else f"; the claim is 1/{1 / times:.3g} of that"
+        f"; the claim is {short(times)} times that"
+        if times > 1
+        else f"; the claim is 1/{short(1 / times)} of that"
     )
 
 

@@ -43,15 +43,6 @@ def _syntax_problem(error: json.JSONDecodeError, text: str, path: str) -> Proble
     return Problem(f"{path}:{error.lineno}", f"is not JSON: {error.msg} at column {error.colno}")
 
 
-def line_index(text: str) -> dict[tuple[str, ...], int]:
-    """Map each key path of a valid JSON text to its line; items of a list count from "0".
-
-    >>> line_index('{"a": 1,\\n "b": {\\n  "c": [2, {"d": 3}]}}')[("b", "c", "1", "d")]
-    3
-    """
-    return _scan(text)[0]
-
-
 def _scan(text: str) -> tuple[dict[tuple[str, ...], int], list[tuple[str, int]]]:
     """The line of each key path, and the keys that stand twice in one object, with the line of the second."""
     lines: dict[tuple[str, ...], int] = {}

@@ -44,8 +44,8 @@ class NumberFormat(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tensor_scaled(self) -> bool:
-        """Whether one scale covers a tensor, a channel or a large block: under 0.1 % of its bytes."""
-        return self.bits == 8 and not self.group
+        """Whether one scale covers a tensor, a channel or a large block; none of its groups has its own."""
+        return self.packs and not self.group
 
 
 # Units that multiply FP6 or FP4 take scales of small groups, none before did: MXFP8 runs from Blackwell on, and not on

@@ -13,7 +13,7 @@ from datahall.answers.file import verb_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import words
 from datahall.cli.delivery import Delivery, deliver, talk
-from datahall.cli.groups import write_examples
+from datahall.cli.groups import SETTINGS, write_examples
 from datahall.cli.names import completer
 from datahall.cli.process import keep_memory
 from datahall.errors import CatalogError, OutputError, ScenarioError
@@ -40,6 +40,7 @@ class Question(click.Command):
             verb.word or verb.name,
             params=[*self._arguments(), *self._options(), *_common(verb.traced)],
             callback=self.run,
+            context_settings=SETTINGS,
             help=f"{about}\n\n{verb.details}" if verb.details else about,
         )
 
@@ -108,7 +109,7 @@ class Question(click.Command):
             form="json" if as_json else form, output=output, quiet=quiet, color=color,
             explain=bool((context.find_root().obj or {}).get("explain")),
         )  # fmt: skip
-        way.check(json=as_json)
+        way.check(json=as_json, traced=self.verb.traced)
         catalog = open_catalog(folders)
         keep_memory()
         deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)

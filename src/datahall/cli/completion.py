@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from datahall.cli.groups import write_examples
+from datahall.cli.groups import SETTINGS, write_examples
 
 EXAMPLES = (
     "datahall completion bash >> ~/.bashrc",
@@ -21,7 +21,7 @@ class Completion(click.Command):
         write_examples(EXAMPLES, formatter)
 
 
-@click.command("completion", cls=Completion)
+@click.command("completion", cls=Completion, context_settings=SETTINGS)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell."""

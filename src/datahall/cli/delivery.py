@@ -35,29 +35,41 @@ class Delivery(NamedTuple):
         """The file, or None for standard output."""
         return Path(self.output) if self.output not in ("", "-") else None
 
-    def check(self, *, json: bool) -> None:
-        """Refuse a format beside a file whose name asks for another."""
-        from datahall.report.output import format_of
+    def check(self, *, json: bool, traced: bool) -> None:
+        """Refuse a file that nothing can be written to, or whose name asks for no format, or not for the one said."""
+        from datahall.report.output import check_place, format_of
 
-        if self.form is None or self.target is None or not self.target.suffix:
+        if self.target is None:
             return
         try:
-            ending = "perfetto" if self.output.endswith(TRACE_ENDING) else format_of(self.target)
-        except OutputError:  # an ending that asks for nothing
-            return
-        if ending != self.form:
+            others = (TRACE_ENDING,) if traced else ()
+            ending = "perfetto" if traced and self.is_trace else format_of(self.target, *others)
+        except OutputError:
+            if self.form is None:
+                raise
+            ending = self.form  # an ending that asks for nothing
+        if self.form not in (None, ending) and self.target.suffix:
             said = "--json" if json else f"--format {self.form}"
             raise ScenarioError(f"{said} beside -o {self.output}", where="-o", hint="say one of them")
+        check_place(self.target)
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether the name of the file asks for what happened, not for the answer."""
+        return self.output.endswith(TRACE_ENDING)
 
 
 def deliver(reply: Reply, way: Delivery) -> None:
-    """Write the answer where it was asked for; a "no" ends with exit code 1."""
-    traced = way.form == "perfetto" or (way.form is None and way.output.endswith(TRACE_ENDING))
+    """Write the answer where it was asked for; a "no" ends with exit code 1, said where a file has the rest."""
+    traced = way.form == "perfetto" or (way.form is None and way.is_trace)
     if traced and isinstance(reply, Traced):
         _deliver_trace(reply, way)
     else:
         _deliver_text(reply, way)
-    if answer_of(reply).verdict == "no":
+    answer = answer_of(reply)
+    if answer.verdict == "no":
+        if way.target is not None:
+            say(answer.headline, quiet=way.quiet)
         click.get_current_context().exit(1)
 
 
@@ -83,14 +95,13 @@ def _deliver_text(reply: Reply, way: Delivery) -> None:
 
 
 def _deliver_trace(reply: Traced, way: Delivery) -> None:
+    from datahall.report.output import write
+
     data = reply.trace()
     if way.target is None:
         put(data)
         return
-    try:
-        way.target.write_bytes(data)
-    except OSError as error:
-        raise OutputError(f"{way.output} could not be written: {error.strerror or error}") from error
+    write(data, way.target)
     say(f"wrote {way.output}; open it at https://ui.perfetto.dev", quiet=way.quiet)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from datahall.answers.verbs import BY_NAME, GROUPS, words
-from datahall.cli.groups import write_examples
+from datahall.cli.groups import SETTINGS, write_examples
 
 ASKED = {group.name for group in GROUPS if group.name != "explain"}
 
@@ -21,7 +21,7 @@ class Explain(click.Command):
 @click.command(
     "explain",
     cls=Explain,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={**SETTINGS, "ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("words", metavar="QUESTION… | TERM", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context

@@ -13,6 +13,8 @@ from datahall.answers.verbs import GROUPS, VERBS, words
 FILES = (".toml", ".json")
 SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))
 MOST_EXAMPLES = 7
+# of every command, since one may be made before the root or without it, and is kept as it was made
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 SPECIAL = {"completion": "completion script for a shell"}  # not a question
 
 
@@ -75,7 +77,7 @@ class Verbs(click.Group):
 
     def __init__(self, name: str, verbs: Sequence[Verb]) -> None:
         about = next(group.about for group in GROUPS if group.name == name)
-        super().__init__(name, help=f"{about[:1].upper()}{about[1:]}.")
+        super().__init__(name, help=f"{about[:1].upper()}{about[1:]}.", context_settings=SETTINGS)
         self.verbs = tuple(verbs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

@@ -14,7 +14,7 @@ from itertools import pairwise
 import click
 
 from datahall import __version__
-from datahall.cli.groups import Root
+from datahall.cli.groups import SETTINGS, Root
 from datahall.cli.process import settle
 from datahall.cli.streams import Closed, silence
 from datahall.errors import DatahallError, OutputError, UnsupportedError
@@ -23,7 +23,7 @@ from datahall.errors import DatahallError, OutputError, UnsupportedError
 @click.group(
     cls=Root,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=SETTINGS,
     epilog="Each verb: datahall VERB --help. Completion for your shell: datahall completion bash.",
 )
 @click.version_option(__version__, "--version", message="datahall %(version)s")

@@ -57,9 +57,9 @@ def names(kind: Kind) -> Iterable[str]:
 
             return (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics()))
         case "engine":
-            from datahall.inference.engine.engine import engines
+            from datahall.scenario.words import ENGINES
 
-            return engines()
+            return ENGINES
         case "framework":
             from datahall.training.step.framework import frameworks
 

@@ -24,7 +24,9 @@ from datahall.fabric.design.chips import num_chips as chips_of
 from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
+from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.flows.failures import part_there
+from datahall.fabric.topology.tpu_pod import own_slice
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 
@@ -43,6 +45,21 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     def num_domain(self) -> int:
         """Chips that reach each other without the network."""
         return self.system.num_domain
+
+    @property
+    def num_domains(self) -> int:
+        """Scale-up domains that the chips take; of TPUs, slices."""
+        return -(-self.num_chips // self.num_domain)
+
+    def ratios_there(self, ratios: tuple[float, ...]) -> tuple[float, ...]:
+        """Those of some ratios that are of a tier below another: a machine of few chips may have no such tier."""
+        tiers = self.design.fabric.num_tiers if self.design is not None else 0
+        return ratios[: max(0, tiers - 1)]
+
+    @property
+    def num_spare(self) -> int:
+        """Chips of those domains that take no part."""
+        return self.num_domains * self.num_domain - self.num_chips
 
 
 def cluster_of(
@@ -89,6 +106,11 @@ def cluster_of(
     )
 
 
+def stands_on_torus(chip: Chip) -> bool:
+    """Whether a chip's neighbours are wired to it as it is sold: what a switched network under it would replace."""
+    return bool(own_slice(chip.name, 1, chip.num_scale_up_domain))
+
+
 def cluster_from(
     design: FabricDesign,
     catalog: Catalog,
@@ -99,6 +121,7 @@ def cluster_from(
     failures: Sequence[Failure] = (),
     in_order: bool = False,
     if_there: bool = False,
+    switched: bool = False,
     version: tuple[int, int] = DEFAULT_VERSION,
     level: str | None = None,
 ) -> Cluster:
@@ -106,7 +129,8 @@ def cluster_from(
 
     Chips need not fill their scale-up domains: the fabric has whole ones, the cluster the chips that are asked about.
 
-    Without a topology it is the chip's usual domain and NIC with full bisection.  With one (or a fabric that was
+    Without a topology it is the chip's usual domain and NIC with full bisection; of a TPU the domain is a slice, whose
+    torus joins its chips, unless `switched`: for what knows no torus.  With a topology (or a fabric that was
     built) collectives are bounded by what they cross in it, and `failures` make that narrower; what they cut off
     altogether is an `InfeasibleError`.  `in_order`: the chips fill the domains in order, and what failed of others is
     nobody's; else they may be any.  `if_there`: a failed part that a machine of this size has not is none of it.
@@ -134,16 +158,45 @@ def cluster_from(
             field="failure",
             hint=f"name a topology, e.g. {option('on', 'fat-tree')}",
         )
+    part = catalog.chip(design.chip or chip or usual_chip(design, catalog).name)
+    count, most = design.chips or num_chips, design.domain or part.num_scale_up_domain
     return cluster_of(
-        catalog.chip(design.chip or chip or usual_chip(design, catalog).name),
-        design.chips or num_chips,
+        part,
+        count,
         num_domain=design.domain or 0,
+        torus=() if switched else own_slice(part.name, count, most),
         nic_bytes_per_s=design.nic_bytes_per_s or 0.0,
         servers=catalog.servers(),
         catalog=catalog,
         version=version,
         level=level,
     )
+
+
+def cluster_as_small(
+    design: FabricDesign,
+    catalog: Catalog,
+    *,
+    chip: str = "",
+    num_chips: int,
+    least_domains: int = 1,
+    failures: Sequence[Failure] = (),
+    if_there: bool = False,
+    switched: bool = False,
+) -> Cluster:
+    """The machine of a number of chips that nobody said: a ratio of a tier that they do not need is none of it."""
+    ratios = design.oversubscription
+    for kept in range(len(ratios), -1, -1):
+        try:
+            return cluster_from(
+                msgspec.structs.replace(design, oversubscription=ratios[:kept]), catalog, chip=chip,
+                num_chips=num_chips, least_domains=least_domains, failures=failures, if_there=if_there,
+                switched=switched,
+            )  # fmt: skip
+        except UnneededTier:
+            if not kept:
+                raise
+    raise AssertionError(ratios)
 
 
 def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Cluster:

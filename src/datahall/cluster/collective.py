@@ -21,7 +21,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.table import closed_form, num_steps
-from datahall.fabric.collectives.algorithms.torus import HOP_S, buckets, group_axes
+from datahall.fabric.collectives.algorithms.torus import HOP_S, between_slices, group_axes, torus_steps
 from datahall.fabric.collectives.choice import (
     Candidate,
     Choice,
@@ -148,11 +148,9 @@ def check_level(cluster: Cluster, asked: str | None) -> None:
 def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> CollectiveTime:
     system, ranks, link = cluster.system, cluster.num_chips, cluster.system.torus_link
     system.shape(ranks)  # one chip sends to nobody
-    assert cluster.design is not None
-    assert link is not None
-    check_on_torus(collective, cluster.design.topology)
-    group = group_axes(system.torus, ranks, 1, wrapped=link.wrapped)
-    told = torus_form(collective, size, group, link=cluster.wires.scale_up, hop_s=link.hop_s)
+    check_on_torus(collective, cluster.design.topology if cluster.design is not None else "torus")
+    group = group_axes(system.torus, ranks, 1, wrapped=link.wrapped if link else None)
+    told = _among_neighbours(cluster, collective, size, ranks, 1)
     time, waiting = (
         float(machine_times(system, collective, np.array([moved]), ranks)[0]) for moved in (size.value, 0.0)
     )
@@ -176,7 +174,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         .with_band(*band, TORUS_BAND, floor=floor_s(system, collective, size.value, ranks))
         .with_note(basis="datasheet only"),
         bound=_bound(cluster, found, told, links=True),
-        num_steps=float(buckets(group.axes, wrapped=group.rings).num_hops),
+        num_steps=float(torus_steps(collective, group)),
         ratios=band,
         curves=_curves(cluster, found),
         same_array=_same_array(cluster, size.value),
@@ -218,9 +216,13 @@ def _crossing(cluster: Cluster, found: Choice, size: Breakdown, cut: Cut) -> Bre
     speed = cut.link_bytes_per_s
     same = (leaf for leaf in (wires.nic, wires.scale_up) if leaf is not None and isclose(leaf.value, speed))
     link = next(same, derived("a link out of it", speed, "bytes_per_s"))
-    count = derived(
-        "links out of it", width / fraction / speed, "count", note=f"for {counted(cut.num_below, 'chip')}"
-    )
+    num_links, chips = width / fraction / speed, counted(cut.num_below, "chip")
+    links = "links from one to the next" if passing.between else "links out of it"
+    if not isclose(
+        num_links, round(num_links)
+    ):  # a domain that hangs on several leaves has a share of their links
+        links, chips = f"{links}, in the mean", f"{chips}, of all that share them"
+    count = derived(links, num_links, "count", note=f"for {chips}")
     left = (derived(LEFT, fraction, "fraction"),) if fraction < 1.0 else ()
     return quotient(place, leaving, product(way, [count, link, *left], "bytes_per_s"), "s")
 
@@ -235,7 +237,7 @@ def _bound(cluster: Cluster, found: Choice, told: Told, *, links: bool = False) 
         return Bound("cut", narrowest, crossing(_sends(cluster, found), found.num_ranks, narrowest))
     if found.latency_s >= MOSTLY * found.time_s:
         return Bound("latency")
-    if links:
+    if links and told.across_s <= told.inside_s:
         return Bound("links")
     return Bound("NIC" if told.across_s > told.inside_s else "scale-up")
 
@@ -283,9 +285,11 @@ def stage_figure(cluster: Cluster, size: Breakdown, num_stages: int, chips: int)
     """A message from each stage of so many chips to the next in the mean, as `groups.stage_times` computes it."""
     leaving = float(leaving_fraction(cluster.system, np.array([num_stages]), np.array([chips]))[0])
     inside = group_figure(cluster, "send-recv", size, 2, chips)
-    if leaving in (0.0, 1.0):
+    if leaving == 0.0:
         return inside
     across = group_figure(cluster, "send-recv", size, 2, max(chips, cluster.system.num_domain))
+    if leaving == 1.0:
+        return across
     how = f"{num_stages} stages of {counted(chips, 'chip')}, domains of {cluster.system.num_domain}"
     return total(
         "send-recv between stages",
@@ -312,7 +316,6 @@ def _among_neighbours(
     """A group on the axes of a torus, and over the network where it spans several slices."""
     system, link = cluster.system, cluster.system.torus_link
     group = group_axes(system.torus, num_ranks, stride, wrapped=link.wrapped if link else None)
-    slices = group.num_slices
     links = derived("links of a chip", 2 * len(system.torus), "count", note="two an axis")
     one = (
         cluster.wires.scale_up
@@ -320,9 +323,17 @@ def _among_neighbours(
         else quotient("a link, one way", cluster.wires.scale_up, links, "bytes_per_s")
     )
     told = torus_form(collective, size, group, link=one, hop_s=link.hop_s if link else HOP_S)
-    if slices == 1 or not MOVES[collective].joins_slices or cluster.wires.nic is None:
+    if group.num_slices == 1 or cluster.wires.nic is None:
         return told
-    part = quotient("part of a chip", size, derived("chips of a slice", prod(group.axes), "count"), "bytes")
-    passes = derived("passes", 2.0 * (slices - 1) / slices, "ratio", note=f"among {slices} slices, both ways")
-    across = quotient("over the network", product("bytes", [part, passes], "bytes"), cluster.wires.nic, "s")
-    return told._replace(figure=total("closed form", [told.figure.named("inside a slice"), across]))
+    share = between_slices(collective, group)
+    how = f"among {group.num_slices} slices of {counted(prod(group.axes), 'chip')}"
+    passing = product(
+        "bytes of a chip", [size, derived("share of the array", share, "ratio", note=how)], "bytes"
+    )
+    across = quotient("over the network", passing, cluster.wires.nic, "s")
+    parts = [told.figure.named("inside a slice"), across]
+    if MOVES[collective].on_torus == "buckets":
+        return told._replace(figure=total("closed form", parts), across_s=across.value)
+    if not group.axes:  # each rank is in a slice of its own
+        return Told(across.named("closed form"), 0.0, across.value)
+    return told._replace(figure=maximum("closed form", parts), across_s=across.value)

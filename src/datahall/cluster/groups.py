@@ -36,15 +36,13 @@ def group_times(
 
 
 def leaving_fraction(system: System, num_stages: Floats, chips: Floats) -> Floats:
-    """Of the neighbours among stages of so many chips, those that are in two scale-up domains.
+    """Of the neighbours among stages of so many chips, those that are in two scale-up domains, of TPUs slices.
 
     >>> from types import SimpleNamespace
-    >>> eight = SimpleNamespace(num_domain=8, torus=())
+    >>> eight = SimpleNamespace(num_domain=8)
     >>> leaving_fraction(eight, np.array([2.0, 4.0, 14.0, 2.0]), np.array([4.0, 4.0, 4.0, 8.0])).round(3).tolist()
     [0.0, 0.333, 0.462, 1.0]
     """
-    if system.torus:
-        return np.zeros(np.broadcast_shapes(num_stages.shape, chips.shape))
     leaving = np.minimum((num_stages * chips - 1) // system.num_domain, num_stages - 1)
     return np.where(num_stages > 1, leaving / np.maximum(num_stages - 1, 1), 0.0)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import cluster_of
+from datahall.cluster.cluster import cluster_of, stands_on_torus
 from datahall.cluster.network import DOMAIN
 from datahall.cluster.wiring import Wiring
 from datahall.cluster.without import brings_chip
@@ -25,6 +25,7 @@ class Joined(NamedTuple):
     ports: bool = (
         False  # something else goes through their network ports, such as a cache that is handed over
     )
+    switched: bool = False  # timed on switches where nobody says how they are wired, TPUs too
 
 
 def idle_wiring(
@@ -34,7 +35,7 @@ def idle_wiring(
 
     `searched`: groups were looked for, so that a smaller domain would have left out some of them.
     """
-    chip, system, span, ports = joined
+    chip, system, span, ports, switched = joined
     if system is None:
         return frozenset(("domain",) if ports else ("domain", "nic"))
     if span == 0 and not ports:  # nothing is asked of what joins them
@@ -48,7 +49,10 @@ def idle_wiring(
         same_domain = False
     same_port = not ports or system.nic_bytes_per_s == usual.nic_bytes_per_s
     idle = {
-        "on": same_domain and same_port and not brings_chip(wiring, chip, catalog),
+        "on": same_domain
+        and same_port
+        and not brings_chip(wiring, chip, catalog)
+        and (switched or not stands_on_torus(chip)),
         "domain": same_domain,
         "nic": not leaves and not ports,
         "oversubscription": not any(cut.name != DOMAIN for cut in narrow),

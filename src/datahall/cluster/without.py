@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.cluster import Cluster, cluster_from, stands_on_torus
 from datahall.cluster.wiring import Wiring
 from datahall.fabric.design import without
 from datahall.fabric.design.chips import usual_chip
@@ -21,8 +21,9 @@ SAME, BINDS = "the machine has the same without it", "something else binds"
 def each_left_out(wiring: Wiring, chip: Chip, catalog: Catalog) -> dict[str, Wiring]:
     """By name, the wiring without each input that was given, for the same chip."""
     designs = without.each_left_out(wiring.design, WIRING)
-    if brings_chip(wiring, chip, catalog):
-        del designs["on"]
+    own = wiring.design.topology == "torus" and stands_on_torus(chip)
+    if brings_chip(wiring, chip, catalog) or own:  # what the chips have anyway is no input for nothing
+        designs.pop("on", None)
     found = {name: wiring._replace(design=design) for name, design in designs.items()}
     return {**found, **({"failure": wiring._replace(failures=())} if wiring.failures else {})}
 
@@ -48,7 +49,12 @@ def unfelt(
     """Inputs without which the machine is the same, or another that is `as_fast`, each with why."""
 
     def why(less: Wiring) -> str:
-        design = msgspec.structs.replace(less.design, chips=cluster.num_chips, chip=cluster.chip.name)
+        design = msgspec.structs.replace(
+            less.design,
+            chips=cluster.num_chips,
+            chip=cluster.chip.name,
+            oversubscription=cluster.ratios_there(less.design.oversubscription),
+        )
         version = cluster.system.version
         other = cluster_from(
             design, catalog, failures=less.failures, in_order=in_order, version=version, level=level

@@ -7,7 +7,8 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
-from datahall.errors import DatahallError, ScenarioError, option
+from datahall.errors import DatahallError
+from datahall.inference.early import region_number
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica
@@ -74,17 +75,3 @@ def _pool(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring
         region=region,
         handoff=handoff_of(replica, rate) if rate is not None else None,
     )
-
-
-def region_number(name: str, regions: tuple[str, ...], field: str) -> int:
-    """The number of a region; where there are none, nobody may name one."""
-    if name in regions:
-        return regions.index(name)
-    if not name and not regions:
-        return 0
-    if not name:
-        raise ScenarioError(
-            f"{option(field)} is missing beside regions", field=field, hint=f"one of {', '.join(regions)}"
-        )
-    known = f"one of {', '.join(regions)}" if regions else f"describe it: {option('region', f'name={name}')}"
-    raise ScenarioError(f'"{name}" is not a region', field=field, hint=known)

@@ -47,13 +47,28 @@ def asked(answer: Answer, *, by_default: bool = False) -> list[tuple[str, str]]:
     Those that say nothing are left out.
     """
     some = ((key, value) for key, value in answer.inputs.items() if value not in (None, ""))
-    return [_asked(key, value) for key, value in some if (key in answer.defaults) == by_default]
+    return [
+        (_called(key, answer), shown(value, _unit(key)))
+        for key, value in some
+        if (key in answer.defaults) == by_default
+    ]
 
 
-def _asked(key: str, value: Cell) -> tuple[str, str]:
-    unit = SHOWN_AS.get(key) or unit_of(key)
-    name = key.removeprefix("num_").removesuffix(f"_{unit}").replace("_", " ")
-    return name, shown(value, unit)
+def _called(key: str, answer: Answer) -> str:
+    """A key without its unit, and without saying that it is a number unless that tells it from another."""
+    name = key.removesuffix(f"_{_unit(key)}")
+    short = name.removeprefix("num_")
+    return (name if name != short and short in answer.inputs else short).replace("_", " ")
+
+
+def _unit(key: str) -> str:
+    return SHOWN_AS.get(key) or unit_of(key)
+
+
+def introduced(answer: Answer) -> list[tuple[str, str]]:
+    """What was asked, after the kind of answer where the first of it does not say that already."""
+    said = asked(answer)
+    return said if said and said[0][0] == answer.kind else [(answer.kind, ""), *said]
 
 
 def asides(table: Table) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,41 +68,63 @@ def render(
     )
 
 
-def format_of(path: Path) -> str:
-    """The format that a file's name asks for; no ending is a table, an unknown one an error."""
+def format_of(path: Path, *others: str) -> str:
+    """The format that a file's name asks for; no ending is a table, an unknown one an error that names `others` too."""
     ending = path.suffix.lower()
     if not ending:
         return "table"
     if ending not in _ENDINGS:
-        known = ", ".join(_ENDINGS)
+        known = ", ".join((*_ENDINGS, *others))
         raise OutputError(
             f'"{path}": no format goes with {ending}', hint=f"endings: {known}; or name the format"
         )
     return _ENDINGS[ending]
 
 
-def write(text: str, path: Path) -> None:
+def check_place(path: Path) -> None:
+    """Refuse a place that nothing can be written to, before what is to stand there is computed."""
+    folder = path.parent
+    if path.is_dir():
+        why = "it is a folder"
+    elif not folder.is_dir():
+        why = f"{folder} is no folder" if folder.exists() else f"there is no folder {folder}"
+    elif not os.access(path if _is_device(path) else folder, os.W_OK):
+        why = os.strerror(errno.EACCES)
+    else:
+        return
+    raise _unwritten(path, why)
+
+
+def write(content: str | bytes, path: Path) -> None:
     """Write a file so that a reader sees the old one or the new one, never half."""
+    data = content.encode() if isinstance(content, str) else content
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # a device or a pipe
-            path.write_text(text, encoding="utf-8")
+        if _is_device(path):
+            path.write_bytes(data)
         else:
-            _replace(text, path)
+            _replace(data, path)
     except OSError as error:
-        raise OutputError(
-            f"{path} could not be written: {error.strerror or error}", hint=_advice(path)
-        ) from error
+        raise _unwritten(path, error.strerror or str(error)) from error
 
 
-def _replace(text: str, path: Path) -> None:
+def _is_device(path: Path) -> bool:
+    """Whether it is a device or a pipe, which nothing stands in place of."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _unwritten(path: Path, why: str) -> OutputError:
+    return OutputError(f"{path} could not be written: {why}", hint=_advice(path))
+
+
+def _replace(data: bytes, path: Path) -> None:
     import tempfile
 
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as part:
-            part.write(text)
+        with os.fdopen(descriptor, "wb") as part:
+            part.write(data)
             part.flush()
             os.fsync(part.fileno())
         os.chmod(name, 0o666 & ~_umask())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from datahall.answer import Answer, Cell, ChangeChart, Chart, Column, RooflineChart, Table, TopologyChart
 from datahall.breakdown import Breakdown, Source
-from datahall.report.cell import asked, shown
+from datahall.report.cell import asked, introduced, shown
 from datahall.report.charts.chart import keys, svg
 from datahall.report.tree import remark, standing
 
@@ -58,9 +58,7 @@ def _title(answer: Answer) -> str:
 
 
 def _header(answer: Answer) -> str:
-    said = [f"{name} {value}" for name, value in asked(answer)]
-    same = bool(said) and said[0].startswith(f"{answer.kind} ")
-    kicker = " · ".join(said if same else [answer.kind, *said])
+    kicker = " · ".join(f"{name} {value}".strip() for name, value in introduced(answer))
     said_so = answer.headline.startswith("No")
     no = '<p class="no">The answer is no.</p>' if answer.verdict == "no" and not said_so else ""
     binding = f'<p class="binding">{_unbroken(answer.binding)}</p>' if answer.binding else ""

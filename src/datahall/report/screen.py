@@ -15,8 +15,7 @@ from rich.text import Text
 from datahall.answer import Answer, Table
 from datahall.breakdown import Source
 from datahall.report import table, tree
-from datahall.report.cell import asides, asked
-from datahall.scenario.field import CONCEPTS
+from datahall.report.cell import asides, asked, introduced
 
 WIDTH = 100
 SHORT = 1  # levels of the breakdown shown under a table
@@ -56,9 +55,9 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
     """Everything behind the answer: what was asked, the whole chain, the tables and every source."""
     console = _console(width, color)
     _opening(console, answer)
-    said = ", ".join(f"{name} = {value}" for name, value in (*asked(answer), *_asked_tables(answer)))
-    if said:
-        console.print(Text(f"Asked: {answer.kind}, {said}", style="dim"))
+    said = [f"{name} = {value}" if value else name for name, value in introduced(answer)]
+    if answer.inputs:
+        console.print(Text(f"Asked: {', '.join(said)}", style="dim"))
     usual = ", ".join(f"{name} = {value}" for name, value in asked(answer, by_default=True))
     if usual:
         console.print(Text(f"By default: {usual}", style="dim"))
@@ -72,17 +71,6 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
     _sources(console, answer.citations())
     _closing(console, answer, quiet=quiet)
     return _text(console)
-
-
-def _asked_tables(answer: Answer) -> list[tuple[str, str]]:
-    """The jobs, failures and the like that were asked for, of which a flag gives one whole."""
-    return [
-        (name, f"({', '.join(f'{key} {value}' for key, value in one.items())})")
-        for name, found in answer.question.items()
-        if name in CONCEPTS and CONCEPTS[name].inline
-        for one in (found if isinstance(found, list) else [found])
-        if isinstance(one, dict)
-    ]
 
 
 def _console(width: int, color: bool) -> Console:

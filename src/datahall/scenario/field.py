@@ -11,7 +11,7 @@ import msgspec
 
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError
-from datahall.scenario.kinds import Kind, Plain, Quantity, Rate, key_of
+from datahall.scenario.kinds import Kind, Quantity, Rate, key_of
 from datahall.units import unit_of
 
 
@@ -52,11 +52,16 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The same input with what it means to one verb."""
         return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=text))
 
-    def beside(self, keys: Collection[str]) -> Field:
-        """The same input of a verb that takes some keys of its section: a rate that nobody counts is finite."""
-        if not isinstance(self.kind, Rate) or self.kind.endless in keys:
-            return self
-        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, endless=""))
+    def beside(self, keys: Collection[str], anyway: Collection[str] = ()) -> Field:
+        """The same input of a verb that takes some keys of its section: a rate that nobody counts is finite, and what
+        needs an input that stands `anyway` needs nothing.
+        """
+        kind = self.kind
+        if isinstance(kind, Rate) and kind.endless not in keys:
+            kind = msgspec.structs.replace(kind, endless="")
+        if not set(kind.needs).isdisjoint(anyway):
+            kind = msgspec.structs.replace(kind, needs=())
+        return self if kind is self.kind else msgspec.structs.replace(self, kind=kind)
 
     @property
     def placeholder(self) -> str:
@@ -150,14 +155,3 @@ def _field(section: str, attribute: str, hint: object, default: object) -> Field
     return Field(
         section=section, attribute=attribute, key=key, name=kind.flat or key, kind=kind, default=default
     )
-
-
-def plain(section: Section, only: frozenset[str] | None = None) -> dict[str, Plain]:
-    """A section in plain types under its keys; values that are none are left out."""
-    name = next(one.name for one in CONCEPTS.values() if one.home.endswith(f":{type(section).__name__}"))
-    found = {}
-    for field in fields(name):
-        value = getattr(section, field.attribute)
-        if value is not None and (only is None or field.key in only):
-            found[field.key] = field.kind.write(value)
-    return found

@@ -117,7 +117,9 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     ]
-    return tuple(field.beside({one.key for one in taken}) for field in taken)
+    unknown = {*takes.anyway} - {field.name for field in taken}
+    assert not unknown, f"[{takes.section}] is not taken with {unknown}"
+    return tuple(field.beside({one.key for one in taken}, takes.anyway) for field in taken)
 
 
 def flag_of(name: str) -> str:

@@ -241,8 +241,8 @@ class _Reader:
                 continue
             if any(field.key in row for row in said.get(field.section, ())) or name in wrong:
                 continue
-            how = field.kind.sample or field.placeholder
-            error = ScenarioError(f"{option(name)} is missing", field=name, hint=f"e.g. {option(name, how)}")
+            hint = f"e.g. {option(name, field.kind.sample)}"
+            error = ScenarioError(f"{option(name)} is missing", field=name, hint=hint)
             self._keep(error, name)
 
     def _check_splits(self, said: Mapping[str, tuple[dict[str, Plain], ...]]) -> None:
@@ -307,14 +307,18 @@ class _Reader:
         self.errors.append(ScenarioError(f"{self.form.verb} takes no {name}", hint=hint, field=name))
 
     def _home(self, key: str, near: Sequence[str] = ()) -> str:
-        """Where a key stands that was written in another place, unless one `near` was meant."""
-        homes = [section for section in self.form.sections if section and key in self.form.of(section)]
+        """Where a key stands that was written in another place, or as flags spell it, unless one `near` was meant."""
+        homes = [
+            field
+            for section, found in self.form.sections.items()
+            for field in found
+            if section and key in ((field.key,) if CONCEPTS[section].inline else (field.key, field.name))
+        ]
         if self.document is None:  # where there are no sections but the tables of flags
-            words = [
-                option(one) if CONCEPTS[one].inline else option(self.form.of(one)[key].name) for one in homes
-            ]
+            words = [option(one.section if CONCEPTS[one.section].inline else one.name) for one in homes]
             return f"did you mean {' or '.join([*near, *words])}?" if words else ""
-        stands = f"it stands in {' or '.join(f'[{one}]' for one in homes)}" if homes else ""
+        places = [f"[{one.section}]{f' as {one.key}' if one.key != key else ''}" for one in homes]
+        stands = f"it stands in {' or '.join(places)}" if homes else ""
         return f"did you mean {near[0]}? {stands}" if near and homes else stands
 
 

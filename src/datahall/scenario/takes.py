@@ -14,4 +14,5 @@ class Takes(NamedTuple):
     section: str
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    anyway: tuple[str, ...] = ()  # what stands also where nobody says it, so that what needs it acts
     many: bool = False  # whether a file may have several tables of it

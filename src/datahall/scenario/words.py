@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from datahall.basis import Basis
-from datahall.workload.memory.recompute import Recompute
 
 Batching = Literal["continuous", "static", "dynamic"]
 Preemption = Literal["recompute", "swap"]
@@ -27,7 +26,6 @@ FREE_DRAFT, OWN_LAYER = "ngram", "mtp"
 ContextExchange = Literal["ring", "all-to-all"]
 Compression = Literal["none", "bf16", "fp8", "1-bit", "power-sgd"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"]
-RECOMPUTES: tuple[Recompute, ...] = get_args(Recompute)
 CONTEXT_EXCHANGES: tuple[ContextExchange, ...] = get_args(ContextExchange)
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
@@ -70,7 +68,10 @@ FLOW_LEVELS: tuple[FlowLevel, ...] = get_args(FlowLevel)
 # how near to the chip itself the constants of its kernels are, and what a figure then rests on
 LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_args(Basis)[1:], strict=True))
 LEVEL_OF = {basis: level for level, basis in LEVELS.items()}
-DOMAINS = ("kernels", "collectives", "training", "inference")  # of the ledger
+Domain = Literal[
+    "kernels", "collectives", "training", "inference"
+]  # of the ledger: a folder each in validation/
+DOMAINS: tuple[Domain, ...] = get_args(Domain)
 
 # what NCCL can be limited to, as NCCL_ALGO spells it; what each is: fabric/collectives/algorithms/table.py
 NcclAlgo = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]

@@ -8,11 +8,11 @@ multiprocessor; the last block of queries sees every key, so its chain of blocks
     work    = Σ blocks · block / num_sms
     time    = launch + max(chain, work + imbalance · chain, flop / (peak · power_efficiency))
 
-Decode gives each (sequence, KV head) to one multiprocessor, and splits long caches where those are too few:
+Decode gives each (sequence, KV head) to one multiprocessor, and splits caches where those are too few and it is faster:
 
     chain   = waves · (tile_s + blocks per part · block bytes / sm_stream)
     memory  = tile_s + one block + (queries + cache) / (bandwidth · efficiency) + tail
-    time    = launch + smooth max(chain, flop / peak, memory) + combine (when split)
+    time    = launch + smooth max(chain, flop / peak, memory) + combine (when split), the less of whole and split
 
 Arithmetic binds only where many heads share one cache: latent attention does 242 FLOP per byte of it.
 
@@ -60,7 +60,6 @@ class DecodeConstants(msgspec.Struct, frozen=True, kw_only=True):
     combine_s: float  # the kernel that joins the parts of a split cache
     combine_part_s: float  # and its time per part
     sharpness: float
-    split_above_blocks: float
     l2_bytes_per_s: float = math.inf  # of a cache that a run before left in L2, as micro-benchmarks do
     narrow_launch_s: float = 0.0  # added where the cache is narrower than two bytes and must be widened
     narrow_rate_factor: float = 1.0  # and what that leaves of the rates
@@ -127,24 +126,34 @@ def decode_times(
     units = np.asarray(shape.batch * shape.num_kv_heads) * 1.0
     row_bytes = (shape.head_dim + _stored_value_dim(shape)) * kv_bytes
     blocks = np.ceil(seen / BLOCK)
-    few = (units < 0.8 * num_sms) & (blocks > constants.split_above_blocks)
-    parts = np.where(few, np.minimum(np.maximum(1.0, np.floor(num_sms / units)), blocks), 1.0)
-    waves = np.ceil(units * parts / num_sms)
+    spare = units < 0.8 * num_sms
+    parts = np.where(spare, np.minimum(np.maximum(1.0, np.floor(num_sms / units)), blocks), 1.0)
     narrow = kv_bytes < 2.0
     rate = constants.narrow_rate_factor if narrow else 1.0
     block_s = np.minimum(seen, BLOCK) * row_bytes / (constants.sm_stream_bytes_per_s * rate)
-    chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
     queries = shape.batch * shape.num_heads * (shape.head_dim + shape.value_dim)
     flop_s = 2.0 * queries * seen / peak_flop_per_s
     moved = units * seen * row_bytes + queries * value_bytes
     dram_rate = memory_bytes_per_s * min(1.0, constants.memory_efficiency * rate)
     dram_s = moved / np.where(moved <= warm_bytes, max(dram_rate, constants.l2_bytes_per_s), dram_rate)
     memory_s = constants.tile_s + block_s + dram_s + constants.tail_s * np.minimum(1.0, dram_s / 1e-5)
-    compute_s = np.maximum(chain_s, flop_s)
-    core_s = smooth_max(compute_s, memory_s, constants.sharpness)
-    join_s = np.where(parts > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
+
+    def walked(parts: Number) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What multiprocessors are busy for with a cache in so many parts, and the time with memory and the join."""
+        waves = np.ceil(units * parts / num_sms)
+        chain_s = waves * (constants.tile_s + np.ceil(blocks / parts) * block_s)
+        compute_s = np.maximum(chain_s, flop_s)
+        join_s = np.where(np.asarray(parts) > 1, constants.combine_s + constants.combine_part_s * parts, 0.0)
+        return compute_s, smooth_max(compute_s, memory_s, constants.sharpness) + join_s
+
+    (whole_compute_s, whole_s), (split_compute_s, split_s) = walked(1.0), walked(parts)
+    splits = split_s < whole_s
     launch_s = constants.launch_s + (constants.narrow_launch_s if narrow else 0.0)
-    return BoundTimes(launch_s + core_s + join_s, compute_s, dram_s)
+    return BoundTimes(
+        launch_s + np.where(splits, split_s, whole_s),
+        np.where(splits, split_compute_s, whole_compute_s),
+        dram_s,
+    )
 
 
 def smooth_max(a: Number, b: Number, sharpness: float) -> NDArray[np.float64]:

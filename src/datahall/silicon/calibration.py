@@ -49,6 +49,9 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     eager_s: float = 0.0  # least time of a call that the host launches itself: no graph replay pays it
 
 
+NEAREST_STACK = "vllm"  # whose kernels stand in where a serving engine's own were not measured
+
+
 class Constants(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the kernel models know about a chip beyond its datasheet."""
 

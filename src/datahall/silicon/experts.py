@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 
 from datahall.silicon.attention import smooth_max
-from datahall.silicon.grouped_gemm import streamed_fraction
+from datahall.silicon.grouped_gemm import moved_bytes, streamed_fraction
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import GroupedGemm, Number
 
-ALL_FULL = 2.0  # tiles, in rows of the mean expert: routers feed them unevenly
+FULL_IF_UNEVEN = 2.0  # tiles, in rows of the mean expert: routers feed them unevenly
 HEIGHTS = (16.0, 32.0, 64.0, 128.0, 256.0)
 TILE_COLUMNS = 128.0
 
@@ -58,10 +58,8 @@ def expert_times(
     """Times of one product over the `experts_hit` experts that some row reaches."""
     hit = np.maximum(1.0, experts_hit)
     rows_each = np.asarray(shape.rows, dtype=np.float64) / hit
-    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
-        shape.k * activation_bytes + shape.n * output_bytes
-    )
-    memory_s = moved / (memory_bytes_per_s * streamed_fraction(rows_each, constants, until=ALL_FULL))
+    moved = moved_bytes(shape, hit, weight_bytes, activation_bytes, output_bytes)
+    memory_s = moved / (memory_bytes_per_s * streamed_fraction(rows_each, constants, until=FULL_IF_UNEVEN))
     across = np.ceil(np.asarray(shape.n) / TILE_COLUMNS)
     operand_bytes = max(weight_bytes, activation_bytes)
     compute_s: Number = math.inf

@@ -28,8 +28,8 @@ from datahall.breakdown import (
 )
 from datahall.catalog.entries.chip import Chip
 from datahall.silicon.calibration import Calibration
-from datahall.silicon.kernel import KernelTime, PassTimes, roofline_precision, scalar
-from datahall.silicon.stream import outgrown_fraction, stream_rates
+from datahall.silicon.kernel import KernelTime, PassTimes, kept_bytes, roofline_precision, scalar
+from datahall.silicon.stream import stream_rates
 from datahall.workload.operator import Gemm, Operator, Stream
 
 KINDS = {
@@ -42,7 +42,7 @@ def pass_figure(name: str, times: PassTimes, shapes: Source) -> Breakdown:
     """The time of one pass by kind of kernel and operator; `shapes` is where the sizes of the model are from."""
     low, high = times.calibration.constants.bands["pass"]
     made = total(name, kernel_groups(times.chip, times.kernels, times.calibration, shapes))
-    fitted_on, floor = times.calibration.constants.fitted_on, times.least_s
+    fitted_on, floor = times.calibration.constants.fitted_on, times.roofline_s
     return made.with_band(low, high, fitted_on, floor=floor).with_note(basis=times.level)
 
 
@@ -93,31 +93,24 @@ def _inside_graph(
 
 def bound_figure(chip: Chip, operator: Operator, calibration: Calibration, shapes: Source) -> Breakdown:
     """The least time of one run (first row of a column), where what the kernel before left in L2 is read there."""
-    moved = scalar(operator.read_bytes + operator.write_bytes)
-    constants, shape = calibration.constants, operator.shape
+    kept, shape = scalar(kept_bytes(operator, calibration)), operator.shape
     if isinstance(shape, Gemm):
-        kept = min(moved - scalar(operator.weight_bytes), constants.gemm.l2_keep_bytes)
         inside = derived("of which in L2", kept, "bytes", "what it keeps of activations")
         outside = difference("bytes of main memory", _traffic(operator, shapes), inside)
         return _bounded(chip, operator, shapes, _from_memory(chip, outside))
-    outgrown = scalar(outgrown_fraction(moved, constants.stream)) if isinstance(shape, Stream) else 1.0
-    if not isinstance(shape, Stream) or outgrown == 1.0:
-        return roofline_figure(chip, operator, shapes)
-    rate = stream_rates(shape, constants.stream, chip.memory_bytes_per_s)[1]
-    inside = _counted("bytes in L2", (1.0 - outgrown) * moved, "bytes", shapes, "left by the kernel before")
+    if not isinstance(shape, Stream) or not kept:
+        return _bounded(chip, operator, shapes, _from_memory(chip, _traffic(operator, shapes)))
+    rate = stream_rates(shape, calibration.constants.stream, chip.memory_bytes_per_s)[1]
+    outgrown = scalar(operator.read_bytes + operator.write_bytes) - kept
+    inside = _counted("bytes in L2", kept, "bytes", shapes, "left by the kernel before")
     reading = quotient(
         "moving its bytes", inside, _constant("rate of L2", rate, "bytes_per_s", calibration), "s"
     )
     if outgrown:
-        others = _counted("other bytes", outgrown * moved, "bytes", shapes, "each operand once")
+        others = _counted("other bytes", outgrown, "bytes", shapes, "each operand once")
         parts = reading.named("moving those in L2"), _from_memory(chip, others).named("moving the others")
         reading = total("moving its bytes", parts)
     return _bounded(chip, operator, shapes, reading)
-
-
-def roofline_figure(chip: Chip, operator: Operator, shapes: Source) -> Breakdown:
-    """The least time that the datasheet allows for one run of an operator (first row of a column)."""
-    return _bounded(chip, operator, shapes, _from_memory(chip, _traffic(operator, shapes)))
 
 
 def _traffic(operator: Operator, shapes: Source) -> Breakdown:

@@ -1,6 +1,6 @@
 """How long the experts of a mixture take: one GEMM per expert in one kernel.
 
-    memory  = weights of the experts hit / (bandwidth · efficiency)
+    memory  = (weights of the experts hit + rows in and out) / (bandwidth · efficiency)
     compute = 2 · experts hit · max(rows each, pad_rows) · n · k / (peak · power_efficiency)
     time    = launch + (memory^p + compute^p)^(1/p)
 
@@ -19,7 +19,7 @@ from datahall.silicon.attention import smooth_max
 from datahall.silicon.roofline import BoundTimes
 from datahall.workload.operator import GroupedGemm, Number
 
-ALL_FULL = 1.0  # tiles, in rows of the mean expert: library calls are fed evenly
+FULL_IF_EVEN = 1.0  # tiles, in rows of the mean expert: library calls are fed evenly
 
 
 class GroupedConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +49,20 @@ def grouped_times(
     hit = np.maximum(1.0, experts_hit)
     rows_each = np.asarray(shape.rows) / hit
     padded = np.maximum(rows_each, constants.pad_rows) * hit
-    moved = hit * shape.n * shape.k * weight_bytes + shape.rows * (
-        shape.k * activation_bytes + shape.n * output_bytes
-    )
-    memory_s = moved / (memory_bytes_per_s * streamed_fraction(rows_each, constants, until=ALL_FULL))
+    moved = moved_bytes(shape, hit, weight_bytes, activation_bytes, output_bytes)
+    memory_s = moved / (memory_bytes_per_s * streamed_fraction(rows_each, constants, until=FULL_IF_EVEN))
     compute_s = 2.0 * padded * shape.n * shape.k / (peak_flop_per_s * constants.power_efficiency)
     return BoundTimes(
         constants.launch_s + smooth_max(compute_s, memory_s, constants.ridge_sharpness), compute_s, memory_s
     )
+
+
+def moved_bytes(
+    shape: GroupedGemm, hit: Number, weight_bytes: float, activation_bytes: float, output_bytes: float
+) -> Number:
+    """Weights of the experts hit, and the rows in and out [B]."""
+    rows = shape.rows * (shape.k * activation_bytes + shape.n * output_bytes)
+    return hit * shape.n * shape.k * weight_bytes + rows
 
 
 class Streamed(Protocol):

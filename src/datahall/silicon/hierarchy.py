@@ -30,8 +30,8 @@ from datahall.scenario.words import TIERS
 from datahall.workload.operator import Number
 
 Policy = Literal["unmanaged", "pinned", "prefetch"]
-POLICIES: tuple[str, ...] = get_args(Policy)
-OFFLOADS = ("none", *TIERS)
+CLIFF_POLICIES: tuple[str, ...] = get_args(Policy)
+OFFLOADED_TO = ("none", *TIERS)
 HOST_BYTES = 2e12  # what a server's memory is taken to hold before drives are asked
 SMALLEST_BYTES = 1e6  # where curves begin, unless a level is smaller
 POINTS_PER_DECADE = 40
@@ -73,8 +73,10 @@ def steps(chip: Chip, offload: str = "none") -> tuple[Step, ...]:
     On-chip levels whose bandwidth nobody published are left out.  `offload` adds the host's memory over
     its link, and then NVMe; the host's capacity is the server's business and taken as unbounded here.
     """
-    if offload not in OFFLOADS:
-        raise ScenarioError(f'"{offload}" is not a place to offload to', hint=f"one of {', '.join(OFFLOADS)}")
+    if offload not in OFFLOADED_TO:
+        raise ScenarioError(
+            f'"{offload}" is not a place to offload to', hint=f"one of {', '.join(OFFLOADED_TO)}"
+        )
     wanted = {"none": (), "host": ("host",), "nvme": TIERS}[offload]
     usable = [one for one in chip.levels if _on_chip(one) or one.name in wanted]
     for name in wanted:
@@ -117,8 +119,8 @@ def cliff(chip: Chip, sizes_bytes: Number, *, policy: str = "unmanaged", offload
     >>> bool(fits > 1.5 * spills)
     True
     """
-    if policy not in POLICIES:
-        raise ScenarioError(f'"{policy}" is not a policy', hint=f"one of {', '.join(POLICIES)}")
+    if policy not in CLIFF_POLICIES:
+        raise ScenarioError(f'"{policy}" is not a policy', hint=f"one of {', '.join(CLIFF_POLICIES)}")
     sizes = np.atleast_1d(np.asarray(sizes_bytes, dtype=np.float64))
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ScenarioError("a working set must be finite and larger than zero bytes", hint='e.g. "2 GB"')

@@ -20,7 +20,7 @@ from datahall.silicon.gemm import gemm_times, times_of_each
 from datahall.silicon.grouped_gemm import grouped_times
 from datahall.silicon.kernel_formats import kernel_format
 from datahall.silicon.roofline import BoundTimes, roofline_time
-from datahall.silicon.stream import stream_times
+from datahall.silicon.stream import outgrown_fraction, stream_times
 from datahall.workload.operator import Attention, Gemm, GroupedGemm, Number, Operator, Stream
 
 Bound = Literal["compute", "memory", "launch"]
@@ -68,13 +68,8 @@ class PassTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def roofline_s(self) -> float:
-        """The least time that the datasheet allows (first row of a column)."""
+        """The least time that the datasheet allows, which nothing measured goes below (first row of a column)."""
         return sum(kernel.operator.count * scalar(kernel.roofline_s) for kernel in self.kernels)
-
-    @property
-    def least_s(self) -> float:
-        """What no measurement goes below: the roofline, or nothing known where a cache beats main memory as a whole."""
-        return self.roofline_s if self.roofline_s <= scalar(self.total_s) else 0.0
 
     @property
     def heaviest(self) -> int:
@@ -189,9 +184,21 @@ def roofline_precision(chip: Chip, operator: Operator) -> str:
     return own if own in peaks else max(peaks, key=lambda name: peaks[name], default="")
 
 
-def _roofline(chip: Chip, operator: Operator) -> Number:
+def kept_bytes(operator: Operator, calibration: Calibration) -> Number:
+    """What of an operator's bytes the kernel before left in L2, or the next one finds there [B]."""
+    moved, constants = operator.read_bytes + operator.write_bytes, calibration.constants
+    match operator.shape:
+        case Gemm():
+            return np.minimum(moved - operator.weight_bytes, constants.gemm.l2_keep_bytes)
+        case Stream():
+            return (1.0 - outgrown_fraction(moved, constants.stream)) * moved
+    return 0.0
+
+
+def least_time(chip: Chip, operator: Operator, calibration: Calibration) -> Number:
+    """What one run takes at the datasheet's peak and bandwidth: its arithmetic, or what crosses main memory [s]."""
     peak = chip.peak_flop_per_s.get(roofline_precision(chip, operator), np.inf)
-    moved = operator.read_bytes + operator.write_bytes
+    moved = operator.read_bytes + operator.write_bytes - kept_bytes(operator, calibration)
     return roofline_time(operator.flop, moved, peak, chip.memory_bytes_per_s)
 
 
@@ -228,7 +235,7 @@ def _gemms(
             time_s=times.time_s + alone_s,
             compute_s=np.maximum(times.compute_s, times.power_s),
             memory_s=times.memory_s,
-            roofline_s=_roofline(chip, one),
+            roofline_s=least_time(chip, one, calibration),
             launch_s=constants.launch_s + alone_s,
         )
 
@@ -272,7 +279,7 @@ def _attention(
         time_s=times.time_s,
         compute_s=times.compute_s,
         memory_s=times.memory_s,
-        roofline_s=_roofline(chip, operator),
+        roofline_s=least_time(chip, operator, calibration),
         launch_s=own_decode.launch_s if decodes else prefill.launch_s,
     )
 
@@ -308,7 +315,7 @@ def _experts(
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
         output_bytes=_wide_bytes(operator),
     )
-    return _grouped_kernel(chip, operator, times, found.launch_s)
+    return _grouped_kernel(chip, operator, times, calibration, found.launch_s)
 
 
 def _grouped(
@@ -334,17 +341,19 @@ def _grouped(
         activation_bytes=max(weight_bytes, bytes_per_value(operator.precision)),
         output_bytes=_wide_bytes(operator),
     )
-    return _grouped_kernel(chip, operator, times, grouped.launch_s)
+    return _grouped_kernel(chip, operator, times, calibration, grouped.launch_s)
 
 
-def _grouped_kernel(chip: Chip, operator: Operator, times: BoundTimes, launch_s: float) -> KernelTime:
+def _grouped_kernel(
+    chip: Chip, operator: Operator, times: BoundTimes, calibration: Calibration, launch_s: float
+) -> KernelTime:
     return KernelTime(
         operator=operator,
         kind="grouped_gemm",
         time_s=times.time_s,
         compute_s=times.compute_s,
         memory_s=times.memory_s,
-        roofline_s=_roofline(chip, operator),
+        roofline_s=least_time(chip, operator, calibration),
         launch_s=launch_s,
     )
 
@@ -368,7 +377,7 @@ def _stream(
         time_s=np.maximum(time_s, compute_s),
         compute_s=compute_s,
         memory_s=memory_s,
-        roofline_s=_roofline(chip, operator),
+        roofline_s=least_time(chip, operator, calibration),
         launch_s=shape.num_kernels * calibration.constants.stream.kernel_s,
     )
 

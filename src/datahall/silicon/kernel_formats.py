@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from datahall.catalog.number_formats import is_wide, unit_for
+from datahall.catalog.number_formats import FORMATS, is_wide, unit_for
 
 
 class KernelFormat(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,6 @@ KERNELS: Mapping[str, KernelFormat] = MappingProxyType(
     }
 )
 _PLAIN = KernelFormat()
-_FOUR_BITS = {"mxfp4", "int4"}
 
 
 def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool = False) -> str:
@@ -50,8 +49,8 @@ def kernel_format(precision: str, weight_precision: str, *, block_scaled: bool =
     packed = KERNELS.get(unit_for(weight_precision), _PLAIN).packed
     if is_wide(compute) and packed:
         return f"{packed}-bf16"
-    if compute == "fp8" and packed in _FOUR_BITS:
-        return "mxfp4-fp8"
+    if compute == "fp8" and packed and FORMATS[packed].bits < FORMATS[compute].bits:
+        return "mxfp4-fp8"  # also of int4: the one kernel of 4-bit weights under FP8 that was measured
     return "fp8-block" if compute == "fp8" and block_scaled else compute
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 
 from datahall.breakdown import (
@@ -16,6 +17,7 @@ from datahall.breakdown import (
     modelled,
     product,
     quotient,
+    total,
 )
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
@@ -145,12 +147,40 @@ def _one(why: str) -> Breakdown:
 
 def dimension(model: Model, field: str, name: str) -> Breakdown:
     """A dimension of a model: a fact of the catalogue or of a config.json, or what follows from those."""
-    value, known = float(attrgetter(field)(model)), model.facts.get(field)
+    known = model.facts.get(field)
     if known is not None:
-        return fact(name, value, "count", known.source, note=known.note)
-    if not model.facts:
-        return derived(name, value, "count", f"of {model.name}, stated by hand")
-    return counted(model, name, value, "count", f"of the entry of {model.name}, from its other dimensions")
+        return fact(name, attrgetter(field)(model), "count", known.source, note=known.note)
+    if model.facts and field in LEFT_OUT:
+        return LEFT_OUT[field](model, name)
+    return derived(name, attrgetter(field)(model), "count", f"of {model.name}, stated by hand")
+
+
+def _as_many_as_query_heads(model: Model, name: str) -> Breakdown:
+    return modelled(
+        name,
+        model.num_kv_heads,
+        "count",
+        "one for each query head",
+        dimension(model, "num_heads", "query heads"),
+    )
+
+
+def _width_of_a_head(model: Model, name: str) -> Breakdown:
+    if model.mla is not None:
+        parts = {
+            "mla.nope_head_dim": "its part without position",
+            "mla.rope_head_dim": "its part with position",
+        }
+        return total(name, [dimension(model, field, part) for field, part in parts.items()])
+    hidden, heads = dimension(model, "hidden", "hidden width"), dimension(model, "num_heads", "query heads")
+    return quotient(name, hidden, heads, "count")
+
+
+# what an entry may leave out, and how it follows from the others: as `model_entry` fills it
+LEFT_OUT: dict[str, Callable[[Model, str], Breakdown]] = {
+    "num_kv_heads": _as_many_as_query_heads,
+    "head_dim": _width_of_a_head,
+}
 
 
 def counted(model: Model, name: str, value: float, unit: str, how: str, *inputs: Breakdown) -> Breakdown:

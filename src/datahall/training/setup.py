@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from datahall.cluster.cluster import Cluster, cluster_from
-from datahall.cluster.wiring import wiring_of
+from datahall.cluster.cluster import Cluster, cluster_as_small, cluster_from
+from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import USUAL_BATCH, USUAL_SEQ, TrainingJob
@@ -107,21 +107,24 @@ def framework_of(scenario: Scenario) -> Framework:
     return framework_named(scenario.one(TrainingJob).framework)
 
 
-def machine_of(scenario: Scenario, *, whole: bool = False, strict: bool = False) -> Machine:
+def machine_of(
+    scenario: Scenario, *, whole: bool = False, strict: bool = False, wiring: Wiring | None = None
+) -> Machine:
     """The machine that is asked for, with any number of chips: plans also look at fewer and at more.
 
     `whole`: as it would be without what has failed.  `strict`: a number of chips that nobody said has all that has
-    failed, too, or is refused.
+    failed, too, or is refused.  `wiring`: what is left of the scenario's, where some of it takes no part.
     """
-    wiring, catalog = wiring_of(scenario), scenario.catalog
+    wiring, catalog = wiring or wiring_of(scenario), scenario.catalog
     failures = () if whole else wiring.failures
 
     def machine(num_chips: int) -> Cluster:
         with scenario.at(field="chip"):
-            said = wiring.design.chips == num_chips
-            design = wiring.design if said else msgspec.structs.replace(wiring.design, chips=None)
-            return cluster_from(
-                design, catalog, num_chips=num_chips, failures=failures, if_there=not (said or strict)
+            if wiring.design.chips == num_chips:
+                return cluster_from(wiring.design, catalog, num_chips=num_chips, failures=failures)
+            design = msgspec.structs.replace(wiring.design, chips=None)
+            return cluster_as_small(
+                design, catalog, num_chips=num_chips, failures=failures, if_there=not strict
             )
 
     return machine

@@ -1,11 +1,12 @@
 """The ledger: public measurements predicted again, and the error said out loud.
 
-A domain is a set of file formats told apart by their columns; a new one is a module with `FORMATS`.
+A domain is a word of `DOMAINS` and a folder of that name, whose `FORMATS` are told apart by their columns; `NOISE` is
+there where its runs were repeated.
 """
 
 from __future__ import annotations
 
-from datahall.validation.ledger import DOMAINS, validate
+from datahall.validation.ledger import LEDGER, validate
 from datahall.validation.scorecard import Score, Scorecard
 
-__all__ = ["DOMAINS", "Score", "Scorecard", "validate"]
+__all__ = ["LEDGER", "Score", "Scorecard", "validate"]

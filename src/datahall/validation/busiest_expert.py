@@ -37,10 +37,8 @@ def busiest(tokens: int, experts: int, top_k: int, ep: int, how: str, draws: int
             room = order[each[order] < tokens][:missing]
             each[room] += 1
             missing -= len(room)
-        while missing < 0:  # rounding dealt out too many
-            loaded = order[each[order] > 0][:-missing]
-            each[loaded] -= 1
-            missing += len(loaded)
+        if missing < 0:  # rounding dealt out too many, at most half a copy to each expert that has one
+            each[order[:-missing]] -= 1
         ranks = each.reshape(ep, -1)
         top = ranks[np.argmax(ranks.sum(1))]
         hits.append((top > 0).sum())

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib import resources
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module, resources
 from pathlib import Path
+from types import ModuleType
 
 from datahall.errors import UnknownNameError
-from datahall.validation.collectives import FORMATS as COLLECTIVES
+from datahall.scenario.words import DOMAINS
 from datahall.validation.coverage import coverage_apart
-from datahall.validation.inference import FORMATS as INFERENCE
-from datahall.validation.inference.repeats import repeats
-from datahall.validation.kernels import FORMATS as KERNELS
-from datahall.validation.measurement import Format, Outcome, Row, format_of, read_rows
+from datahall.validation.measurement import Format, Outcome, format_of, read_rows
 from datahall.validation.scorecard import Noise, Prediction, Scorecard, scorecard
-from datahall.validation.training import FORMATS as TRAINING
 
-DOMAINS: dict[str, tuple[Format, ...]] = {
-    "kernels": KERNELS,
-    "collectives": COLLECTIVES,
-    "training": TRAINING,
-    "inference": INFERENCE,
-}
 
-# domains whose measurements were repeated often enough to say how far the same run lies from itself
-NOISE: dict[str, Callable[[Sequence[Row]], dict[str, Noise]]] = {"inference": repeats}
+class Ledger(Mapping[str, tuple[Format, ...]]):
+    """The file formats of each domain; one is loaded when it is asked for, and none of the others."""
+
+    def __getitem__(self, domain: str) -> tuple[Format, ...]:
+        formats: tuple[Format, ...] = _home(domain).FORMATS
+        return formats
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(DOMAINS)
+
+    def __len__(self) -> int:
+        return len(DOMAINS)
+
+
+LEDGER = Ledger()
 
 
 def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None) -> Scorecard:
@@ -35,14 +39,11 @@ def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None)
     """
     if domain not in DOMAINS:
         raise UnknownNameError("domain", domain, DOMAINS, hint=f"domains: {', '.join(DOMAINS)}")
-    formats = DOMAINS[domain]
+    formats = LEDGER[domain]
     files = shipped_files(domain) if data is None else _paths(data)
     found = [one for path in files for one in outcomes(path, formats)]
-    apart = coverage_apart([one for one in found if isinstance(one, Prediction) and not one.fitted])
-    if domain not in NOISE:
-        return scorecard(domain, found, apart=apart)
-    rows = [row for path in files for row in read_rows(path)[1]]
-    return scorecard(domain, found, noise=NOISE[domain](rows), apart=apart)
+    apart = coverage_apart([one for one in found if isinstance(one, Prediction)])
+    return scorecard(domain, found, noise=_noise(domain, files), apart=apart)
 
 
 def shipped_files(domain: str) -> tuple[Path, ...]:
@@ -55,6 +56,21 @@ def outcomes(path: Path, formats: Sequence[Format]) -> Iterable[Outcome]:
     """Predict the rows of one file."""
     columns, rows = read_rows(path)
     return format_of(path, columns, formats).predict(rows)
+
+
+def _home(domain: str) -> ModuleType:
+    if domain not in DOMAINS:
+        raise KeyError(domain)
+    return import_module(f"datahall.validation.{domain}")
+
+
+def _noise(domain: str, files: Sequence[Path]) -> dict[str, Noise]:
+    """How far the same run lies from itself, in a domain whose runs were repeated often enough to say so."""
+    spread = getattr(_home(domain), "NOISE", None)
+    if spread is None:
+        return {}
+    found: dict[str, Noise] = spread([row for path in files for row in read_rows(path)[1]])
+    return found
 
 
 def _paths(data: Path | str | Sequence[Path | str]) -> tuple[Path, ...]:

@@ -11,9 +11,9 @@ from typing import TypeAlias
 import msgspec
 
 from datahall.errors import DocumentError, Problem, nearest
-from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.scorecard import Fitted, Prediction, Unsupported
 
-Outcome: TypeAlias = Prediction | Unsupported
+Outcome: TypeAlias = Prediction | Fitted | Unsupported
 LARGEST = 1e12  # no size, count or time of a kernel is larger, or smaller than one over it
 
 
@@ -64,6 +64,11 @@ class Row(msgspec.Struct, frozen=True):
         """
         marks = {mark.strip() for mark in self.text("fitted").split(";")} - {""}
         return bool(marks & {"1", "true", "yes", metric})
+
+
+def unless_fitted(row: Row, one: Prediction) -> Prediction | Fitted:
+    """A prediction to be scored, unless a constant was fitted on the figure."""
+    return Fitted(row.where, one.metric) if row.fitted_on(one.metric) else one
 
 
 class RowError(ValueError):

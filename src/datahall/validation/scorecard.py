@@ -26,13 +26,19 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     metric: str = ""  # what was measured, where a domain has several: "step time", "peak memory"
     choice: str = ""  # rows of one source with the same words here are ways to do the same job
     basis: str = ""  # on what its kernels rest: measured, a family's constants, a data sheet
-    fitted: bool = False  # constants were fitted on this row: shown, never scored
     # to `predicted`: without what its benchmark is taken to have done and does not state, where that is anything
     as_stated_ratio: float | None = None
 
     @property
     def error_percent(self) -> float:
         return (self.predicted / self.measured - 1.0) * 100.0
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A measured figure that a constant was fitted on: counted, and never scored."""
+
+    where: str
+    metric: str = ""
 
 
 class Unsupported(msgspec.Struct, frozen=True):
@@ -179,20 +185,20 @@ def score(predictions: Sequence[Prediction]) -> Score:
 
 def scorecard(
     domain: str,
-    outcomes: Iterable[Prediction | Unsupported],
+    outcomes: Iterable[Prediction | Fitted | Unsupported],
     num_worst: int = 10,
     noise: Mapping[str, Noise] | None = None,
     apart: Mapping[str, Coverage] | None = None,
 ) -> Scorecard:
     """Sum up the outcomes of a domain; every row is counted somewhere."""
     outcomes = list(outcomes)
-    predictions = [one for one in outcomes if isinstance(one, Prediction)]
-    judged = [one for one in predictions if not one.fitted]
+    judged = [one for one in outcomes if isinstance(one, Prediction)]
     reasons: dict[str, int] = {}
     for one in outcomes:
         if isinstance(one, Unsupported):
             reasons[one.reason] = reasons.get(one.reason, 0) + 1
-    usual = predictions[0].metric if predictions else ""  # a format gives a row's main figure first
+    figures = (one.metric for one in outcomes if not isinstance(one, Unsupported))
+    usual = next(figures, "")  # a format gives a row's main figure first
 
     def named(key: Callable[[Prediction], str]) -> Callable[[Prediction], str]:
         """Errors of different metrics are not averaged: a group of another than the usual one says which."""
@@ -203,7 +209,7 @@ def scorecard(
         domain=domain,
         rows=len(outcomes),
         scored=len(judged),
-        fitted=len(predictions) - len(judged),
+        fitted=sum(isinstance(one, Fitted) for one in outcomes),
         unsupported=tuple(
             Reason(reason, rows)
             for reason, rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))

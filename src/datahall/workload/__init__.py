@@ -23,7 +23,6 @@ _HOMES = {
     "memory.state": ("StateBytes", "chip_parameters", "serving_weight_bytes", "state_bytes"),
     "memory.kv_cache": ("kv_bytes", "kv_bytes_per_token", "recurrent_state_bytes"),
     "memory.activation": ("SavedTensor", "Saving", "activation_bytes", "layer_tensors", "outside_tensors"),
-    "memory.footprint": ("Footprint", "training_footprint"),
 }  # fmt: skip
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

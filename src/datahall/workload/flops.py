@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.workload.forward import forward_pass
+from datahall.workload.forward import forward_pass, served_pass
 from datahall.workload.memory.kv_cache import kv_bytes_per_token
-from datahall.workload.operator import Attention, Number, attention_flop, total_bytes, total_flop
+from datahall.workload.operator import Attention, Number, Operator, attention_flop, total_bytes, total_flop
 from datahall.workload.precision import Precision
 
 Convention = Literal["causal", "full", "matmul"]
@@ -93,7 +93,11 @@ class TokenWork(msgspec.Struct, frozen=True, kw_only=True):
 
 def token_work(model: Model, context: int, precision: Precision) -> TokenWork:
     """Arithmetic and bytes of one token in a sequence of `context` tokens."""
-    decode = forward_pass(model, batch=1.0, query=1.0, past=float(context - 1), precision=precision)
+
+    def described(formats: Precision) -> tuple[Operator, ...]:
+        return forward_pass(model, batch=1.0, query=1.0, past=float(context - 1), precision=formats)
+
+    decode = served_pass(described, model, precision)
     return TokenWork(
         forward_flop=float(forward_flop_per_token(model, context)),
         training_flop=float(training_flop_per_token(model, context)),

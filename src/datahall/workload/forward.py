@@ -7,7 +7,7 @@ you need; Shoeybi et al. (2019), Megatron-LM, for the split over chips.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,13 +17,32 @@ from datahall.workload.fusion import Fusion
 from datahall.workload.mixer import mixer_operators
 from datahall.workload.mlp import mlp_operators
 from datahall.workload.operator import Number, Operator
-from datahall.workload.precision import BF16, Precision
+from datahall.workload.precision import BF16, Precision, attention_stays_wide
 from datahall.workload.sharding import ONE_CHIP, Sharding
 from datahall.workload.step import Chunk, Step, moved, stream, wide_linear
 
 Logits = Literal["last", "all", "none"]
 Latent = Literal["auto", "absorbed", "expanded"]
 Part = Literal["all", "mixers", "head"]
+
+
+# operators of attention that multiply weights
+PROJECTIONS = {"qkv", "qkv_down", "q_up", "kv_up", "attention_output"}
+
+
+def served_pass(
+    describe: Callable[[Precision], Sequence[Operator]], model: Model, precision: Precision
+) -> tuple[Operator, ...]:
+    """A pass of a checkpoint as it is published: where attention stays wide, its projections as they are in 16 bits."""
+    narrow = describe(precision)
+    if not attention_stays_wide(model, precision):
+        return tuple(narrow)
+    wide = (one for one in describe(Precision(kv=precision.kv)) if one.name in PROJECTIONS)
+    return tuple(
+        next(wide) if one.name in PROJECTIONS else one
+        for one in narrow
+        if one.name in PROJECTIONS or one.name.removesuffix("_quantise") not in PROJECTIONS
+    )
 
 
 def forward_pass(

@@ -26,6 +26,9 @@ from datahall.catalog.entries.model import Layer, Mla, Model, Moe, PublishedBasi
 Sharding = Literal["sharded", "replicated", "expert", "embedding", "head"]
 
 
+ATTENTION, LATENT = "attention", "latent projections"  # the weights of attention by name
+
+
 class Part(msgspec.Struct, frozen=True):
     """Some weights of one name: how many, how many of them a token passes, how they are spread."""
 
@@ -187,7 +190,7 @@ def _attention(model: Model) -> list[Part]:
     sinks = model.num_heads * model.attention_sinks
     normed = {"none": 0, "head": 2 * head_dim, "width": queries + keys}[model.qk_norm]
     return [
-        _part("attention", columns * (hidden + model.qkv_bias) + queries * hidden + sinks, "sharded"),
+        _part(ATTENTION, columns * (hidden + model.qkv_bias) + queries * hidden + sinks, "sharded"),
         _part("query and key norms", normed, "replicated"),
         _part("row biases", hidden * model.output_bias, "replicated"),
     ]
@@ -203,9 +206,9 @@ def _latent_attention(model: Model, mla: Mla) -> list[Part]:
     down = hidden * (mla.q_rank + mla.kv_rank + mla.rope_head_dim)
     up = (mla.q_rank or hidden) * query + mla.kv_rank * num_heads * (mla.nope_head_dim + mla.value_head_dim)
     return [
-        _part("latent projections", down, "replicated"),
+        _part(LATENT, down, "replicated"),
         _part("query and key norms", mla.q_rank + mla.kv_rank, "replicated"),
-        _part("attention", up + num_heads * mla.value_head_dim * hidden, "sharded"),
+        _part(ATTENTION, up + num_heads * mla.value_head_dim * hidden, "sharded"),
     ]
 
 

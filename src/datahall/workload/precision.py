@@ -121,6 +121,16 @@ def block_scaled(model: Model, precision: Precision) -> bool:
     return published is not None and published.block_scaled
 
 
+def attention_stays_wide(model: Model, precision: Precision) -> bool:
+    """Whether a checkpoint of 4-bit experts keeps the projections of attention in 16 bits.
+
+    Those that are published do: gpt-oss, DeepSeek-R1-FP4 and Kimi-K2 quantise MLPs alone.
+    """
+    if model.moe is None or precision.weight_bytes_per_value >= 1.0:
+        return False
+    return model.mla is not None or precision.weights == "mxfp4"
+
+
 BF16 = Precision()
 
 PRESETS: Mapping[str, Precision] = MappingProxyType(

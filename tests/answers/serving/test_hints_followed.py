@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import datahall as dh
 from datahall.answers.ask import ask, form_of
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, InfeasibleError
@@ -73,7 +74,6 @@ WRONG: tuple[tuple[str, Said], ...] = (
     ("show techniques", SHOW | {"ttft": "1 ms"}),
     ("show techniques", SHOW | {"tpot": "1 ms", "tp": 8}),
     ("show techniques", SHOW | {"model": "llama-3.1-405b", "chip": "l4"}),
-    ("show techniques", SHOW | {"num_draft": 4}),
     ("show techniques", SHOW | {"model": "llama-3.1-70b", "tp": 1, "chip": "l40s"}),
     ("show fit", FIT | {"tp": 3}),
 )  # fmt: skip
@@ -110,3 +110,34 @@ def test_a_fix_that_is_suggested_can_be_made(verb: str, said: Said) -> None:
         again = refused(verb, said | fix)
         other = isinstance(again, InfeasibleError) and again.marked != error.marked
         assert again is None or other, (error, fix, again)
+
+
+def test_chips_without_a_network_are_offered_one_and_no_number_where_names_are_said() -> None:
+    """`plan serve --chips` takes names: at most eight of them is no help."""
+    with pytest.raises(DatahallError, match="no network joins the domains") as refused:
+        dh.plan_serve("llama-3.1-405b", chips=["l4"], rate=5)
+    assert "chips" not in refused.value.hint
+    assert "nic" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("show techniques", {"model": "llama-3.1-405b", "chip": "l4", "rate": 1}),
+        ("simulate serve", {"model": "llama-3.1-405b", "chip": "l4", "rate": 1, "tp": 8}),
+        ("simulate serve", {"model": "llama-3.1-405b", "chip": "rtx-4090", "rate": 1, "tp": 2}),
+    ],
+)
+def test_a_wider_group_is_offered_only_where_something_joins_its_chips(verb: str, said: Said) -> None:
+    alone, wired = refused(verb, said), refused(verb, said | {"nic": "400 Gb/s"})
+    assert alone is not None
+    assert wired is not None
+    assert "tp=" not in str(alone)
+    assert "tp=64" in str(wired)
+    assert "no network joins" in str(refused(verb, said | {"tp": 64}))
+
+
+def test_memory_alone_asks_for_no_network() -> None:
+    """`show fit` looks at what chips hold, and holds what it offers."""
+    assert "tp=64" in dh.show_fit("llama-3.1-405b", chip="l4", tp=8).binding
+    assert dh.show_fit("llama-3.1-405b", chip="l4", tp=64).verdict == "yes"

@@ -202,7 +202,7 @@ def test_requests_that_the_context_cuts_are_counted(osl: int, num: int) -> None:
         whole = any(note.startswith("100 % of requests are cut to fit the context of 500") for note in notes)
         assert whole == bool(num)
         averages = [note for note in notes if "on average" in note]
-        assert all(("before they are cut" in note) == bool(num) for note in averages)
+        assert all(("as they are cut" in note) == bool(num) for note in averages)
 
 
 def test_conversations_that_outgrow_the_context_lose_turns() -> None:

@@ -9,6 +9,7 @@ import pytest
 from datahall.answers.ask import ask
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
 
 Said = dict[str, Any]
 
@@ -127,23 +128,37 @@ def test_a_repair_after_the_last_request_is_no_time_of_the_run(duration: str, sh
     assert back["sustained_per_s"] == never["sustained_per_s"]
 
 
+RATED: Said = {"model": "llama-3.1-8b", "rate": 4, "isl": 300, "osl": 40}
 FADES, SLOWS = "it fades as the batch grows", "slows every batch"
 
 
 @pytest.mark.parametrize("acceptance", ["1 %", "20 %", "60 %", "100 %"])
 @pytest.mark.parametrize("draft", ["ngram", "llama-3.2-1b"])
 def test_speculation_is_spoken_of_as_its_table_shows(draft: str, acceptance: str, shelf: Catalog) -> None:
-    asked = {
-        "model": "llama-3.1-8b",
-        "rate": 4,
-        "isl": 300,
-        "osl": 40,
-        "draft": draft,
-        "acceptance": acceptance,
-    }
+    asked = RATED | {"draft": draft, "acceptance": acceptance}
     answer = answer_of(ask("show techniques", asked, catalog=shelf))
     (table,) = (one for one in answer.tables if one.title == "speculation as the batch grows")
     gains = [float(str(gain)) for _, gain in table.rows]
     notes = "; ".join(answer.notes)
     assert (SLOWS in notes) == (max(gains) <= 1)
     assert (FADES in notes) == (max(gains) > 1 and gains[-1] < gains[0])
+
+
+def test_how_much_is_drafted_and_kept_acts_where_nobody_says_what_drafts(shelf: Catalog) -> None:
+    """The table drafts from the prompt unless something else is said; a plan that follows it drafts only if asked."""
+
+    def table(**said: object) -> object:
+        answer = answer_of(ask("show techniques", RATED | said, catalog=shelf))
+        (command,) = answer.next_commands
+        assert ("--acceptance" in command) == ("--draft" in command)
+        assert "--num-draft" not in command or "--draft" in command
+        return next(one for one in answer.tables if one.title == "speculation as the batch grows").rows
+
+    kept = {"acceptance": "90 %", "num_draft": 5}
+    assert table(**kept) == table(**kept, draft="ngram")
+    assert table(acceptance="90 %") != table() != table(num_draft=5)
+
+
+def test_a_verb_that_drafts_only_if_asked_refuses_how_much_is_kept(shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError, match="it needs"):
+        ask("plan serve", PLANNED | {"acceptance": "90 %"}, catalog=shelf)

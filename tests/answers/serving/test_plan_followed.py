@@ -80,9 +80,27 @@ def test_a_plan_to_which_simulation_added_replicas_describes_them_all() -> None:
     assert added.value == check.records()[0]["num_added"]
     closed = nodes["one replica holds, in closed form"].value
     assert results["replica_requests_per_s"] < closed
-    assert f"{closed:.3g} in closed form" in plan.binding
+    assert f"{closed:.3g} requests/s in closed form" in plan.binding
     assert results["spare_fraction"] == pytest.approx(1 / 0.9 - 1)
     assert f"{results['replica_requests_per_s']:.3g} requests/s" in plan.binding
+
+
+def test_what_replicas_got_when_simulated_is_not_said_to_be_what_one_holds() -> None:
+    """Two replicas share the load: neither latency is at its limit, and one of them alone does not keep both."""
+    said = {"rate": 5, "chips": "h200-sxm", "precision": "bf16", "tp": 2}
+    plan = dh.plan_serve("llama-3.1-70b", **said, catalog=SHELF)
+    each = 5 / 0.9 / number(plan, "num_replicas")
+    assert number(plan, "replica_requests_per_s") == pytest.approx(each)
+    assert f"Each of 2 replicas gets {each:.3g} requests/s" in plan.binding
+    assert "binds" not in plan.binding
+    assert "one replica holds" not in plan.binding
+    share = number(plan, "tpot_s") / 50e-3
+    assert share > number(plan, "ttft_s") / 1.0
+    assert f"the time per token is nearest its limit, at {100 * share:.0f} % of it (P95)" in plan.binding
+    alone = dh.simulate_serve(
+        "llama-3.1-70b", chip="h200-sxm", precision="bf16", tp=2, rate=5 / 0.9, catalog=SHELF
+    )
+    assert alone.results["good_fraction"] < 0.95
 
 
 @pytest.mark.parametrize(("said", "added"), [({"users": 2000, "tp": 2}, True), ({"rate": 1}, False)])

@@ -69,3 +69,15 @@ def test_a_run_that_is_cut_short_has_a_warm_up_in_proportion() -> None:
     """The requests that were to come take 100 s: a tenth of that would leave nothing of a run of 8 s."""
     found = dh.simulate_serve(**ASKED, until="8 s", catalog=SHELF)
     assert found.results["ttft_p50_s"] is not None
+
+
+def test_a_run_that_is_cut_is_not_said_to_be_long() -> None:
+    """A run of chosen length is long beside a request; one that `until` cuts before any has ended is not."""
+
+    def first_note(**cut: str) -> str:
+        said = {"chip": "h100-sxm", "rate": 20, "isl": 500, "osl": 400}
+        return dh.simulate_serve("llama-3.1-8b", **said, **cut).notes[0]  # type: ignore[arg-type]
+
+    assert "long beside" in first_note()
+    assert "long beside" in first_note(until="1h")
+    assert "long beside" not in first_note(until="1s")

@@ -1,6 +1,10 @@
-"""What follows the techniques of a replica: a plan that may have it."""
+"""What the techniques of a replica say, and what follows them: a plan that may have it."""
 
 from __future__ import annotations
+
+import re
+
+import pytest
 
 import datahall as dh
 
@@ -11,3 +15,34 @@ def test_a_replica_that_is_cut_otherwise_than_by_tensors_is_left_to_the_plan() -
     assert "--tp" not in plan
     alike = dh.show_techniques("llama-3.1-70b", chip="h200", rate=4, tp=2)
     assert any("--tp 2" in line for line in alike.next_commands)
+
+
+def test_what_the_closed_form_holds_simulation_may_not() -> None:
+    """The example of docs/limits.md: a replica of two chips, beyond what its seed decides (4.0 to 4.8 requests/s)."""
+    found = dh.show_techniques("llama-3.1-70b", chip="h200", rate=5)
+    assert "closed form: at these loads simulation may hold less; plan serve plays them" in found.notes
+    assert (found.inputs["tp"], round(found.results["chip_requests_per_s"], 1)) == (2, 2.8)
+    verdicts = [
+        dh.simulate_serve("llama-3.1-70b", chip="h200", tp=2, rate=rate, requests=8000).verdict
+        for rate in (4.0, 5.6)
+    ]
+    assert verdicts == ["yes", "no"]
+
+
+def test_one_request_at_a_time_has_one_figure_within_the_limits_and_one_without() -> None:
+    """All of a chip: in the sentence, in the table and in the remark under it."""
+    found = dh.show_techniques("llama-3.1-70b", chip="h200", rate=5)
+    row = next(row for row in found.tables[0].rows if row[0] == "one request at a time")
+    said = re.search(
+        r"one request at a time ([\d.]+) requests/s within and ([\d.]+) requests/s without: batching gives ([\d.]+)×",
+        found.binding,
+    )
+    assert said is not None
+    within, most, ratio = map(float, said.groups())
+    assert within == pytest.approx(row[1], rel=0.01)
+    remark = re.search(r"without limits a chip holds ([\d.]+) requests/s", str(row[5]))
+    assert remark is not None
+    assert float(remark[1]) == most
+    as_it_is = re.search(r"and ([\d.]+) requests/s without them", found.binding)
+    assert as_it_is is not None
+    assert ratio == pytest.approx(float(as_it_is[1]) / most, rel=0.02)

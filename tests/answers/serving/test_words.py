@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import datahall as dh
@@ -54,3 +56,21 @@ def test_what_came_during_the_warm_up_was_served_though_not_measured() -> None:
     assert run.headline.startswith("No request was measured")
     assert "served" not in run.headline
     assert run.binding.startswith("30 requests came, all before the end of the warm-up, after 10 min")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "llama-3.1-8b", "rate": 1, "isl": 100, "osl": 10},
+        {"model": "llama-3.1-70b", "users": 10_000, "ttft": "1 s", "tpot": "50 ms"},
+    ],
+)
+def test_a_rate_of_a_plan_has_its_unit(asked: dict[str, object]) -> None:
+    said = dh.plan_serve(**asked, chips="h200", catalog=SHELF).binding  # type: ignore[arg-type]
+    assert "requests/s without them" in said
+    assert not re.search(r"\d (without|in closed form|within|a step)\b", said), said
+
+
+def test_a_rate_of_techniques_has_its_unit() -> None:
+    said = dh.show_techniques("llama-3.1-8b", chip="h200", rate=5, catalog=SHELF).binding
+    assert said.count("requests/s") == 4

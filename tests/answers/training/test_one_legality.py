@@ -15,7 +15,8 @@ from datahall.answers.reply import answer_of
 from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, RECOMPUTES, SCHEDULES
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, SCHEDULES
+from datahall.workload.memory.recompute import RECOMPUTES
 
 SHELF = Catalog(user=False)
 TAKE_A_LAYOUT = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import time_collective
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms import sent as sending
-from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.collectives.algorithms.moves import MOVES, Moves
 from datahall.fabric.collectives.algorithms.table import (
     ALGORITHMS,
     Algorithm,
@@ -35,11 +36,11 @@ from datahall.fabric.collectives.figure import Told
 from datahall.fabric.collectives.tuner import PROTOCOLS
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.words import COLLECTIVES, NCCL_ALGOS
+from datahall.scenario.words import COLLECTIVES, NCCL_ALGOS, Collective
 
 STAR_S = 7e-6
 STAR = Algorithm(
-    "star", "star", ("all-reduce", "broadcast"),  # type: ignore[arg-type]
+    "star", "star", ("all-reduce", "broadcast"), ("shares", "copy"),  # type: ignore[arg-type]
     lambda run, size: np.full(size.shape, STAR_S) if run.num_ranks > 2 else None,
     lambda _, __, ___, size: np.full(size.shape, 1e-9),
     lambda _, index: Told(assumed(f"star by {PROTOCOLS[index]}", STAR_S, "s", "a test"), inside_s=STAR_S),
@@ -64,6 +65,36 @@ def test_the_words_of_an_input_are_those_of_the_table() -> None:
         one = ALGORITHMS[name_of(word)]
         assert one.word == word
         assert words_of({one.name}) == [word]
+
+
+def misplaced(algorithms: Iterable[Algorithm], moves: Mapping[Collective, Moves]) -> list[str]:
+    """Collectives that stand in the row of an algorithm whose formulas are not made for how their data goes."""
+    return [
+        f"{one.name}: {name}"
+        for one in algorithms
+        for name in one.of
+        if moves[name].way is None or moves[name].way not in one.ways
+    ]
+
+
+def test_no_algorithm_runs_what_its_formulas_are_not_made_for() -> None:
+    """A root that scatters pieces, or gathers shares, would be timed as an exchange of all with all."""
+    assert misplaced(ALGORITHMS.values(), MOVES) == []
+    for row in (
+        Moves("pieces", is_rooted=True),
+        Moves("share", is_rooted=True),
+        Moves("whole", is_rooted=True),
+    ):
+        assert row.way is None
+        assert not row.goes_in_shares
+        for name, runners in (
+            ("all-to-all", ["direct"]),
+            ("broadcast", ["ring"]),
+            ("all-gather", ["ring", "PAT"]),
+        ):
+            found = misplaced(ALGORITHMS.values(), MOVES | {name: row})  # type: ignore[operator]
+            assert found == [f"{runner}: {name}" for runner in runners]
+    assert misplaced([ALGORITHMS["PAT"]._replace(of=("broadcast",))], MOVES) == ["PAT: broadcast"]
 
 
 def test_every_collective_is_run_by_some_algorithm_or_stands_for_another() -> None:

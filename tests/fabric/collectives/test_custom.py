@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
-from datahall.errors import ScenarioError
-from datahall.fabric.collectives import collective_times, system_of
-from datahall.fabric.collectives.engine_all_reduce import ENGINES, custom_sets, serving_all_reduce_times
+from datahall.fabric.collectives import collective_times, engine_all_reduce, system_of
+from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
 
 SIZES = np.geomspace(1024.0, 2.0**30, 41)
 
 
 @pytest.mark.parametrize("chip", ["h100-sxm", "b200-sxm", "a100-sxm-80gb"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", sorted({one.engine for one in custom_sets().values()}))
 def test_a_small_message_takes_a_few_microseconds(chip: str, engine: str) -> None:
     for ranks in (2, 4, 8):
         got = serving_all_reduce_times(system_of(chip), 16384.0, ranks, engine)
@@ -51,6 +51,19 @@ def test_a_relative_lends_its_constants() -> None:
     )
 
 
-def test_an_unknown_engine_is_an_error() -> None:
-    with pytest.raises(ScenarioError, match="engine"):
-        serving_all_reduce_times(system_of("h100-sxm"), 1.0, 2, "triton")
+def test_an_engine_that_nobody_measured_runs_the_all_reduce_of_the_nearest() -> None:
+    system = system_of("h100-sxm")
+    assert constants_of(system, "pytorch") == constants_of(system, "vllm") != constants_of(system, "sglang")
+
+
+def test_an_engine_has_an_all_reduce_of_its_own_as_soon_as_its_constants_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sets = custom_sets()
+    mine = msgspec.structs.replace(
+        sets["h100-sxm-vllm"], engine="mine", base_s=1e-3, two_shot_s=1e-3, library_s=1e-3
+    )
+    monkeypatch.setattr(engine_all_reduce, "custom_sets", lambda: {**sets, "h100-sxm-mine": mine})
+    assert serving_all_reduce_times(system_of("h100-sxm"), 16384.0, 8, "mine").time_s[0] > 1e-3
+    blackwell = system_of("b200-sxm")  # where nobody measured it
+    assert constants_of(blackwell, "mine") == constants_of(blackwell, "vllm")

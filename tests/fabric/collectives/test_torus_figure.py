@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from datahall.breakdown import derived, false_nodes, given
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.algorithms.bus import Collective
-from datahall.fabric.collectives.algorithms.torus import TorusGroup, group_axes, torus_times
+from datahall.fabric.collectives.algorithms.torus import TorusGroup, group_axes, torus_steps, torus_times
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS, check_on_torus, torus_form
 from datahall.scenario.words import COLLECTIVES
 
@@ -64,6 +64,8 @@ def test_a_chain_and_a_formula_say_one_time_of_groups_too(
     )  # fmt: skip
     assert told.figure.value == pytest.approx(float(time))
     assert false_nodes(told.figure) == []
+    empty = torus_form(kind, given("array", 0.0, "bytes"), group, link=LINK, hop_s=1.0)
+    assert empty.figure.value == torus_steps(kind, group)  # of nothing, the hops are all
 
 
 def test_a_line_of_three_and_a_ring_of_four_by_hand() -> None:

@@ -121,13 +121,63 @@ def test_no_group_is_faster_than_its_bytes_over_the_cut(
     assert time >= over_the_cut_s(kind, sides, num_ranks, apart) * (1 - 1e-9)
 
 
-def test_a_gather_stays_in_the_slice_and_a_sum_crosses_the_network() -> None:
+def test_a_gather_and_a_scattered_sum_cross_the_network_once() -> None:
     inside = bucket_all_gather_time(1e9, (4, 4, 8), hop_s=1e-6, bytes_per_s=90e9)
-    assert time("all-gather", 128) == time("all-gather", 512) == pytest.approx(float(inside))
-    across = 2 * 3 / 4 * (1e9 / 128) / 3e9
-    assert time("reduce-scatter", 512) == pytest.approx(float(inside) + across)
+    across = 3 / 4 * (1e9 / 128) / 3e9
+    assert time("all-gather", 512) == time("reduce-scatter", 512) == pytest.approx(float(inside) + across)
+    assert time("all-reduce", 512) == pytest.approx(2 * (float(inside) + across))
 
 
-def test_without_a_network_slices_cannot_sum() -> None:
+def by_hand(
+    kind: Collective,
+    size: float,
+    sides: tuple[int, ...],
+    num_ranks: int,
+    network: float = 0.0,
+) -> float:
+    """On rings of links of 10 B/s."""
+    found = torus_times(
+        kind, size, sides, num_ranks=num_ranks, stride=1, chip_bytes_per_s=0.0, network_bytes_per_s=network,
+        link_bytes_per_s=10.0, hop_s=0.0, wrapped=True,
+    )  # fmt: skip
+    return float(found)
+
+
+@pytest.mark.parametrize(
+    ("sides", "num_links"),
+    [((4,), 2), ((2, 4), 3), ((2, 2, 4), 4), ((2, 4, 4), 5), ((4, 4, 4), 6), ((3, 2), 3)],
+)
+def test_an_axis_of_two_has_one_link_and_the_longer_ones_of_a_torus_still_close(
+    sides: tuple[int, ...], num_links: int
+) -> None:
+    """60 B over all links of a chip of 10 B/s; a ring of two would be the same cable twice."""
+    assert by_hand("all-gather", 60.0, sides, prod(sides)) == pytest.approx(60 / (10 * num_links))
+
+
+def test_of_a_wrapped_fabric_all_chips_are_on_rings_and_a_part_of_them_need_not_be() -> None:
+    assert group_axes((2, 4, 4), 32, 1, wrapped=True) == ((2, 4, 4), (1, 1, 1), True, 1)
+    assert group_axes((2, 4, 4), 2, 1, wrapped=True) == ((2,), (1,), False, 1)
+    assert group_axes((2, 4, 4), 16, 2, wrapped=True) == ((4, 4), (1, 1), True, 1)
+    assert not group_axes((2, 2, 2), 8, 1, wrapped=True).rings  # nothing is long enough to close
+
+
+@pytest.mark.parametrize(
+    ("kind", "network", "time_s"),
+    [
+        # 4 × 4 chips in each of two slices; of 80 B each, half of all go over the middle of a ring: 80 · 4/(8 · 10) s
+        ("all-to-all", 20.0, 4.0),  # while 40 B go to the other slice in 2 s
+        ("all-to-all", 5.0, 8.0),  # or in 8 s
+        ("send-recv", 20.0, 8.0),  # 80 B over one link, or in 4 s over the network
+        ("send-recv", 5.0, 16.0),
+    ],
+)
+def test_pieces_and_messages_go_over_links_and_network_at_the_same_time(
+    kind: Collective, network: float, time_s: float
+) -> None:
+    assert by_hand(kind, 80.0, (4, 4), 32, network) == pytest.approx(time_s)
+
+
+@pytest.mark.parametrize("kind", ["reduce-scatter", "all-gather", "all-to-all", "send-recv"])
+def test_without_a_network_slices_exchange_nothing(kind: Collective) -> None:
     with pytest.raises(InfeasibleError, match="no network"):
-        time("reduce-scatter", 256, nic=0.0)
+        time(kind, 256, nic=0.0)

@@ -19,6 +19,7 @@ from datahall.fabric.collectives.algorithms.table import ALGORITHMS, estimates, 
 from datahall.fabric.collectives.system import system_of
 from datahall.fabric.collectives.tuner import (
     Setting,
+    allowed,
     choose,
     nvls_tree_allowed,
     tree_most_bytes_per_s,
@@ -272,5 +273,5 @@ def test_trees_pass_so_much_a_channel_and_less_past_two_nodes(num_nodes: int, gb
 def test_the_smallest_estimate_of_those_allowed_wins() -> None:
     table = {("ring", "LL"): np.array([1.0, 9.0]), ("tree", "LL"): np.array([2.0, 3.0])}
     assert choose(table) == [("ring", "LL"), ("tree", "LL")]
-    assert choose(table, only=["tree"]) == [("tree", "LL")] * 2
-    assert choose(table, without=["tree"]) == [("ring", "LL")] * 2
+    assert choose(allowed(table, only=["tree"])) == [("tree", "LL")] * 2
+    assert choose(allowed(table, without=["tree"])) == [("ring", "LL")] * 2

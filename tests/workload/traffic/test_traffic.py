@@ -17,7 +17,7 @@ from datahall.workload.traffic.presets import preset, presets
 from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, join
 from datahall.workload.traffic.shapes import Fixed, Lognormal
 from datahall.workload.traffic.traffic import Traffic, describe, expected_tokens, generate
-from datahall.workload.traffic.users import Users, offered_per_s
+from datahall.workload.traffic.users import Users
 
 PLAIN = Traffic(
     prompt=Lognormal(1000.0, 1.0),
@@ -108,10 +108,6 @@ def test_users_for_a_time_have_enough_requests_for_it() -> None:
     assert len(run) > 100 * 600 / 30
     with pytest.raises(ScenarioError, match="never pause"):
         next(generate(Traffic(users=Users(num=5), duration_s=60.0), 1))
-
-
-def test_ten_thousand_users_who_read_for_half_a_minute_offer_250_a_second() -> None:
-    assert offered_per_s(Users(num=10_000, think=Think(mean_s=30.0)), service_s=10.0) == 250.0
 
 
 def test_describe_says_what_is_offered() -> None:

@@ -15,7 +15,9 @@ from datahall.errors import ScenarioError, UnknownNameError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import ChipListing, ModelListing, Search
 
+# by the words of `sort`: what orders chips, and which cell of a row orders models; names order what is alike
 CHIP_KEYS: dict[str, Callable[[Chip], float]] = {
+    "name": lambda _: 0.0,
     "memory": lambda chip: -chip.memory_bytes,
     "bandwidth": lambda chip: -chip.memory_bytes_per_s,
     "bf16": lambda chip: -chip.peak_flop_per_s.get("bf16", nan),
@@ -24,7 +26,7 @@ CHIP_KEYS: dict[str, Callable[[Chip], float]] = {
     "price": lambda chip: chip.price_usd,
     "year": lambda chip: -chip.year or nan,
 }
-MODEL_PLACES = {"parameters": 2, "active": 3, "context": 4, "kv": 5, "year": 6}
+MODEL_PLACES = {"name": 0, "parameters": 2, "active": 3, "context": 4, "kv": 5, "year": 6}
 
 
 def catalog_chips(scenario: Scenario) -> Answer:
@@ -45,7 +47,7 @@ def catalog_chips(scenario: Scenario) -> Answer:
             known(chip.peak(shown) if chip.multiplies(shown) else nan), known(chip.power_limit_w),
             known(chip.price_usd),
         )
-        for chip in sorted(chips, key=lambda chip: _rank(CHIP_KEYS.get(asked.sort), chip))
+        for chip in sorted(chips, key=lambda chip: _rank(CHIP_KEYS[asked.sort], chip))
     )  # fmt: skip
     columns = (
         Column("chip"), Column("year", "year"), Column("memory", "bytes"), Column("bandwidth", "bytes_per_s"),
@@ -81,8 +83,8 @@ def catalog_models(scenario: Scenario) -> Answer:
         counts, cache = count_parameters(model), float(kv_bytes_per_token(model))
         context, year = known(model.max_context), known(model.year)
         rows.append((model.name, model.family, counts.total, counts.active, context, cache, year))
-    place = MODEL_PLACES.get(asked.sort)
-    ordered = sorted(rows, key=lambda row: (-_number(row[place]) if place else 0.0, str(row[0])))
+    place = MODEL_PLACES[asked.sort]
+    ordered = sorted(rows, key=lambda row: (-_number(row[place]), str(row[0])))
     columns = (
         Column("model"), Column("family"), Column("parameters", "parameters", "num_parameters"),
         Column("active", "parameters", "num_active_parameters"), Column("context", "count", "context_tokens"),
@@ -174,7 +176,7 @@ def _counted(count: int, noun: str, sort: str = "") -> str:
     return f"{counted(count, noun)}{order}."
 
 
-def _rank(key: Callable[[Chip], float] | None, chip: Chip) -> tuple[bool, float, str]:
+def _rank(key: Callable[[Chip], float], chip: Chip) -> tuple[bool, float, str]:
     """Unknown values last, then the order asked for, then the name."""
-    value = key(chip) if key else 0.0
+    value = key(chip)
     return (value != value, value if value == value else 0.0, chip.name)

@@ -15,7 +15,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import WorkingSet
 from datahall.silicon.hierarchy import Scan, Step, curves, level_words, scan, steps
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 POLICY_WORDS = {"unmanaged": "left to the cache", "pinned": "what fits is kept", "prefetch": "prefetched"}
 DEEPER = {"none": "host", "host": "nvme"}
@@ -51,7 +51,7 @@ def _scan(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -
         return found
     bottom = ladder[-1]
     raise InfeasibleError(
-        f"a working set of {fmt(size, 'bytes')} is {bottom.fill_ratio(size):.2f} times what "
+        f"a working set of {fmt(size, 'bytes')} is {short(bottom.fill_ratio(size))} times what "
         f"{level_words(bottom.name)} of {chip.name} holds ({fmt(bottom.capacity_bytes, 'bytes')})",
         field="working_set",
         hint=_way_out(chip, place, size, bottom),
@@ -61,7 +61,7 @@ def _scan(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -
 def _way_out(chip: Chip, place: str, size: float, bottom: Step) -> str:
     deeper = DEEPER.get(place)
     known = deeper and any(level.name == deeper and math.isfinite(level.bytes_per_s) for level in chip.levels)
-    return f"spread it over {bottom.chips_to_hold(size)} chips" + (
+    return f"spread it over {bottom.chips_to_hold(size):,} chips" + (
         f", or keep the rest elsewhere: {option('offload', deeper)}" if known else ""
     )
 
@@ -69,7 +69,7 @@ def _way_out(chip: Chip, place: str, size: float, bottom: Step) -> str:
 def _headline(chip: Chip, ladder: tuple[Step, ...], found: Scan | None) -> str:
     if found is not None:
         times = found.slowdown_ratio
-        slower = f", {times:,.3g} times slower than {level_words(ladder[0].name)}" if times > 1 else ""
+        slower = f", {short(times)} times slower than {level_words(ladder[0].name)}" if times > 1 else ""
         return (
             f"A working set of {fmt(found.size_bytes, 'bytes')} lies in {level_words(found.level)} of {chip.title}: "
             f"one scan takes {fmt(found.figure.value, 's')}, at {fmt(found.bytes_per_s, 'bytes_per_s')}{slower}."
@@ -97,7 +97,7 @@ def _binding(ladder: tuple[Step, ...], offload: str) -> str:
     more = "" if offload != "none" else " Past main memory it does not run at all, unless it is offloaded."
     return (
         f"The steepest cliff is from {level_words(upper.name)} to {level_words(lower.name)}: reading is "
-        f"{upper.drop_ratio:,.3g} times slower.{more}"
+        f"{short(upper.drop_ratio)} times slower.{more}"
     )
 
 

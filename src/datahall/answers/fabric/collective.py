@@ -9,7 +9,8 @@ import msgspec
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
 from datahall.answers.fabric.words import sentence
-from datahall.answers.follow import explained, follow
+from datahall.answers.follow import explained, follow, our_error
+from datahall.answers.slices import slice_notes, slices
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import (
     CollectiveTime,
@@ -27,7 +28,9 @@ from datahall.fabric.collectives.choice import Choice
 from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.fabric.design.asked import possible
 from datahall.fabric.design.chips import is_built
+from datahall.fabric.topology.tpu_pod import written
 from datahall.scenario.idle import idle_notes
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 from datahall.scenario.sections.failure import Failure
@@ -145,7 +148,8 @@ def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None, top
 def _on(cluster: Cluster, topology: str) -> str:
     """The topology as it was asked for, which may be a fabric by its name; of a torus with its sides."""
     if cluster.design is None:
-        return ""
+        own = slices(cluster)
+        return f" on {own}" if own else ""
     if not cluster.system.torus:
         return f" on {topology}"
     sides = "×".join(map(str, cluster.design.fabric.traits.grid))
@@ -176,8 +180,11 @@ def _binding(found: CollectiveTime) -> str:
     if found.bound.kind == "links":
         return f"{LINKS_OF_A_TORUS[choice.moves.on_torus]}."
     link = {"NIC": "the NICs", "scale-up": "the scale-up links"}[found.bound.kind]
-    moves = fmt(choice.moving_fraction, "fraction", 2)
-    return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {waits} is {found.num_steps:,.0f} steps."
+    moves, steps = (
+        fmt(choice.moving_fraction, "fraction", 2),
+        counted(int(found.num_steps), "step"),
+    )
+    return f"Bandwidth of {link} binds: {moves} of the time moves bytes, {waits} is {steps}."
 
 
 def _chart(found: CollectiveTime) -> LineChart:
@@ -207,13 +214,14 @@ def _notes(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> tuple
             "other constant was fitted on",
             _why(found.choice, asked=scenario.given("algorithm")),
         ]
-    if design is None and system.nic_bytes_per_s:
+    lines += slice_notes(cluster)
+    if design is None and system.nic_bytes_per_s and not system.torus:
         lines.append("no topology is named: the network is as wide as the ports of the chips")
     return (*lines, *(design.notes if design is not None else ()))
 
 
 def _why(found: Choice, *, asked: bool) -> str:
-    """Why this algorithm: it has the smallest estimate of NCCL's own, which need not be the truth."""
+    """Why this algorithm: it has the smallest estimate of NCCL's own, unless our times make that implausible."""
     others = sorted(
         (one.estimate_s, spoken((one.algorithm, one.protocol)))
         for one in found.candidates
@@ -229,6 +237,12 @@ def _why(found: Choice, *, asked: bool) -> str:
         one.time_s for one in found.candidates if spoken((one.algorithm, one.protocol)) == chosen
     )
     better = f"; {spoken((best.algorithm, best.protocol))} would be faster by our times" if faster else ""
+    if not (asked or found.is_estimated_least):
+        return (
+            f"{chosen} is taken: NCCL's own estimate is smaller for {rest[0][1]}, {fmt(rest[0][0], 's', 3)} against "
+            f"{fmt(own, 's', 3)}, which by our times is slower than NCCL was ever seen to choose, or rests on no "
+            "measurement"
+        )
     if asked:
         least = f"NCCL's own estimate is {fmt(own, 's', 3)}, and {fmt(rest[0][0], 's', 3)} of {rest[0][1]}"
         return f"{chosen} as asked; {least}{better}"
@@ -242,7 +256,7 @@ def _next(scenario: Scenario, found: Choice, cluster: Cluster, moe: Dispatch | N
     lines = []
     if moe is None and found.moves.is_sized:
         lines.append(follow(scenario, changes={"size": "64KB" if found.size_bytes != 64e3 else "1GB"}))
-    return (*lines, _next_of_fabric(scenario, cluster), "datahall validate collectives")
+    return (*lines, _next_of_fabric(scenario, cluster), our_error(scenario, "collectives"))
 
 
 def _next_of_fabric(scenario: Scenario, cluster: Cluster) -> str:
@@ -250,6 +264,12 @@ def _next_of_fabric(scenario: Scenario, cluster: Cluster) -> str:
     asked, again = scenario.one(FabricDesign), explained(follow(scenario))
     if cluster.design is None:
         same = msgspec.structs.replace(asked, chips=cluster.num_chips)
+        if cluster.system.torus:
+            sides = written(cluster.system.torus)
+            laid: dict[str, Plain | None] = {"topologies": ["torus" if cluster.system.is_wrapped else "mesh"]}
+            laid["sides"] = sides
+            laid |= dict.fromkeys(("chips", "nic", "domain"))
+            return follow(scenario, "show fabric", laid)
         wired = possible(same, ("fat-tree",), scenario.catalog)
         return follow(scenario, changes={"on": wired[0]}) if wired else again
     if scenario.all(Failure):

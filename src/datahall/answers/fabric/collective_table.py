@@ -10,15 +10,19 @@ from datahall.fabric.collectives.system import System
 
 
 def algorithms(found: CollectiveTime, *, every: bool) -> Table:
-    """What NCCL has for it, and with `every` each protocol and what textbooks add."""
+    """What NCCL has for it, the fastest first, and with `every` each protocol and what textbooks add.
+
+    Without, it has the best of each algorithm, what was chosen and what NCCL thinks comes next.
+    """
     choice = found.choice
     chosen = spoken((choice.algorithm, choice.protocol))
+    kept = {chosen, *runner_up(choice)}
     rows: list[tuple[Cell, ...]] = []
     marked = None
     seen = {choice.algorithm}
-    for way in found.ways:
+    for index, way in enumerate(found.ways):
         own = not way.is_textbook
-        if not every and way.name != chosen and (not own or way.algorithm in seen):
+        if not every and index and not (own and (way.name in kept or way.algorithm not in seen)):
             continue
         seen.add(way.algorithm)
         if own and way.name == chosen:
@@ -34,6 +38,17 @@ def algorithms(found: CollectiveTime, *, every: bool) -> Table:
         rows=tuple(rows),
         marked=marked,
     )  # fmt: skip
+
+
+def runner_up(found: Choice) -> tuple[str, ...]:
+    """What NCCL would take next by its own estimates, if it has any."""
+    chosen = spoken((found.algorithm, found.protocol))
+    others = [
+        (one.estimate_s, name)
+        for one in found.candidates
+        if one.estimate_s is not None and (name := spoken((one.algorithm, one.protocol))) != chosen
+    ]
+    return (min(others)[1],) if others else ()
 
 
 def phases(found: CollectiveTime, system: System) -> tuple[Table, ...]:

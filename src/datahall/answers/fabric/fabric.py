@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.answer import Answer, Cell, Quantity
+from datahall.answer import Answer, Cell, Quantity, keyed
 from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
 from datahall.answers.fabric.words import sentence
-from datahall.answers.follow import follow
+from datahall.answers.follow import explained, follow
 from datahall.cluster.used import used_by_design
-from datahall.counted import counted, with_article
+from datahall.counted import counted, is_several, with_article
 from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, possible, without_network
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
@@ -74,7 +74,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
         sources=(*cost.power.citations(), *dict.fromkeys(one.source for one in failures)),
         next_commands=(
             follow(scenario, changes={"topologies": [name, *others[:3]], "chips": chips}),
-            follow(scenario).replace("datahall ", "datahall explain ", 1),
+            explained(follow(scenario)),
         ),
     )
 
@@ -85,8 +85,7 @@ def _several(
     best = most_for_the_money(designs, bills)
     results: dict[str, Cell] = {}
     for name, made, cost in zip(names, designs, bills, strict=True):
-        key = name.replace("-", "_")
-        results |= {f"{key}_{field}": value for field, value in _results(made, cost).items()}
+        results |= {f"{keyed(name)}_{field}": value for field, value in _results(made, cost).items()}
     notes = [
         f"{name}: {note}"
         for name, made in zip(names, designs, strict=True)
@@ -137,21 +136,28 @@ def _headline(made: Design, cost: Bill) -> str:
         )
     price = f": {fmt(cost.price.value, 'usd')} and {fmt(cost.power.value, 'w', 3)}" if cost.items else ""
     name = sentence(with_article(made.fabric.name))
-    return f"{name} joins {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
+    joins = "join" if is_several(made.fabric.name) else "joins"
+    return f"{name} {joins} {found.num_hosts:,} × {made.parts.chip.title} with {body}{price}."
 
 
 def _binding(made: Design) -> str:
-    found, cut = made.counts, made.narrowest
+    found, narrow = made.counts, made.narrowest
     if found.num_hosts == 1:
         return "One chip has nobody to send to."
     width = fmt(found.bisection_bytes_per_s, "bytes_per_s")
     port = fmt(made.injection_bytes_per_s, "bytes_per_s", 3)
-    if cut is not None:
+    if narrow is not None:
         each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
+        cut, passing = narrow
         share = "shares" if cut.num_below == 1 else "share"
+        place = (
+            f"The links from a {cut.name} to the next bind: the {counted(cut.num_below, 'chip')} of one"
+            if passing.between
+            else f"The way out of a {cut.name} binds: its {counted(cut.num_below, 'chip')}"
+        )
         return (
-            f"The way out of a {cut.name} binds: its {counted(cut.num_below, 'chip')} {share} "
-            f"{fmt(cut.bytes_per_s, 'bytes_per_s', 3)} one way, so an all-to-all gets {each} per chip of its {port}. "
+            f"{place} {share} {fmt(passing.bytes_per_s, 'bytes_per_s', 3)} one way, "
+            f"so an all-to-all gets {each} per chip of its {port}. "
             f"The bisection is {width}, {fmt(found.full_bisection_fraction, 'fraction')} of what half of them can send."
         )
     if found.full_bisection_fraction >= 0.999:
@@ -183,12 +189,14 @@ def _narrowest(names: list[str], designs: list[Design]) -> str:
         return designs[index].all_to_all_bytes_per_s, designs[index].counts.bisection_bytes_per_s
 
     worst = min(range(len(designs)), key=width_of)
-    made, cut = designs[worst], designs[worst].narrowest
+    made, narrow = designs[worst], designs[worst].narrowest
     each = fmt(made.all_to_all_bytes_per_s, "bytes_per_s", 3)
-    if cut is None:
+    if narrow is None:
         return f"{names[worst]} is narrowest: its ports leave an all-to-all {each} per chip."
+    cut, passing = narrow
+    place = f"from a {cut.name} to the next" if passing.between else f"out of a {cut.name}"
     return (
-        f"{names[worst]} is narrowest: {fmt(cut.bytes_per_s, 'bytes_per_s')} out of a {cut.name} of "
+        f"{names[worst]} is narrowest: {fmt(passing.bytes_per_s, 'bytes_per_s')} {place} of "
         f"{counted(cut.num_below, 'chip')} leave an all-to-all {each} per chip."
     )
 

@@ -56,7 +56,7 @@ def reach(made: Design) -> Table:
         ("mean hops", Quantity(found.mean_hops, "count"), "over all pairs"),
         ("shortest paths", _count(found.num_paths), "between the farthest chips"),
     ]  # fmt: skip
-    if found.domain_size > 1 and made.fabric.scale_up_start >= 0:
+    if made.fabric.scale_up_start >= 0:
         rate = fmt(made.parts.chip.scale_up_bytes_per_s, "bytes_per_s")
         values.append(("scale-up domain", found.domain_size, f"{rate} a chip, one way"))
     return Table(

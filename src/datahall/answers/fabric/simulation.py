@@ -91,7 +91,10 @@ def _headline(scenario: Scenario, outcome: Outcome, sent: Sent) -> str:
             f"{run.num_stuck:,} of {run.num_flows:,} {ends}: "
             "the path goes over a link that stays out, or waits for one that does."
         )
-    name = scenario.root.name or " + ".join(outcome.traffic.names[:3])
+    first, *others = outcome.traffic.names[:3]
+    if len(outcome.scenario.asks) == 1:
+        first = f"{first} of {fmt(outcome.scenario.asks[0].size_bytes, 'bytes')}"
+    name = scenario.root.name or " + ".join((first, *others))
     return (
         f"{name} on {with_article(fabric.name)} takes {fmt(run.makespan_s, 's')}; flows get "
         f"{fmt(sent.mean_fraction, 'fraction')} of what their ports allow on average, "
@@ -127,6 +130,8 @@ def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str
         "num_events": run.num_events,
         "num_solves": run.num_solves,
     }
+    if len(outcome.scenario.asks) == 1:
+        found["size_bytes"] = outcome.scenario.asks[0].size_bytes
     if outcome.scenario.net.transport.loss_fraction:
         found["resent_fraction"] = outcome.traffic.resent_fraction
     if other:
@@ -163,9 +168,12 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _unasked(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
-    """What runs of jobs whose algorithm nobody said."""
-    pairs = zip(scenario.all(FabricJob), outcome.scenario.asks, strict=True)
+    """What runs of jobs whose algorithm nobody said, and the array of those whose size nobody did."""
+    pairs = list(zip(scenario.all(FabricJob), outcome.scenario.asks, strict=True))
     lines = [f"by default {ran.collective} is {ran.algorithm}" for job, ran in pairs if not job.algorithm]
+    for (_, ran), said in zip(pairs, scenario.said.get("job", ()), strict=False):
+        if "size" not in said:
+            lines.append(f"by default the array of {ran.collective} is {fmt(ran.size_bytes, 'bytes')}")
     return tuple(dict.fromkeys(lines))
 
 

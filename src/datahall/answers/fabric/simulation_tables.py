@@ -15,6 +15,7 @@ def job_table(outcome: Outcome, sent: Sent) -> Table:
     """Every job and burst of background."""
     columns = (
         Column("job"),
+        Column("size", "bytes", key="size_bytes"),
         Column("flows", "count"),
         Column("start", "s"),
         Column("time", "s"),

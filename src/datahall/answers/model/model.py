@@ -11,7 +11,7 @@ from datahall.answers.model.model_table import charts, fit_table, parts_table, p
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.model import Model
 from datahall.counted import counted
-from datahall.inference.memory.fit import COMMON, Fit, best, smallest_fit
+from datahall.inference.memory.fit import OFTEN_ASKED, Fit, best, smallest_fit
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
@@ -29,7 +29,7 @@ def show_model(scenario: Scenario) -> Answer:
     model, sequences = scenario.model(), scenario.one(Sequences)
     precision = scenario.one(Deployment).precision
     formats, counts = Precision.named(precision), count_parameters(model)
-    chips = scenario.one(Candidates).chips or COMMON
+    chips = scenario.one(Candidates).chips or OFTEN_ASKED
     fits = [
         smallest_fit(
             model,

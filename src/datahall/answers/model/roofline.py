@@ -7,7 +7,7 @@ from math import isfinite, nan
 
 from datahall.answer import Answer, Cell, Column, Point, RooflineChart, Table
 from datahall.answers.context import context_notes
-from datahall.answers.follow import explained, follow
+from datahall.answers.follow import explained, follow, our_error
 from datahall.catalog.number_formats import unit_for
 from datahall.counted import counted
 from datahall.errors import UnsupportedError
@@ -16,7 +16,7 @@ from datahall.inference.step.one_pass import OnePass, OperatorShare, pass_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.words import LEVEL_OF
 from datahall.silicon.kernel import scalar
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 _BINDS = {"memory": "Memory bandwidth", "compute": "Arithmetic", "launch": "The gap between kernels"}
 
@@ -46,7 +46,7 @@ def _timed(scenario: Scenario, asked: OnePass) -> Answer:
             follow(scenario, tail="-o roofline.html"),
             explained(follow(scenario)),
             follow(scenario, changes={"phase": other}),
-            follow(scenario, "validate", {"domain": "kernels"}),
+            our_error(scenario, "kernels"),
         ),
     )
 
@@ -111,7 +111,7 @@ def _way_out(asked: OnePass) -> str:
     if asked.fit.usable_bytes <= 0:
         return "Memory binds: the engine's activations and buffers alone take more than a chip has."
     if asked.fit.free_bytes <= 0:
-        times = f"{asked.fit.weight_fraction:,.3g}"
+        times = short(asked.fit.weight_fraction)
         return f"Memory binds: the weights alone take {times} times what is usable."
     cache = fmt(asked.fit.cache_bytes(asked.batch), "bytes")
     return f"Memory binds: the weights fit, the cache of {cache} beside them does not."

@@ -43,20 +43,17 @@ def show_fit(scenario: Scenario) -> Answer:
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),
         next_commands=(
-            follow(
-                scenario,
-                "show roofline",
-                {
-                    "chip": shown.chip.name,
-                    "tp": shown.tp,
-                    "batch": asked.num_sequences
-                    if scenario.given("batch")
-                    else max(1, min(MOST_SHOWN, shown.num_sequences)),
-                },
-            ),
+            *((_roofline(scenario, asked, found),) if found is not None else ()),
             follow(scenario, "show model", {"chips": [shown.chip.name]}),
         ),
     )
+
+
+def _roofline(scenario: Scenario, asked: Formats, found: Fit) -> str:
+    """Where a step of what fits lies under the roofline."""
+    held = max(1, min(MOST_SHOWN, found.num_sequences))
+    batch = asked.num_sequences if scenario.given("batch") else held
+    return follow(scenario, "show roofline", {"chip": found.chip.name, "tp": found.tp, "batch": batch})
 
 
 def _results(asked: Formats, found: Fit | None, shown: Fit) -> dict[str, Cell]:
@@ -66,7 +63,8 @@ def _results(asked: Formats, found: Fit | None, shown: Fit) -> dict[str, Cell]:
         "cache_tokens": shown.capacity.tokens if shown.free_bytes > 0 else 0,
         "num_blocks": shown.capacity.num_blocks,
         "weight_bytes": shown.weight_bytes,
-        "cache_bytes": shown.free_bytes,
+        "cache_bytes": parts_of(shown)["cache"],
+        "missing_bytes": max(0.0, shown.missing_bytes(asked.num_sequences)),
         "sequence_bytes": shown.sequence_bytes,
         **({"adapter_bytes": shown.capacity.adapter_bytes} if asked.replica.adapters else {}),
     }
@@ -96,7 +94,9 @@ def _headline(asked: Formats, found: Fit | None, shown: Fit) -> str:
 
 def _binding(asked: Formats, found: Fit | None, shown: Fit) -> str:
     if found is None:
-        changes = remedies(shown.replica, asked.context, asked.num_sequences, context_field="context")
+        changes = remedies(
+            shown.replica, asked.context, asked.num_sequences, context_field="context", memory_only=True
+        )
         return changes[:1].upper() + changes[1:] + "."
     more = ""
     if better := asked.better(found):

@@ -18,7 +18,7 @@ from datahall.inference.fleet.summary import (
 )
 from datahall.inference.simulation.run import Scaling
 
-TIERS = ("none: on to the model", "in the process", "shared", "by meaning")
+CACHE_TIERS = ("none: on to the model", "in the process", "shared", "by meaning")
 
 
 def group_tables(outcome: Outcome) -> tuple[Table, ...]:
@@ -68,7 +68,7 @@ def _cache_table(outcome: Outcome) -> Table:
             Column("prompt saved", "tokens"),
             Column("output saved", "tokens"),
         ),
-        rows=tuple((TIERS[use.tier], *use[1:]) for use in tier_uses(outcome)),
+        rows=tuple((CACHE_TIERS[use.tier], *use[1:]) for use in tier_uses(outcome)),
         note="expected: of first turns; after: until the answer, or until a request goes on",
     )
 

@@ -199,8 +199,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def cut_share(scenario: Scenario, share: float, context: int) -> tuple[str, ...]:
-    """What the context does to the requests of a plan, which in closed form are counted whole."""
+    """What the context does to the requests of a closed form."""
     if not share:
         return _uncut(scenario)
-    words = f"{100 * share:.3g} % of requests are cut to fit the context of {context:,} tokens"
-    return (f"{words}: simulated so, and counted whole in closed form",)
+    return (f"{100 * share:.3g} % of requests are cut to fit the context of {context:,} tokens",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow
+from datahall.answers.follow import follow, our_error
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
     chip_table,
@@ -16,9 +16,11 @@ from datahall.answers.serving.plan_tables import (
 from datahall.answers.serving.words import (
     BINDS,
     all_at_the_worst,
+    all_cut,
     banded,
     described,
     implied,
+    on_switches,
     percent,
     shown_share,
 )
@@ -27,12 +29,13 @@ from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
 from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
 from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 # techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
 NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
@@ -50,7 +53,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=_headline(best),
+        headline=_headline(best) + _cut(best.demand),
         binding=_binding(best),
         verdict="yes" if best.keeps else "no",
         results=_results(best, figure),
@@ -67,6 +70,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             *idle_in_plan(scenario, plan),
             *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
             *implied(scenario),
+            *on_switches([best.replica]),
         ),
         sources=tuple(
             dict.fromkeys(
@@ -87,7 +91,7 @@ def _headline(best: Proposal) -> str:
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
-        who = f"{counted(demand.users, 'user')} at {demand.reading_tokens_per_s:.3g} tokens/s each{pause}"
+        who = f"{counted(demand.users, 'user')} at {short(demand.reading_tokens_per_s)} tokens/s each{pause}"
     load = _full_load(best)
     what = (
         f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
@@ -107,6 +111,10 @@ def _headline(best: Proposal) -> str:
     )
 
 
+def _cut(demand: Demand) -> str:
+    return all_cut(demand.cut_fraction, demand.load.prompt, demand.load.output, demand.traffic.max_context)
+
+
 def _full_load(best: Proposal) -> str:
     """The load with the headroom used up; from twice the demand on as a multiple of it."""
     more = best.more_load_fraction
@@ -119,12 +127,40 @@ def _binding(best: Proposal) -> str:
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
     )
-    beside = f"; {best.held.rate_per_s:.3g} in closed form" if best.num_added else ""
+    if best.num_added and best.keeps:
+        return f"{_added(best)} At {short(best.held_per_s)} requests/s a step is bound by {spent}."
+    if best.num_added:
+        return (
+            f"{BINDS[best.binds].capitalize()} binds: each of {best.num_replicas:,} replicas gets "
+            f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s), where one holds "
+            f"{_in_closed_form(best)}. There a step is bound by {spent}."
+        )
     return (
-        f"{BINDS[best.binds].capitalize()} binds: one replica holds {best.held_per_s:.3g} requests/s "
-        f"({best.held_tokens_per_s:,.0f} tokens/s{beside}) within the limits, {best.held.most_per_s:.3g} without "
-        f"them. There a step is bound by {spent}."
+        f"{BINDS[best.binds].capitalize()} binds: one replica holds {short(best.held_per_s)} requests/s "
+        f"({best.held_tokens_per_s:,.0f} tokens/s) within the limits, {_most(best)}. There a step is bound by {spent}."
     )
+
+
+def _added(best: Proposal) -> str:
+    """Why there are more replicas than the closed form asks for, or fewer, and what each of them gets and keeps."""
+    at, reached = fmt(best.demand.promise.percentile, "percentile"), best.limit_shares[best.binds]
+    fewer = f"{best.num_fewer:,} replicas fewer" if best.num_fewer > 1 else "one replica fewer"
+    tried = f"With {fewer}, too few requests keep both limits when simulated. " if best.num_fewer else ""
+    each = f"Each of {best.num_replicas:,} replicas" if best.num_replicas > 1 else "One replica"
+    return (
+        f"{tried}{each} gets "
+        f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
+        f"{BINDS[best.binds]} is nearest its limit, at {percent(reached)} of it ({at}); one holds "
+        f"{_in_closed_form(best)}."
+    )
+
+
+def _in_closed_form(best: Proposal) -> str:
+    return f"{short(best.held.rate_per_s)} requests/s in closed form within the limits, {_most(best)}"
+
+
+def _most(best: Proposal) -> str:
+    return f"{short(best.held.most_per_s)} requests/s without them"
 
 
 def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
@@ -162,7 +198,7 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     ending = "" if demand.traffic.source else ", all of one length"
     lines = [
         f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average"
-        f"{' before they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
+        f"{' as they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
         f"band: of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {ttft_low:.2f} to "
         f"{ttft_high:.2f} of what is predicted",
     ]
@@ -198,7 +234,7 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
         share = _rounded(best.replica_rate_per_s)
         commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
-    return (*commands, "datahall validate inference")
+    return (*commands, our_error(scenario, "inference"))
 
 
 def _rounded(value: float) -> int | float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
 from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.counted import counted
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused
@@ -83,6 +83,12 @@ def replica_table(plan: ServingPlan) -> Table:
     )
 
 
+ADDED = (
+    "what each got and kept when simulated with more or fewer replicas than that asks for, where the latency nearest "
+    "its limit is named"
+)
+
+
 def _knees(plan: ServingPlan) -> str:
     """Where the rates within limits are from: the closed form, or a run where that asked for more replicas."""
     at = fmt(plan.demand.promise.percentile, "percentile")
@@ -91,8 +97,8 @@ def _knees(plan: ServingPlan) -> str:
     if not added:
         return f"{knee} in closed form"
     if len(added) == len(plan.best):
-        return "what was kept when simulated with replicas added, below the knee of the closed form"
-    return f"{knee} in closed form; of {', '.join(added)} what was kept when simulated with replicas added"
+        return ADDED
+    return f"{knee} in closed form; of {', '.join(added)} {ADDED}"
 
 
 def _short_of(candidate: Proposal) -> str:
@@ -114,7 +120,7 @@ def crosscheck_table(plan: ServingPlan) -> Table:
                 candidate.run.mean_s(TTFT),
                 state.ttft_s,
                 candidate.run.mean_s(TPOT),
-                state.tpot_s,
+                state.tpot_s if candidate.demand.load.streams else None,
                 candidate.run.good_fraction,
                 candidate.num_added,
             )
@@ -131,7 +137,7 @@ def crosscheck_table(plan: ServingPlan) -> Table:
             Column("replicas added", "count", key="num_added"),
         ),
         rows=tuple(rows),
-        note="means; replicas were added where too few requests kept both limits",
+        note="means; replicas were added where too few requests kept both limits, and taken away where both left room",
     )
 
 
@@ -146,13 +152,14 @@ def lost_table(plan: ServingPlan) -> Table:
                 lost.candidate.replica.chip.name,
                 layout_words(lost.candidate.replica, lost.candidate.precision),
                 lost.candidate.num_chips,
-                f"{_why(lost)}, TPOT {fmt(lost.candidate.state.tpot_high_s, 's', 3)}",
+                _why(lost),
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
         note=(
             f"{counted(plan.num_candidates, 'way')} {'keeps' if plan.num_candidates == 1 else 'keep'} the limits, "
-            f"{refused:,} {'does' if refused == 1 else 'do'} not"
+            f"{refused:,} {'does' if refused == 1 else 'do'} not; chips in closed form: those that could do with fewer "
+            "than the best were simulated with fewer, and did not keep them"
         ),
     )
 
@@ -160,8 +167,12 @@ def lost_table(plan: ServingPlan) -> Table:
 def _why(lost: Lost) -> str:
     """Why a candidate lost to the best of its chip."""
     if lost.num_more < 0:
-        return "fewer chips in closed form, but more when simulated"
-    return counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
+        why = "fewer chips in closed form, but more when simulated"
+    else:
+        why = counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
+    state, streams = lost.candidate.state, lost.candidate.demand.load.streams
+    name, latency_s = ("TPOT", state.tpot_high_s) if streams else ("TTFT", state.ttft_high_s)
+    return f"{why}, {name} {fmt(latency_s, 's', 3)}"
 
 
 def load_chart(plan: ServingPlan) -> LineChart:

@@ -6,7 +6,7 @@ from math import isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow, is_wide
+from datahall.answers.follow import follow, has_several, our_error
 from datahall.answers.reply import Traced
 from datahall.answers.serving.group_tables import group_tables, scaling_charts, scaling_table
 from datahall.answers.serving.idle import cut_run, idle_in_run
@@ -19,7 +19,16 @@ from datahall.answers.serving.simulation_tables import (
     latency_table,
     replica_table,
 )
-from datahall.answers.serving.words import all_at_the_worst, banded, described, implied, percent, shown_share
+from datahall.answers.serving.words import (
+    all_at_the_worst,
+    all_cut,
+    banded,
+    described,
+    implied,
+    on_switches,
+    percent,
+    shown_share,
+)
 from datahall.breakdown import Source
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
@@ -40,9 +49,10 @@ from datahall.inference.fleet.summary import (
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 TRACED_S = 30.0  # of the run that a timeline shows
+TOLD_FROM_ONE = 1.005  # a ratio that three digits write otherwise
 
 
 def simulate_serve(scenario: Scenario) -> Traced:
@@ -74,7 +84,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
     return Answer(
         kind="serving run",
         inputs=_inputs(scenario, service),
-        headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome),
+        headline=(f"{scenario.name}: " if scenario.name else "") + _headline(outcome) + _cut(outcome),
         binding=_binding(outcome),
         verdict="yes" if outcome.keeps_limits else "no",
         results=_results(outcome),
@@ -98,6 +108,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
             *idle_in_run(scenario, outcome),
             *all_at_the_worst(scenario, [(pool.replica, pool.count) for pool in service.fleet.pools]),
             *implied(scenario),
+            *on_switches(pool.replica for pool in service.fleet.pools),
         ),
         sources=_sources(service),
         next_commands=_next(scenario, outcome),
@@ -128,12 +139,12 @@ def _headline(outcome: Outcome) -> str:
         return f"No request was {done} {'of' if run.num_finished else 'by'} {title} on {pools}."
     if not run.stable:
         return (
-            f"Overloaded: {title} on {pools} holds {run.sustained_per_s:.3g} requests/s, and more come; the queue "
+            f"Overloaded: {title} on {pools} holds {short(run.sustained_per_s)} requests/s, and more come; the queue "
             f"reached {run.queue_peak:,} and grows."
         )
     if outcome.is_burst and service.steady is not None:
         return (
-            f"Overloaded: to {title} on {pools} comes {service.steady.use:.3g} times what it holds in closed form; "
+            f"Overloaded: to {title} on {pools} comes {_times(service.steady.use)} it holds in closed form; "
             f"the {counted(run.num_arrived, 'request')} of this run are too few to show it."
         )
     promise = service.promise
@@ -142,8 +153,21 @@ def _headline(outcome: Outcome) -> str:
         f"{'' if outcome.keeps_limits else 'No: '}{title} on {pools}: {percent(run.good_fraction, 1)} of requests "
         f"keep {limits}, where {shown_share(promise.percentile)} should. Half have their first token within "
         f"{fmt(run.ttft_s(0.5), 's', 3)}, 99 % within {fmt(run.ttft_s(0.99), 's', 3)}; "
-        f"{run.output_tokens_per_s:,.0f} output tokens/s."
+        f"{short(run.output_tokens_per_s)} output tokens/s."
     )
+
+
+def _times(use: float) -> str:
+    """How much comes over what is held; a number that would read 1 is none."""
+    return f"{short(use)} times what" if use >= TOLD_FROM_ONE else "a little more than what"
+
+
+def _cut(outcome: Outcome) -> str:
+    run = outcome.run
+    if not run.num_measured:
+        return ""
+    context = max(stream.traffic.max_context for stream in outcome.service.streams)
+    return all_cut(outcome.cut.fraction(run.num_arrived), run.mean_prompt, run.mean_output, context)
 
 
 def _many(fleet: Fleet, pool: Pool) -> str:
@@ -278,18 +302,18 @@ def _next(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
     if longer := _longer(scenario, outcome):
         return (follow(scenario, changes=longer),)
     if (more := enough_replicas(outcome)) is not None:
-        if len(service.fleet.pools) == 1 and service.fleet.autoscaling is None and not is_wide(scenario):
+        if len(service.fleet.pools) == 1 and service.fleet.autoscaling is None and not has_several(scenario):
             return (follow(scenario, changes={"replicas": more}),)
-        if scenario.given("rate") and not is_wide(scenario):
+        if scenario.given("rate") and not has_several(scenario):
             return (follow(scenario, changes={"rate": float(f"{outcome.run.sustained_per_s:.2g}")}),)
     if not outcome.run.num_measured:  # no rate and no lengths to plan for
-        return ("datahall validate inference",)
-    if is_wide(scenario) or service.records:  # more than a plan can be asked for
-        return (follow(scenario, changes={"seed": service.seed + 1}), "datahall validate inference")
+        return (our_error(scenario, "inference"),)
+    if has_several(scenario) or service.records:  # more than a plan can be asked for
+        return (follow(scenario, changes={"seed": service.seed + 1}), our_error(scenario, "inference"))
     if service.replica.engine.batching != "continuous":  # of which there is a plan
         usual = {"engine": Deployment().engine, "batching": None, "wait": None}
-        return (follow(scenario, changes=usual), "datahall validate inference")
-    return (follow(scenario, "plan serve", _to_plan(outcome)), "datahall validate inference")
+        return (follow(scenario, changes=usual), our_error(scenario, "inference"))
+    return (follow(scenario, "plan serve", _to_plan(outcome)), our_error(scenario, "inference"))
 
 
 def _longer(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
@@ -304,10 +328,10 @@ def _longer(scenario: Scenario, outcome: Outcome) -> dict[str, Plain | None]:
         return {}
     if run.num_measured:
         cut = is_at_once(outcome.service.traffic) and run.num_unfinished and "until" in given
-        return {"until": None} if cut and not is_wide(scenario) else {}
+        return {"until": None} if cut and not has_several(scenario) else {}
     if not given:
         return {"warmup": fmt(0.0, "s")} if run.num_finished else {}
-    if not is_wide(scenario):
+    if not has_several(scenario):
         return dict.fromkeys(given)
     return {
         "until": fmt(all_ended_s(outcome.service), "s"),

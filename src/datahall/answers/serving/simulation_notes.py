@@ -45,7 +45,7 @@ def run_notes(outcome: Outcome) -> tuple[str, ...]:
 
 def _chosen(outcome: Outcome) -> str:
     """Why it is so long, where nobody said how long."""
-    if not outcome.service.length_chosen:
+    if not outcome.service.length_chosen or outcome.run.num_unfinished:  # an `until` may cut it
         return ""
     return ", which is long beside the time that one takes"
 

@@ -9,7 +9,7 @@ from datahall.answers.serving.words import percent
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.fleet.summary import crosschecks, pool_uses
-from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
+from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import PERCENTILES, ServingRun
 from datahall.scenario.sections.promise import Promise
 from datahall.units import fmt

@@ -6,11 +6,11 @@ from math import isfinite
 
 import msgspec
 
-from datahall.answer import Answer, Cell, Column, StackChart, Table
+from datahall.answer import Answer, Cell, Column, StackChart, Table, keyed
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
 from datahall.answers.serving.idle import cut_share, idle_in_closed_form
-from datahall.answers.serving.words import described, implied
+from datahall.answers.serving.words import all_cut, described, implied, on_switches
 from datahall.cluster.used import used_by_groups
 from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
@@ -24,7 +24,7 @@ from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
 from datahall.scenario.words import FREE_DRAFT
-from datahall.units import fmt
+from datahall.units import fmt, short
 from datahall.workload.traffic.traffic import Traffic as Requests
 from datahall.workload.traffic.traffic import describe
 
@@ -66,9 +66,10 @@ def show_techniques(scenario: Scenario) -> Answer:
 
 
 def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests) -> Answer:
-    reference, plain = steps.reference, steps.setting
-    words = " + ".join(step.name.split(",")[0].split(" (")[0] for step in steps.together) or "nothing more"
-    gain = gain_figure(steps)
+    reference, plain, alone = steps.reference, steps.setting, steps.without[0]
+    words = " + ".join(step.name for step in steps.together) or "nothing more"
+    gain, cut = gain_figure(steps), describe(traffic).cut_fraction
+    lengths = steps.setting.load.prompt, steps.setting.load.output
     return Answer(
         kind="serving techniques",
         inputs={
@@ -81,27 +82,35 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
         },
         headline=(
             f"{words}: together {gain.value:.2f}× what {described(plain.replica, precision)} holds of "
-            f"{plain.replica.model.title or plain.replica.model.name}."
+            f"{plain.replica.model.title or plain.replica.model.name}.{all_cut(cut, *lengths, traffic.max_context)}"
         ),
         binding=(
-            f"As it is a chip holds {reference.held_per_s:.3g} requests/s within the limits and "
-            f"{reference.most_per_s:.3g} without them, {steps.batching_ratio:.1f}× what it does one request at a time."
+            f"As it is a chip holds {short(reference.held_per_s)} requests/s within the limits and "
+            f"{short(reference.most_per_s)} requests/s without them; one request at a time "
+            f"{short(alone.held_per_s)} requests/s within and {short(alone.most_per_s)} requests/s without: batching "
+            f"gives {steps.batching_ratio:,.1f}× without them."
         ),
         results={
             "chip_requests_per_s": reference.held_per_s,
             "together_ratio": gain.value,
-            **{f"{one.name}_ratio": steps.gain_of(one) for one in steps.alone if isfinite(one.held_per_s)},
+            **{
+                keyed(one.name, "ratio"): steps.gain_of(one)
+                for one in steps.alone
+                if isfinite(one.held_per_s)
+            },
         },
         tables=(_alone(steps), _together(steps), _fading(steps)),
         figure=gain,
         charts=(_chart(steps),),
         notes=(
+            "closed form: at these loads simulation may hold less; plan serve plays them",
             "formats in fewer bits change what the model answers; that is not weighed here",
             *_speculation(steps),
-            *cut_share(scenario, describe(traffic).cut_fraction, traffic.max_context),
+            *cut_share(scenario, cut, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
             *idle_in_closed_form(scenario, plain.replica),
             *implied(scenario),
+            *on_switches([plain.replica]),
         ),
         sources=(plain.replica.engine.source,),
         next_commands=_next(scenario, plain.replica, precision),
@@ -121,11 +130,14 @@ def _speculation(steps: Ladder) -> tuple[str, ...]:
 def _next(scenario: Scenario, replica: Replica, precision: str) -> tuple[str, ...]:
     """A plan with such a replica; one cut otherwise than by tensor parallelism a plan cannot be asked for."""
     free = {"tp": replica.tp} if replica.tp == replica.num_chips else {}
+    unsaid = (
+        {} if scenario.given("draft") else {"num_draft": None, "acceptance": None}
+    )  # a plan drafts as asked
     return (
         follow(
             scenario,
             "plan serve",
-            {"chips": [replica.chip.name], "precision": [precision], "tp": None, **free},
+            {"chips": [replica.chip.name], "precision": [precision], "tp": None, **free, **unsaid},
         ),
     )
 
@@ -175,7 +187,7 @@ def _chart(steps: Ladder) -> StackChart:
     return StackChart(
         title="what a chip holds within the limits",
         unit="requests/s",
-        rows=tuple(effect.name for _, effect in shown),
+        rows=tuple(effect.title for _, effect in shown),
         parts={
             name: tuple(effect.held_per_s if group == name else 0.0 for group, effect in shown)
             for name in held
@@ -187,7 +199,7 @@ def _chart(steps: Ladder) -> StackChart:
 def _row(effect: Effect, steps: Ladder) -> tuple[Cell, ...]:
     gain = steps.gain_of(effect)
     return (
-        effect.name,
+        effect.title,
         effect.held_per_s if isfinite(effect.held_per_s) else None,
         gain if isfinite(gain) else None,
         effect.ttft_s if isfinite(effect.ttft_s) else None,

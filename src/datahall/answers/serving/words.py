@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from datahall.answer import Cell
 from datahall.breakdown import Breakdown
+from datahall.cluster.cluster import stands_on_torus
 from datahall.cluster.wiring import wiring_of
 from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.replica import Replica, joined
@@ -13,6 +14,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
 
+ALL_FRACTION = 0.9995  # and more is said to be all
 # what ends a replica's load, for a person
 BINDS = {
     "TPOT": "the time per token",
@@ -44,6 +46,17 @@ def all_at_the_worst(scenario: Scenario, replicas: Iterable[tuple[Replica, int]]
     return ("every replica is taken to stand where the failure leaves least; those elsewhere are faster",)
 
 
+def on_switches(replicas: Iterable[Replica]) -> tuple[str, ...]:
+    """That replicas of chips which stand on a torus as they are sold were timed as if a switch joined them."""
+    own = [one.chip for one in replicas if one.num_chips > 1 and stands_on_torus(one.chip)]
+    if not own:
+        return ()
+    return (
+        f"{own[0].title} is wired to its neighbours, a torus, which serving does not know: what its chips exchange is "
+        "timed as if a switch joined them",
+    )
+
+
 def percent(share: float, decimals: int = 0) -> str:
     """A share as a percentage with so many decimals.
 
@@ -60,6 +73,20 @@ def shown_share(share: float) -> str:
     ('95 %', '99.99 %')
     """
     return f"{fmt(share, 'percentile').removeprefix('P')} %"
+
+
+def all_cut(share: float, prompt: float, output: float, context: int) -> str:
+    """A sentence of a headline where no request, or next to none, is served whole.
+
+    >>> all_cut(0.5, 300.0, 200.0, 500), all_cut(1.0, 300.0, 200.0, 500)
+    ('', ' All requests are cut to the context of 500 tokens: to 300 in and 200 out on average.')
+    """
+    if share < ALL_FRACTION:
+        return ""
+    return (
+        f" All requests are cut to the context of {context:,} tokens: to {prompt:,.0f} in and {output:,.0f} out on "
+        "average."
+    )
 
 
 def layout_words(replica: Replica, precision: str) -> str:

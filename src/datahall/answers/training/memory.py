@@ -18,7 +18,7 @@ from datahall.training.memory.figure import memory_figure
 from datahall.training.memory.peak import PARTS, StageMemory, fullest, stage_memories
 from datahall.training.memory.remedy import NAMES, Shortage, layout_offload, why_not
 from datahall.training.setup import Setup, setup_of
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 
 def show_memory(scenario: Scenario) -> Answer:
@@ -33,7 +33,7 @@ def show_memory(scenario: Scenario) -> Answer:
     )
     stages = stage_memories(job, cluster.chip, layout, books, schedule=asked.schedule)
     shortage = why_not(job, cluster, layout, framework, books, schedule=asked.schedule)
-    outside = layout_offload(job, cluster, layout, framework, books)
+    outside = layout_offload(job, cluster, layout, framework, books, schedule=asked.schedule)
     peak = fullest(stages)
     full = stages[peak]
     name = f"memory of one chip of {stages_named(full)}"
@@ -74,7 +74,7 @@ def _headline(asked: Setup, stages: tuple[StageMemory, ...], peak: int, shortage
     end = (
         f"{fmt(full.headroom_bytes, 'bytes', 3)} free"
         if shortage is None
-        else f"{full.used_ratio:.2f} times what it has"
+        else f"{short(full.used_ratio)} times what it has"
     )
     verb = "fits" if shortage is None else "does not fit"
     return (
@@ -132,21 +132,27 @@ def _notes(asked: Setup) -> tuple[str, ...]:
 
 
 def _next(scenario: Scenario, asked: Setup, shortage: Shortage | None) -> tuple[str, ...]:
-    """The cheapest change where it does not fit, the step of this layout, and the best layout of all that fit."""
-    commands = []
-    chips = asked.cluster.num_chips
-    fitting = asked.layout if shortage is None else None
-    if shortage is not None and shortage.cheapest is not None:
-        fitting = shortage.cheapest.layout
-        changed = layout_inputs(shortage.cheapest.layout, asked.layout)
-        if scenario.given("dp"):
-            changed["dp"] = shortage.cheapest.layout.dp
-        changed |= {"global_batch": asked.job.global_batch, "chips": chips}
-        commands.append(follow(scenario, "show memory", changed))
-    commands.append(follow(scenario, "simulate train", {"chips": chips}))
-    if fitting is not None:
-        same: dict[str, Plain | None] = {"tokens": "1T", "chips": chips}
-        same |= {"seq": asked.job.seq, "global_batch": asked.job.global_batch}
-        same["offload"] = list(fitting.offload) or None
-        commands.append(follow(scenario, "plan train", same))
-    return tuple(commands)
+    """The step of this layout and the best of all that fit; where it does not fit, with the cheapest change, if any."""
+    chips, changed = asked.cluster.num_chips, enough(scenario, asked, shortage)
+    if changed is None:
+        return ()
+    commands = [follow(scenario, "show memory", changed)] if shortage is not None else []
+    commands.append(follow(scenario, "simulate train", {**changed, "chips": chips}))
+    cheapest = shortage.cheapest if shortage is not None else None
+    fitting = cheapest.layout if cheapest is not None else asked.layout
+    same: dict[str, Plain | None] = {"tokens": "1T", "chips": chips}
+    same |= {"seq": asked.job.seq, "global_batch": asked.job.global_batch}
+    same["offload"] = list(fitting.offload) or None
+    return (*commands, follow(scenario, "plan train", same))
+
+
+def enough(scenario: Scenario, asked: Setup, shortage: Shortage | None) -> dict[str, Plain | None] | None:
+    """The inputs of the cheapest change that makes a layout fit: none where it does, None where no change is enough."""
+    if shortage is None:
+        return {}
+    if shortage.cheapest is None:
+        return None
+    changed = layout_inputs(shortage.cheapest.layout, asked.layout)
+    if scenario.given("dp"):
+        changed["dp"] = shortage.cheapest.layout.dp
+    return {**changed, "global_batch": asked.job.global_batch, "chips": asked.cluster.num_chips}

@@ -1,4 +1,4 @@
-"""`plan train`: the best layouts of a training run, or the fewest chips for a deadline."""
+"""`plan train`: the best layouts of a training run, or the fewest chips, in whole servers, for a deadline."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.idle import idle_network
+from datahall.answers.slices import slice_notes
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -16,6 +17,7 @@ from datahall.answers.training.plan_table import (
 )
 from datahall.answers.training.sensitivity import sensitivity_charts
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
+from datahall.cluster.gone import besides, without_gone
 from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
@@ -26,7 +28,9 @@ from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.idle import idle_together
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs, precision_of
@@ -38,7 +42,7 @@ from datahall.units import fmt
 
 
 def plan_train(scenario: Scenario) -> Answer:
-    """The fastest layout that fits on so many chips, or the fewest chips that are done by a deadline."""
+    """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
     plan, precision = plan_training(scenario), precision_of(scenario.one(TrainingJob), None)
     return Answer(
         kind="training plan",
@@ -62,6 +66,7 @@ def plan_train(scenario: Scenario) -> Answer:
         charts=(_chart(plan), *sensitivity_charts(plan)),
         notes=(
             *_notes(plan),
+            *slice_notes(plan.cluster),
             *_kept_on_chips(scenario, plan),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
@@ -70,7 +75,8 @@ def plan_train(scenario: Scenario) -> Answer:
                 scenario,
                 [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
                 searched=True,
-                unfelt=lambda: unfelt(plan, wiring_of(scenario), scenario.catalog),
+                felt=("failure",) if plan.num_out else (),
+                unfelt=lambda: unfelt(plan, without_gone(wiring_of(scenario)), scenario.catalog),
             ),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
@@ -109,28 +115,42 @@ def _batch(scenario: Scenario, plan: TrainingPlan) -> str:
 
 def _chips(plan: TrainingPlan) -> str:
     """How many are used, and of how many."""
-    used = f"{plan.num_chips:,} × {plan.cluster.chip.name}"
-    if not plan.num_idle:
-        return used
-    why = "no layout fits on all of them"
+    if not (plan.num_idle or plan.num_out):
+        return f"{plan.num_chips:,} × {plan.cluster.chip.name}"
+    out = f", {plan.num_out:,} out" if plan.num_out else ""
+    idle = f", {plan.num_idle:,} idle ({_why_idle(plan)})" if plan.num_idle else ""
+    return f"{plan.num_chips:,} of {plan.num_asked:,} × {plan.cluster.chip.name}{out}{idle}"
+
+
+def _why_idle(plan: TrainingPlan) -> str:
+    """Why chips that work do nothing: no layout is placed on them, or none that is there is faster with them."""
+    those = "all that work" if plan.num_out else "all of them"
+    stranded = ""
+    if plan.num_stranded:
+        stranded = (
+            f"{plan.num_stranded:,} beside failed chips: of domains that have lost some one is used in part"
+        )
+        if plan.num_chips == plan.num_placeable:
+            return stranded
+        stranded, those = f"{stranded}; ", f"the other {plan.num_placeable:,}"
+    why = f"no layout fits on {those}"
     if not plan.batch_divides:
-        why = f"a global batch of {plan.job.global_batch:,} does not divide over all of them"
+        why = f"a global batch of {plan.job.global_batch:,} does not divide over {those}"
     elif plan.on_all_s is not None:
-        why = f"on all of them it takes {fmt(plan.on_all_s, 's', 3)}"
-    return (
-        f"{plan.num_chips:,} of {plan.num_asked:,} × {plan.cluster.chip.name}, {plan.num_idle:,} idle ({why})"
-    )
+        why = f"on {those} it takes {fmt(plan.on_all_s, 's', 3)}"
+    return f"{stranded}{why}"
 
 
 def _binding(plan: TrainingPlan) -> str:
     assert plan.chosen.execution is not None
     assert plan.chosen.difference_fraction is not None
     first, *rest = largest_parts(plan.chosen.execution)
+    checked = beside_simulation(plan.chosen.execution, plan.chosen.difference_fraction)
     second = f", {rest[0].label} {fmt(rest[0].share_fraction, 'fraction')}" if rest else ""
     return (
         f"{first.label.capitalize()} take {fmt(first.share_fraction, 'fraction')} of the step of "
         f"{fmt(plan.step_s, 's')}{second}. The closed form, which ranked all layouts, says "
-        f"{fmt(plan.closed_step_s, 's')}, {beside_simulation(plan.chosen.difference_fraction)}.{_narrow(plan)}"
+        f"{fmt(plan.closed_step_s, 's')}, {checked}.{_narrow(plan)}"
     )
 
 
@@ -223,8 +243,10 @@ def _all_chips(plan: TrainingPlan) -> tuple[str, ...]:
     """A global batch that divides over all chips, where the one asked for does not."""
     if not plan.near_batch:
         return ()
+    those = f"the {plan.num_placeable:,} chips that layouts are placed on"
     return (
-        f"over all {plan.num_asked:,} chips a global batch of {plan.near_batch:,} divides: "
+        f"over {those if plan.num_stranded else f'all {plan.num_working:,} chips'} a global batch of "
+        f"{plan.near_batch:,} divides: "
         f"{option('global_batch', plan.near_batch)}",
     )
 
@@ -247,18 +269,31 @@ def _failures_there(scenario: Scenario, plan: TrainingPlan) -> Tables:
     if plan.cluster.design is None:
         return {}
     fabric = plan.cluster.design.fabric
-    return kept_of(scenario, "failure", [part_there(fabric, one) for one in scenario.all(Failure)])
+    left = [besides(one) for one in scenario.all(Failure)]
+    return kept_of(scenario, "failure", [one and part_there(fabric, one) for one in left])
+
+
+def _tapered(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
+    """The ratios of the tiers that the plan's chips need; a machine of one tier has none to say."""
+    ratios = scenario.one(FabricDesign).oversubscription
+    left = plan.cluster.ratios_there(ratios)
+    if left == ratios:
+        return {}
+    return {"oversubscription": scenario.form.fields["oversubscription"].kind.write(left) if left else None}
 
 
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The memory and the step of the chosen layout; the run on twice the chips, where that was seen to work."""
-    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips}
+    tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
+    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered}
     commands = [
-        follow(scenario, "show memory", laid_out),
-        follow(scenario, "simulate train", laid_out, tables=_failures_there(scenario, plan)),
+        follow(scenario, "show memory", laid_out, tables=failed),
+        follow(scenario, "simulate train", laid_out, tables=failed),
     ]
     if plan.twice_the_chips is not None:
         commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
     elif plan.deadline_s is not None and not plan.hurried:
-        commands.append(follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None}))
+        commands.append(
+            follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **tapered})
+        )
     return tuple(commands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answer import Cell, Column, Table
 from datahall.answers.training.words import choice_changed, why_lost
 from datahall.planner.training.candidate import Candidate
-from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.plan import TrainingPlan, Tried
 from datahall.training.layout.search import Elsewhere
 
 
@@ -164,7 +164,13 @@ def sizes_table(plan: TrainingPlan) -> Table:
         note="; ".join(
             (
                 *(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),
-                f"chips tried: {', '.join(f'{count:,}' for count in plan.tried)}",
+                f"chips tried{', in whole servers' if plan.in_servers else ''}: {', '.join(map(_tried, plan.tried))}",
             )
         ),
     )
+
+
+def _tried(one: Tried) -> str:
+    """A number of chips as it was tried, and what of it a row shows where the plan leaves some of them."""
+    taken = f"{one.num_taken:,} of " if one.num_taken not in (0, one.num_chips) else ""
+    return f"{taken}{one.num_chips:,}"

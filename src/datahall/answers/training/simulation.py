@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow
+from datahall.answers.follow import follow, our_error
 from datahall.answers.idle import idle_network
 from datahall.answers.reply import Traced
+from datahall.answers.slices import slice_notes
+from datahall.answers.training.memory import enough
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.simulation_tables import (
     communication_table,
@@ -20,6 +22,7 @@ from datahall.answers.training.words import (
     compression_notes,
     file_notes,
     idle_layout,
+    leaf_notes,
     routing_notes,
     torus_failure_notes,
 )
@@ -32,13 +35,14 @@ from datahall.fabric.collectives.algorithms.table import spoken
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
-from datahall.training.memory.remedy import layout_offload
+from datahall.training.memory.remedy import layout_offload, why_not
 from datahall.training.pipeline.account import kernels_part, largest_loss
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
 from datahall.training.pipeline.idle import unfelt
 from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
+from datahall.training.pipeline.table import less_idle_order
 from datahall.training.setup import Setup, setup_of, torus_failure_fraction
 from datahall.units import fmt
 
@@ -70,7 +74,9 @@ def train_trace(run: Execution) -> bytes:
 
 def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     memory = step_memory(run, asked.books)
-    outside = layout_offload(run.job, run.cluster, run.layout, run.framework, asked.books)
+    outside = layout_offload(
+        run.job, run.cluster, run.layout, run.framework, asked.books, schedule=run.plan.name
+    )
     return Answer(
         kind="training step",
         inputs={**asked.used, **used_by_machine(scenario, asked.cluster)},
@@ -89,6 +95,8 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         charts=(stage_chart(run),),
         notes=(
             *_notes(run, asked, fits=memory.fits),
+            *leaf_notes(asked.cluster, run.layout),
+            *slice_notes(asked.cluster),
             *idle_layout(scenario, run.layout),
             *_idle_stragglers(scenario, run),
             *torus_failure_notes(
@@ -102,7 +110,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
             ),
         ),
         sources=(run.framework.source,),
-        next_commands=_next(scenario, run),
+        next_commands=_next(scenario, run) if memory.fits else _next_that_fits(scenario, asked),
     )
 
 
@@ -133,7 +141,7 @@ def _binding(run: Execution) -> str:
     return (
         f"Kernels take {fmt(kernels.share_fraction, 'fraction')} of the step; most of the rest goes to {lost.label} "
         f"({fmt(lost.share_fraction, 'fraction')}). The closed form says {fmt(run.closed_parts.step_s, 's', 3)}, "
-        f"{beside_simulation(run.closed_difference_fraction)}."
+        f"{beside_simulation(run, run.closed_difference_fraction)}."
     )
 
 
@@ -211,9 +219,14 @@ def _data_notes(run: Execution) -> tuple[str, ...]:
     names = dict.fromkeys(spoken((one.algorithm, one.protocol)) for one in faster)
     better = f"; {' and '.join(names)} would be faster by our times" if names else ""
     back = "parameters gathered" if run.layout.zero else "gathered again"
+    why = (
+        "as NCCL chooses by its own estimate"
+        if all(one.is_estimated_least for one in choices)
+        else "by our times"
+    )
     return (
         f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and {back} with "
-        f"{gathered}, as NCCL chooses by its own estimate{better}",
+        f"{gathered}, {why}{better}",
     )
 
 
@@ -227,8 +240,18 @@ def _idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:
 
 def _next(scenario: Scenario, run: Execution) -> tuple[str, ...]:
     commands = [follow(scenario, tail="-o step.perfetto-trace")]
-    if run.layout.vpp == 1 and run.plan.name != "zb" and run.layout.pp > 1:
-        commands.append(follow(scenario, changes={"schedule": "zb"}))
+    better = less_idle_order().name
+    if run.layout.vpp == 1 and run.plan.name != better and run.layout.pp > 1:
+        commands.append(follow(scenario, changes={"schedule": better}))
     if not run.stragglers.any:
         commands.append(follow(scenario, changes={"slow_hosts": "0.5 %", "jitter": "1 %"}))
-    return (*commands, follow(scenario, "show memory"), "datahall validate training")
+    return (*commands, follow(scenario, "show memory"), our_error(scenario, "training"))
+
+
+def _next_that_fits(scenario: Scenario, asked: Setup) -> tuple[str, ...]:
+    """The step and the memory with the cheapest change that is enough; nothing where none is."""
+    shortage = why_not(
+        asked.job, asked.cluster, asked.layout, asked.framework, asked.books, schedule=asked.schedule
+    )
+    changed = enough(scenario, asked, shortage)
+    return (follow(scenario, changes=changed), follow(scenario, "show memory", changed)) if changed else ()

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from datahall.cluster.across import lain_across
+from datahall.cluster.cluster import Cluster
+from datahall.counted import counted
+from datahall.errors import option
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Loss
+from datahall.training.pipeline.execution import Execution
 from datahall.training.step.compression import CAVEAT
 from datahall.training.step.experts import layout_load
 from datahall.training.step.parts import PARTS
 from datahall.training.step.step import Job
 from datahall.units import fmt
 
-ALIKE = 5e-4  # share of a step within which two are the same
+SAME_STEP = 5e-4  # share of a step within which two are the same
 
 
-def beside_simulation(away: float) -> str:
-    """How far the closed form is from what was simulated, as a share of that."""
-    if abs(away) < ALIKE:
+def beside_simulation(run: Execution, away: float) -> str:
+    """How far the closed form is from what was simulated, as a share of that; that one sum is itself is no evidence."""
+    if not run.is_checked:
+        return "the same sum: without stages nothing here is computed in two ways"
+    if abs(away) < SAME_STEP:
         return "as the simulation does"
     return f"{fmt(abs(away), 'fraction')} {'more' if away > 0 else 'less'} than the simulation"
 
@@ -31,7 +38,7 @@ def why_lost(loss: Loss, *, leaves_domain: bool | None = None) -> str:
     if not loss.fits:
         return f"does not fit by {fmt(loss.over_bytes, 'bytes', 3)}"
     away, more = loss.slower_fraction, f"{fmt(loss.more_s, 's', 3)} more {PARTS[loss.part]}"
-    if abs(away) < ALIKE:
+    if abs(away) < SAME_STEP:
         return "equally fast"
     if away < 0:
         faster = f"{fmt(-away, 'fraction')} faster"
@@ -65,6 +72,19 @@ def routing_notes(job: Job, layout: Layout) -> tuple[str, ...]:
     return (
         f"{load} (chance alone, as where routing is forced even); a router that nothing holds even cost Qwen3-235B 8 "
         "to 20 % of its rate (NVIDIA, H100): try an imbalance of 1.2",
+    )
+
+
+def leaf_notes(cluster: Cluster, layout: Layout) -> tuple[str, ...]:
+    """That where leaves end decides, beside their taper, what chips exchange over them."""
+    block = layout.num_sharing_chips
+    cut = lain_across(cluster, block)
+    if cut is None or block == layout.tp:
+        return ()
+    return (
+        f"a {cut.name} holds {counted(cut.num_below, 'chip')}: of the groups that share gradients, {block} chips in a "
+        f"row, some lie across two of them; another {option('oversubscription')} makes it hold another number, and a "
+        "narrower network can be the faster one",
     )
 
 

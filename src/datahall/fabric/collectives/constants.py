@@ -79,7 +79,7 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
     message_s: float = 4e-7  # to post one message of an all-to-all
 
     def nic_share(
-        self, protocol: int, nic_bytes_per_s: float, left: float = 1.0, *, tree: bool = False
+        self, protocol: int, nic_bytes_per_s: float, left_fraction: float, *, tree: bool = False
     ) -> float:
         """Share of a NIC's rate that a ring or a tree reaches with a protocol, by its place.
 
@@ -87,7 +87,7 @@ class Across(msgspec.Struct, frozen=True, kw_only=True):
         """
         share = (self.tree_share if tree else self.share)[protocol]
         most = self.most_bytes_per_s(protocol, tree=tree)
-        return share if most is None else min(share, most * left / nic_bytes_per_s)
+        return share if most is None else min(share, most * left_fraction / nic_bytes_per_s)
 
     def most_bytes_per_s(self, protocol: int, *, tree: bool = False) -> float | None:
         """Most that a protocol gets through a NIC, however fast that is."""

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from datahall.basis import Basis
 from datahall.breakdown import Source
 from datahall.catalog import load
-from datahall.errors import ScenarioError
 from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.system import System
-
-ENGINES = ("vllm", "trtllm", "sglang")
+from datahall.silicon.calibration import NEAREST_STACK
 
 
 class CustomConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,17 +59,13 @@ def custom_sets() -> dict[str, CustomConstants]:
 
 
 def serving_all_reduce_times(
-    system: System, size_bytes: NDArray[np.float64] | float, num_ranks: int, engine: str = "vllm"
+    system: System, size_bytes: NDArray[np.float64] | float, num_ranks: int, engine: str = NEAREST_STACK
 ) -> AllReduceTimes:
     """Times [s] of the all-reduces of `size_bytes` that an engine replays between its kernels.
 
     A chip that nobody measured takes a relative's constants with its own link rate; without a relative, or over
     more ranks than a scale-up domain holds, the library's collective answers.
     """
-    if engine not in ENGINES:
-        raise ScenarioError(
-            f'"{engine}" is not an engine with an all-reduce of its own', hint=f"one of {', '.join(ENGINES)}"
-        )
     sizes = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
     found = constants_of(system, engine) if 2 <= num_ranks <= system.num_domain else None
     if found is None or num_ranks > found[0].most_ranks:
@@ -102,7 +96,14 @@ def custom_time(
 
 
 def constants_of(system: System, engine: str) -> tuple[CustomConstants, Basis] | None:
-    """The constants of a system's chip, or of a relative on the same kind of link; None without one."""
+    """The constants of a system's chip, or of a relative on the same kind of link; None without one.
+
+    Where an engine's own were not measured, those of the nearest stack stand in.
+    """
+    return _own_constants(system, engine) or _own_constants(system, NEAREST_STACK)
+
+
+def _own_constants(system: System, engine: str) -> tuple[CustomConstants, Basis] | None:
     sets = custom_sets()
     own = sets.get(f"{system.chip}-{engine}")
     if own is not None:

@@ -31,7 +31,7 @@ from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.algorithms.moves import MOVES, NUMBER_BYTES
 from datahall.fabric.collectives.constants import Across, Protocol
 from datahall.fabric.collectives.system import System
-from datahall.fabric.collectives.tuner import PROTOCOLS, tree_most_bytes_per_s
+from datahall.fabric.collectives.tuner import PROTOCOLS, steps_inside, tree_most_bytes_per_s
 
 NCCL = Source("NVIDIA, NCCL 2.27, src/graph/tuning.cc", "2025", "datasheet")
 
@@ -257,7 +257,10 @@ def tree(ask: Ask, index: int) -> Told:
     latencies = [
         product(
             "chains inside domains",
-            [derived("steps inside domains", 2 * (inside - 1), "count"), _hop(ask, protocol)],
+            [
+                derived("steps inside domains", 2 * steps_inside(inside, system.num_chain), "count"),
+                _hop(ask, protocol),
+            ],
             "s",
         )
     ]

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from datahall.basis import Basis
 from datahall.errors import UnsupportedError
 from datahall.fabric.collectives.algorithms.moves import MOVES
-from datahall.fabric.collectives.engine_all_reduce import ENGINES, constants_of
+from datahall.fabric.collectives.engine_all_reduce import constants_of
 from datahall.fabric.collectives.system import System
 from datahall.scenario.words import Collective
+from datahall.silicon.calibration import NEAREST_STACK
 
 LAUNCH_S = 5e-6  # the smallest messages of two L40S under NCCL take 5.3 µs (AIConfigurator 0.12.0)
 HOP_S = 1e-6  # a flag that crosses PCIe and host memory
@@ -38,9 +39,9 @@ class Link(msgspec.Struct, frozen=True):
     level: Basis
 
 
-def staged_link(system: System, engine: str = "vllm") -> Link:
+def staged_link(system: System, engine: str = NEAREST_STACK) -> Link:
     """What one card of a system reaches through host memory, from what was measured between two peers."""
-    found = constants_of(system, engine if engine in ENGINES else ENGINES[0])
+    found = constants_of(system, engine)
     if found is None:
         return Link(PEER_SHARE * system.scale_up_bytes_per_s / COPIES, "datasheet only")
     return Link(found[0].bus_bytes_per_s[0] / COPIES, "family-calibrated")

@@ -18,7 +18,12 @@ from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.pipeline import overlapped
 from datahall.fabric.collectives.constants import RAMP_DOUBLINGS, RAMP_FROM_BYTES, Across, Protocol
 from datahall.fabric.collectives.system import System
-from datahall.fabric.collectives.tuner import PROTOCOLS, nvls_tree_allowed, tree_most_bytes_per_s
+from datahall.fabric.collectives.tuner import (
+    PROTOCOLS,
+    nvls_tree_allowed,
+    steps_inside,
+    tree_most_bytes_per_s,
+)
 
 BEST_CHUNKS = 0.5  # `overlapped` with the chunk size that suits the pipeline best
 TWO_NETWORKS = 4.0  # `overlapped` for two stages that run at once: little more than the slower one
@@ -109,12 +114,12 @@ def ring_steps(run: Run) -> float:
 
 
 def tree(run: Run, size: Floats) -> Floats | None:
-    """Chains inside domains, two trees over these."""
+    """Chains inside domains, or servers of larger ones, two trees over these."""
     protocol = run.constants
     if protocol is None:
         return None
     system, index, (inside, domains) = run.system, run.column, run.shape
-    latency, base = 2 * (inside - 1) * _hop(protocol, size), protocol.base_s
+    latency, base = 2 * steps_inside(inside, system.num_chain) * _hop(protocol, size), protocol.base_s
     transfer = 2 * size / tree_most_bytes_per_s(system.family, domains)
     if inside > 1:
         transfer = np.maximum(transfer, 2 * size / (TREE_INSIDE_SHARE * link_rate(system, protocol, inside)))
@@ -135,7 +140,7 @@ def tree(run: Run, size: Floats) -> Floats | None:
 def tree_steps(run: Run) -> float:
     """A tree counts levels, up and down."""
     inside, domains = run.shape
-    return float(2 * (inside - 1 + _levels(domains)))
+    return float(2 * (steps_inside(inside, run.system.num_chain) + _levels(domains)))
 
 
 def _levels(domains: int) -> float:
@@ -199,7 +204,7 @@ def pat(run: Run, size: Floats) -> Floats | None:
     )
 
 
-def pat_steps(run: Run) -> float:
+def pat_levels(run: Run) -> float:
     """Levels of a tree over all ranks."""
     return float(tree_depth(float(run.num_ranks)))
 

@@ -11,6 +11,7 @@ from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.link import Link
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.fabric.collectives.algorithms.torus import closes
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
 from datahall.fabric.collectives.tuner import Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
@@ -58,9 +59,20 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     num_channels: int = 0
     inside_level: Basis = "datasheet only"
     harness_s: float = 0.0  # what the benchmark itself adds to each call
+    num_chain: int = 0  # chips of a domain that a tree passes one by one, as a domain is sold; 0: all of it
     torus: tuple[int, ...] = ()  # sides of a domain whose chips are wired to their neighbours only
     torus_link: TorusLink | None = None  # None: the chip's scale-up links, two an axis, closed as TPUs are
     cuts: tuple[Cut, ...] = ()  # where the network is narrower than its ports; none: it is not
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether the axes of its torus close into rings; else it is a mesh."""
+        return self.torus_link.wrapped if self.torus_link else closes(self.torus)
+
+    @property
+    def part_filled_cuts(self) -> tuple[Cut, ...]:
+        """The ways out of domains that have fewer ranks, and ports, than the others."""
+        return tuple(cut for cut in self.cuts if cut.name == PART_FILLED)
 
     def shape(self, num_ranks: int) -> tuple[int, int]:
         """Ranks per domain and domains used; more than one domain needs a network."""
@@ -77,8 +89,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
                 f"{num_ranks:,} ranks do not fit into one domain of {self.num_domain} × {self.chip}, and no network "
                 f"joins the domains",
                 field="chips",
-                hint=f"at most {option('chips', self.num_domain)}, or a network between them, e.g. "
-                f"{option('nic', '400 Gb/s')}",
+                hint=f"a network between them, e.g. {option('nic', '400 Gb/s')}, or at most {self.num_domain} ranks",
             )
         return inside, domains
 
@@ -87,6 +98,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             num_domain=max(1, self.num_domain // max(1, stride)),
+            num_chain=max(1, self.num_chain // max(1, stride)) if self.num_chain else 0,
             cuts=tuple(cut.apart(stride) for cut in self.cuts),
         )
 
@@ -96,14 +108,42 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         >>> [cut.num_below for cut in system_of("h100-sxm").filled(20).cuts]
         [4]
         """
+        if self.torus:
+            return self if self.torus_link else self._sliced(num_ranks)
         last = num_ranks % self.num_domain
-        if self.torus or last in {0, num_ranks} or self.nic_bytes_per_s <= 0:
+        if last in {0, num_ranks} or self.nic_bytes_per_s <= 0:
             return self
-        if any(cut.name == PART_FILLED for cut in self.cuts):  # failures left it ports unlike the others'
+        if self.part_filled_cuts:  # failures left it ports unlike the others'
             return self
         return msgspec.structs.replace(
             self, cuts=(*self.cuts, part_filled(last, num_ranks, self.nic_bytes_per_s))
         )
+
+    def _sliced(self, num_ranks: int) -> System:
+        """The slices of TPUs with what leaves a chip of them, and a slice where there are several."""
+        link = self.scale_up_bytes_per_s / (2 * len(self.torus))
+        ways = 2 if self.is_wrapped else 1  # of a mesh, the chip in a corner
+        found = [
+            Cut(
+                name="chip",
+                num_below=1,
+                num_full=1,
+                bytes_per_s=link * sum(ways if side > 2 else 1 for side in self.torus if side > 1),
+                link_bytes_per_s=link,
+            )
+        ]
+        if num_ranks > self.num_domain:
+            size, port = self.num_domain, self.nic_bytes_per_s
+            found.append(
+                Cut(
+                    name="slice",
+                    num_below=size,
+                    num_full=size,
+                    bytes_per_s=size * port,
+                    link_bytes_per_s=port,
+                )
+            )
+        return msgspec.structs.replace(self, cuts=tuple(found))
 
     def with_scale_up(self, factor: float) -> System:
         """The same machine with scale-up links `factor` times as fast."""
@@ -143,19 +183,21 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return self.ll128 and self.inside.ll128 is not None and network
 
     def setting(self, num_ranks: int) -> Setting:
-        """What NCCL's tuner sees."""
+        """What NCCL's tuner sees: of domains whose ports differ, the least."""
         inside, domains = self.shape(num_ranks)
+        ports = [cut.bytes_per_s for cut in self.part_filled_cuts]
         return Setting(
             family=self.family,
             num_ranks=num_ranks,
             num_nodes=domains,
             nvlink=self.scale_up_bytes_per_s > 70e9,
-            node_network_bytes_per_s=self.nic_bytes_per_s * inside,
+            node_network_bytes_per_s=min([self.nic_bytes_per_s * inside, *ports]),
             network_latency_s=self.across.plugin_latency_s if self.across else 0.0,
             ll128=self.has_ll128(domains),
             nvls=self.nvls and self.inside.nvls_bytes_per_s > 0,
             version=self.version,
             num_channels=self.num_channels,
+            num_chain=self.num_chain,
         )
 
 
@@ -285,4 +327,5 @@ def system_of(
         fabric=fabric,
         version=version,
         inside_level=basis,
+        num_chain=usual_domain(known, part, home),
     )

@@ -21,10 +21,10 @@ from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.graph import Ints
 
 Model = Callable[..., Number]
-Sending = Callable[[int, Domains], Iterator[Phase]]  # of an array of one byte
+Stepping = Callable[[int, Domains], Iterator[Phase]]  # of an array of one byte
 
 
-def _stepped(collective: Collective, algorithm: str) -> Sending:
+def _stepped(collective: Collective, algorithm: str) -> Stepping:
     def sending(num_ranks: int, domains: Domains) -> Iterator[Phase]:
         yield from phases(collective, algorithm, num_ranks, 1.0, domains)
 
@@ -40,7 +40,7 @@ def _numbers(counts: Sequence[int]) -> Ints:
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
 
-def _along_trees(num_trees: int) -> Sending:
+def _along_trees(num_trees: int) -> Stepping:
     """Trees over domains, one rank of each for all of it, up and down."""
 
     def sending(_: int, domains: Domains) -> Iterator[Phase]:
@@ -52,7 +52,7 @@ def _along_trees(num_trees: int) -> Sending:
     return sending
 
 
-def _round_domains(num_bytes: Callable[[int], float]) -> Sending:
+def _round_domains(num_bytes: Callable[[int], float]) -> Stepping:
     """From each domain to the next."""
 
     def sending(_: int, domains: Domains) -> Iterator[Phase]:
@@ -62,7 +62,7 @@ def _round_domains(num_bytes: Callable[[int], float]) -> Sending:
     return sending
 
 
-def _shifted(chunks: Callable[[int, int], int]) -> Sending:
+def _shifted(chunks: Callable[[int, int], int]) -> Stepping:
     """From every rank to those 1, 2, 4, … further, so many pieces each time."""
 
     def sending(num_ranks: int, _: Domains) -> Iterator[Phase]:
@@ -80,7 +80,7 @@ class Published(NamedTuple):
 
     name: str
     model: Model
-    sending: Sending | None
+    sending: Stepping | None
 
 
 _BRUCK = _shifted(lambda ranks, distance: min(distance, ranks - distance))
@@ -169,7 +169,7 @@ def textbook_times(
 
 
 def _port_rate(
-    system: System, collective: Collective, num_ranks: int, sending: Sending | None, port: float
+    system: System, collective: Collective, num_ranks: int, sending: Stepping | None, port: float
 ) -> float:
     """What a port of a domain gets of the narrowest place that its bytes pass, or all of its own [B/s]."""
     inside, _ = system.shape(num_ranks)
@@ -184,7 +184,7 @@ def _port_rate(
     return min(port, each / over_s) if over_s > 0 else port
 
 
-def _over_cuts_s(system: System, collective: Collective, num_ranks: int, sending: Sending | None) -> float:
+def _over_cuts_s(system: System, collective: Collective, num_ranks: int, sending: Stepping | None) -> float:
     """The time [s] that the narrowest place needs for each byte of the array."""
     narrow = crossed(system, num_ranks)
     if sending is None:

@@ -12,6 +12,7 @@ from datahall.fabric.collectives.algorithms.torus import TorusGroup, buckets
 from datahall.fabric.collectives.figure import Told
 
 ON_A_TORUS = tuple(name for name, row in MOVES.items() if row.on_torus)
+HOP_NOTE = "of one link, as much in the kernel as on the wire; Austin et al., How to Scale Your Model, 2025"
 SPAN = 8.0  # half of a ring's chips send half of their array over two links: S · X / 8
 
 
@@ -39,7 +40,7 @@ def torus_form(
     hop_s: float,
 ) -> Told:
     """The chain of `torus.torus_times` inside a slice; `link` is one way of one link."""
-    hop = assumed("a hop", hop_s, "s", "of one link; Austin et al., How to Scale Your Model, 2025")
+    hop = assumed("a hop", hop_s, "s", HOP_NOTE)
     row = MOVES[collective]
     if row.on_torus == "link":
         transfer = quotient("transfer", size, link, "s")
@@ -60,7 +61,7 @@ def torus_form(
 
 
 def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown) -> Told:
-    """Buckets pass along every axis both ways; the end chips of a line have one link only."""
+    """Buckets pass along every axis both ways; a chip in the corner of a mesh has one link an axis only."""
     spread = buckets(group.axes, group.apart, wrapped=group.rings)
     latency = product("latency", [derived("hops", spread.num_hops, "count"), hop], "s")
     if not spread.num_links:  # one rank a slice: nothing passes inside
@@ -72,7 +73,7 @@ def _bucket(size: Breakdown, group: TorusGroup, link: Breakdown, hop: Breakdown)
     sent = (
         size
         if spread.share == 1.0
-        else product("bytes", [size, derived("share", spread.share, "ratio", note="(X − 1)/X")], "bytes")
+        else product("bytes", [size, derived("share", spread.share, "ratio", note="(N − 1)/N")], "bytes")
     )
     note = (
         "of all axes" if set(group.apart) == {1} else "of all axes, less what groups between its ranks take"

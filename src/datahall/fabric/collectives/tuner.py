@@ -78,6 +78,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     nvls: bool = True
     version: tuple[int, int] = (2, 27)
     num_channels: int = 0  # 0: what the family has
+    num_chain: int = 0  # ranks of a node that a tree passes one by one; 0: all of them
 
 
 def nvls_tree_allowed(num_ranks: int, num_nodes: int) -> bool:
@@ -97,14 +98,33 @@ def tree_most_bytes_per_s(family: str, num_nodes: int) -> float:
     return CHANNELS[family] * TREE_MOST[family][min(num_nodes, 3) - 1] * 1e9
 
 
-def choose(
+def steps_inside(num_inside: int, num_chain: int) -> int:
+    """Steps of a tree through the ranks of one domain, one way: a chain through a server, or a rack that is sold as one
+    domain, and a tree over those where a domain has several.
+
+    >>> steps_inside(8, 8), steps_inside(72, 72), steps_inside(128, 8), steps_inside(128, 0)
+    (7, 71, 11, 127)
+    """
+    chain = min(num_inside, num_chain or num_inside)
+    return chain - 1 + (-(-num_inside // chain) - 1).bit_length()
+
+
+def allowed(
     estimated: dict[tuple[str, str], Floats], only: Iterable[str] = (), without: Iterable[str] = ()
-) -> list[tuple[str, str]]:
-    """Return the pair with the smallest estimate at every size; `only` is NCCL_ALGO, `without` its opposite."""
+) -> dict[tuple[str, str], Floats]:
+    """Return the pairs that NCCL may take; `only` is NCCL_ALGO, `without` its opposite."""
     kept, dropped = set(only), set(without)
-    pairs = [pair for pair in estimated if (not kept or pair[0] in kept) and pair[0] not in dropped]
-    table = np.stack([estimated[pair] for pair in pairs])
-    return [pairs[index] for index in np.argmin(table, axis=0)]
+    return {
+        pair: time
+        for pair, time in estimated.items()
+        if (not kept or pair[0] in kept) and pair[0] not in dropped
+    }
+
+
+def choose(estimated: dict[tuple[str, str], Floats]) -> list[tuple[str, str]]:
+    """Return the pair with the smallest estimate at every size."""
+    pairs = list(estimated)
+    return [pairs[index] for index in np.argmin(np.stack(list(estimated.values())), axis=0)]
 
 
 def _scale(setting: Setting) -> int:
@@ -179,7 +199,8 @@ def tree(setting: Setting, _: Collective, protocol: str, size: Floats) -> Floats
         total = min(total * share, channels * TREE_LL128_MOST[setting.family][scale])
     per_node = setting.num_ranks // setting.num_nodes
     depth = int(np.log2(setting.num_nodes))
-    latency = TREE.base_us[index] + 2 * ((per_node - 1) * inside + depth * across)
+    near = steps_inside(per_node, setting.num_chain)
+    latency = TREE.base_us[index] + 2 * (near * inside + depth * across)
     place = np.clip(np.log2(np.maximum(size / 64, 1.0)).astype(np.int64), 0, 23)
     share_at = np.where(place < 23, TREE_SHARE[index][np.minimum(place, 22)], 1.0)
     return latency * 1e-6 + size / (0.5 * total * share_at * 1e9)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil, prod
+from math import ceil
 
 import msgspec
 
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import idle_error, is_built, unused
+from datahall.fabric.design.chips import idle_error, is_built, own_chips, unused
 from datahall.fabric.design.chips import num_chips as num_chips_of
 from datahall.fabric.design.design import Design, design
 from datahall.fabric.design.early import check_design, chosen_parts, uses_of
@@ -58,7 +58,7 @@ def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesig
         return FabricDesign(topology=topology)
     plain = FabricDesign()
     left_out = {name: getattr(plain, name) for name in unused(named, uses_of(topology, catalog))}
-    chips = named.chips or (prod(named.sides) if named.sides else None)
+    chips = named.chips or own_chips(named, catalog)
     return msgspec.structs.replace(named, chips=chips, **left_out)
 
 

@@ -16,7 +16,7 @@ from datahall.catalog.entries.switch import Switch
 from datahall.catalog.fact import Fact
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import cable_for
-from datahall.fabric.topology.graph import SCALE_UP
+from datahall.fabric.topology.graph import FABRIC, SCALE_UP
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
 
 FactsOf = Callable[[Switch | Cable], list[tuple[float, Fact]]]
@@ -90,7 +90,8 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
         return _direct_items(design, catalog)
     switch = design.parts.switch
     scale = design.parts.radix / switch.radix(design.parts.port_bytes_per_s) if design.parts.radix else 1.0
-    speed = design.parts.port_bytes_per_s
+    speed, between = design.parts.port_bytes_per_s, design.fabric.link_kind == FABRIC
+    trunk = float(design.fabric.link_bytes_per_s[between].max(initial=speed))
     items = [
         Item(
             name=f"{tier_name(index, found.num_tiers)} switches".strip(),
@@ -108,7 +109,7 @@ def _items(design: Design, catalog: Catalog) -> list[Item]:
             part = cable_for(catalog, "multimode", speed)
             items.append(Item(name="cables to the chips", role="access", num=near, part=part))
         if far:
-            part = cable_for(catalog, "single-mode", speed)
+            part = cable_for(catalog, "single-mode", trunk)
             name = (
                 f"cables up to {tier_name(index, found.num_tiers)} switches"
                 if index

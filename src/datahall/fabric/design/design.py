@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 
 from datahall.catalog import Catalog
+from datahall.counted import counted
 from datahall.errors import ScenarioError, option
+from datahall.fabric.collectives.crossing import Crossing, Sends, crossing
 from datahall.fabric.design.lay import LAYING, USUAL_AXES, Spec
 from datahall.fabric.design.parts import Parts, parts_of, port_note
 from datahall.fabric.design.tiers import check_tiers
@@ -17,8 +21,21 @@ from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
 from datahall.fabric.topology.scale_up import check_whole_domains
 from datahall.fabric.topology.tpu_pod import PODS
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.units import fmt
 
 ONE_DOMAIN = "one scale-up domain, so it needs no network"
+
+
+class Narrow(NamedTuple):
+    """A narrow place, and what of an all-to-all passes it."""
+
+    cut: Cut
+    passing: Crossing
+
+    @property
+    def each_bytes_per_s(self) -> float:
+        """What it leaves each chip."""
+        return self.passing.bytes_per_s / self.passing.share
 
 
 class Design(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,21 +62,24 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_to_all_bytes_per_s(self) -> float:
-        """What each chip gets when all send to all: of its port, or of the way out of a leaf, a pod or a half.
+        """What each chip gets when all send to all: of its port, or of the narrowest place, as a collective has it.
 
-        Each of the m chips of a part sends (N − m)/N of what it has out of it: R = width · N / (m (N − m)).
+        Each of the m chips of a part sends (N − m)/N of what it has out of it, R = width · N / (m (N − m)), and m/N to
+        another part, R = links between the two · N / m².
         """
-        return min((self.injection_bytes_per_s, *(self._each(cut) for cut in self.cuts)))
+        return min((self.injection_bytes_per_s, *(narrow.each_bytes_per_s for narrow in self._places())))
 
     @property
-    def narrowest(self) -> Cut | None:
+    def narrowest(self) -> Narrow | None:
         """The place that binds an all-to-all; None where the ports of the chips do."""
-        cut = min(self.cuts, key=self._each, default=None)
-        return cut if cut is not None and self._each(cut) < 0.999 * self.injection_bytes_per_s else None
+        found = min(self._places(), key=lambda narrow: narrow.each_bytes_per_s, default=None)
+        binds = found is not None and found.each_bytes_per_s < 0.999 * self.injection_bytes_per_s
+        return found if binds else None
 
-    def _each(self, cut: Cut) -> float:
+    def _places(self) -> list[Narrow]:
         hosts = self.counts.num_hosts
-        return cut.bytes_per_s * hosts / (cut.num_below * (hosts - cut.num_below))
+        found = [Narrow(cut, crossing(Sends("all-to-all"), hosts, cut)) for cut in self.cuts]
+        return [narrow for narrow in found if narrow.passing.share > 0]
 
 
 def design(asked: FabricDesign, catalog: Catalog, *, pod_chips: int | None = None) -> Design:
@@ -96,9 +116,27 @@ def _switched(
     if kind.domain == num_chips:
         return fabric, (ONE_DOMAIN,)
     between = fabric.link_kind == FABRIC
-    latency = np.where(between, parts.trunk_latency_s, fabric.link_latency_s)
-    name = _name(kind, fabric, size, asked.ratios)
-    return msgspec.structs.replace(fabric, name=name, topology=kind.name, link_latency_s=latency), ()
+    # where a tier may be tapered, its ratio says how wide it is beside the ports of the chips
+    wide = fabric.link_bytes_per_s if kind.tapered else parts.trunk_bytes_per_s
+    laid = msgspec.structs.replace(
+        fabric,
+        name=_name(kind, fabric, size, asked.ratios),
+        topology=kind.name,
+        link_bytes_per_s=np.where(between, wide, fabric.link_bytes_per_s),
+        link_latency_s=np.where(between, parts.trunk_latency_s, fabric.link_latency_s),
+    )
+    return laid, _uplink_note(kind, laid, parts)
+
+
+def _uplink_note(kind: Topology, fabric: Fabric, parts: Parts) -> tuple[str, ...]:
+    """Of a plain tree, how many share an uplink: that follows from the switch, which a NIC's rate chooses."""
+    if kind.name != "tree" or fabric.num_tiers < 2 or parts.switch is None:
+        return ()
+    trunk = fmt(parts.trunk_bytes_per_s, "bytes_per_s", 3)
+    return (
+        f"a plain tree has one uplink a switch: {parts.radix - 1} chips share {trunk} one way, as the "
+        f"{parts.radix} ports of {parts.switch.title} have it; of more ports, more would",
+    )
 
 
 def _check_domains(asked: FabricDesign, num_chips: int, size: int) -> None:
@@ -118,7 +156,7 @@ def _name(kind: Topology, fabric: Fabric, size: int, ratios: tuple[float, ...]) 
     if not kind.title:
         return fabric.name
     taper = "" if set(ratios) == {1.0} else f", {' then '.join(f'{ratio:g}:1' for ratio in ratios)}"
-    domains = f"{fabric.num_hosts // size:,} domains of {size}"
+    domains = f"{counted(fabric.num_hosts // size, 'domain')} of {size}"
     return kind.title.format(tiers=fabric.num_tiers, domains=domains) + taper
 
 

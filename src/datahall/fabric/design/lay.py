@@ -130,7 +130,9 @@ LAYING: dict[str, Lay] = {
     "leaf-spine": _clos,
     "rail-optimised": _rails(rail_optimised),
     "rail-only": _rails(rail_only),
-    "dragonfly": _flat(lambda spec: dragonfly(spec.num_chips, spec.wire, radix=spec.radix)),
+    "dragonfly": _flat(
+        lambda spec: dragonfly(spec.num_chips, spec.wire, radix=spec.radix, whole=spec.domain)
+    ),
     "dragonfly-plus": _flat(lambda spec: dragonfly_plus(spec.num_chips, spec.wire, radix=spec.ports)),
     "hyperx": _flat(
         lambda spec: hyperx_for(spec.num_chips, spec.wire, radix=spec.ports, whole=spec.domain or 1)

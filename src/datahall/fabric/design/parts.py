@@ -45,6 +45,17 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return _known(self.port.latency_s) / 2 if self.port else 0.0
 
     @property
+    def trunk_bytes_per_s(self) -> float:
+        """A port of the switch, split as those of the chips are, one way: a slower NIC leaves it as fast as it is.
+
+        A switch of other ports than the catalogue's has those of the NIC.
+        """
+        box, speed = self.switch, self.port_bytes_per_s
+        if box is None or self.radix != box.radix(speed):
+            return speed
+        return box.port_bytes_per_s * box.num_ports / self.radix
+
+    @property
     def trunk_latency_s(self) -> float:
         """A link between switches: the switch it leaves and the fibre [s]."""
         return (_known(self.switch.latency_s) if self.switch else 0.0) + FIBRE_S_PER_M * TRUNK_M

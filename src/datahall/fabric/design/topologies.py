@@ -47,7 +47,7 @@ FAT_TREE, CLOS, RAILS = (
     "{tiers}-tier Clos network",
     "{tiers}-tier rail-optimised network",
 )
-DOMAINS = f"{{domains}} under a {FAT_TREE}"
+JOINED_DOMAINS = f"{{domains}} under a {FAT_TREE}"
 
 TABLE = (
     Topology("tree", "switched", NETWORK, alike=True),
@@ -63,8 +63,8 @@ TABLE = (
     Topology("mesh", "direct", GRID, chip="tpu-v7x"),
     Topology("tpu-pod", "direct", GRID, chip="tpu-v5p", cubes=True),
     Topology("full-mesh", "direct", ("server",), chip="mi300x", alike=True, meshed=True),
-    Topology("hgx", "domains", PORTS, domain=8, title=DOMAINS),
-    Topology("nvl72", "domains", PORTS, chip="gb200", domain=72, title=DOMAINS),
+    Topology("hgx", "domains", PORTS, domain=8, title=JOINED_DOMAINS),
+    Topology("nvl72", "domains", PORTS, chip="gb200", domain=72, title=JOINED_DOMAINS),
     Topology("scale-up", "domains", (), alike=True, parts=False),
 )
 PLAIN = tuple(one.name for one in TABLE if one.alike)

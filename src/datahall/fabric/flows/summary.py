@@ -23,6 +23,7 @@ class JobRow(NamedTuple):
     """A job or a burst of background."""
 
     name: str
+    size_bytes: float  # the whole array of a job, one flow of background
     num_flows: int
     start_s: float
     time_s: float | None  # None: it never ends
@@ -215,11 +216,18 @@ def job_rows(outcome: Outcome, sent: Sent) -> tuple[JobRow, ...]:
         seconds = float(end) - start if np.isfinite(end) else None
         rows.append(
             JobRow(
-                name, int(sent.num_each[mine].sum()), start, seconds, _bus(scenario, index, seconds),
+                name, _size_bytes(scenario, index), int(sent.num_each[mine].sum()), start, seconds,
+                _bus(scenario, index, seconds),
                 mean(sent.fraction[mine], sent.num_each[mine]), least(sent.fraction[mine]),
             )
         )  # fmt: skip
     return tuple(rows)
+
+
+def _size_bytes(scenario: FlowScenario, index: int) -> float:
+    if index < len(scenario.asks):
+        return scenario.asks[index].size_bytes
+    return float(scenario.bursts[index - len(scenario.asks)].num_bytes.max(initial=0.0))
 
 
 def _bus(scenario: FlowScenario, index: int, seconds: float | None) -> float | None:

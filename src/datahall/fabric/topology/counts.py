@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.routing.shortest import distances
-from datahall.fabric.topology.graph import ACCESS, LINK_KINDS, SCALE_UP_TIER, Fabric
+from datahall.fabric.topology.graph import ACCESS, SCALE_UP_TIER, Fabric
 
 LARGE_DOMAIN = 256  # chips of a scale-up domain from which on its pairs are counted leaf by leaf
 
@@ -22,7 +22,6 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     num_domains: int
     domain_size: int
     switches_by_tier: tuple[int, ...]  # of the network, lowest tier first; scale-up crossbars are not in it
-    cables_by_kind: dict[str, int]
     cables_by_tier: tuple[int, ...]  # of the network, by the higher tier that a cable ends in
     diameter: int
     mean_hops: float
@@ -46,22 +45,20 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def counts(fabric: Fabric) -> Counts:
-    """Count a fabric as it was built; what failures leave of it is in `failures.py`."""
+    """Count a fabric as it was built; what failures leave of it is in `flows/failures.py`."""
     network = fabric.num_network_links
     tier = fabric.node_tier
     switches = tier[fabric.num_hosts :]
     switches = switches[switches != SCALE_UP_TIER]
     higher = np.maximum(tier[fabric.link_source[:network]], tier[fabric.link_target[:network]])
     by_tier = np.bincount(higher[higher != SCALE_UP_TIER], minlength=1) // 2
-    kinds = np.bincount(fabric.link_kind, minlength=len(LINK_KINDS)) // 2
-    links, bandwidth = _bisection(fabric)
     injection = _injection_bytes_per_s(fabric)
+    links, bandwidth = _bisection(fabric, injection)
     return Counts(
         num_hosts=fabric.num_hosts,
         num_domains=fabric.num_domains,
         domain_size=int(np.bincount(fabric.domain).max()),
         switches_by_tier=tuple(np.bincount(switches)[1:].tolist()) if switches.size else (),
-        cables_by_kind={kind: int(n) for kind, n in zip(LINK_KINDS, kinds, strict=True) if n},
         cables_by_tier=tuple((by_tier[1:] if fabric.num_switches else by_tier).tolist()),
         diameter=diameter(fabric),
         mean_hops=mean_hops(fabric),
@@ -141,13 +138,14 @@ def _all_distances(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.in
     return np.stack([distances(fabric, host)[0][: fabric.num_hosts] for host in range(fabric.num_hosts)])
 
 
-def _bisection(fabric: Fabric) -> tuple[float, float]:
-    """Cables cut by halving the network, and what they carry one way [B/s]."""
+def _bisection(fabric: Fabric, injection_bytes_per_s: float) -> tuple[float, float]:
+    """Cables cut by halving the network, and what they carry one way [B/s]: at most what half the endpoints send."""
     if fabric.shape is None:
         return float("nan"), float("nan")
     network = fabric.num_network_links
     links = fabric.shape.bisection_links()
-    return links, links * float(fabric.link_bytes_per_s[:network].max(initial=0.0))
+    carried = links * float(fabric.link_bytes_per_s[:network].max(initial=0.0))
+    return links, min(carried, injection_bytes_per_s * fabric.num_hosts / 2)
 
 
 def _injection_bytes_per_s(fabric: Fabric) -> float:

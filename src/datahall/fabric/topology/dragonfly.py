@@ -2,7 +2,8 @@
 
 In a dragonfly the switches of a group are fully meshed; in a dragonfly+ a group is a leaf–spine network and
 only its spines have global links.  Global port q of group i goes to group i + 1 + q mod (groups - 1), so
-every two groups are joined by the same number of cables.  Routes are minimal: at most one global link.
+every two groups are joined by the same number of cables, spread over all switches that have such ports.  Routes
+are minimal: at most one global link.
 
 References: J. Kim, W. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
 2008; A. Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017.
@@ -11,6 +12,8 @@ References: J. Kim, W. Dally, S. Scott, D. Abts, "Technology-driven, highly-scal
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,11 +29,22 @@ from datahall.fabric.topology.graph import (
     Paths,
     Shape,
     Wire,
+    loads_between,
     paths_of,
 )
 from datahall.fabric.topology.tiers import odd_ports
 
 _FEW = 2_000_000  # leaf pairs that are counted one by one
+
+
+class Cables(NamedTuple):
+    """Of pairs of leaves, the cables between their groups that give a shortest way; one period stands for all."""
+
+    shortest: Longs  # links of such a way
+    num_all: Longs  # of all cables
+    in_one: Longs  # of those of one period
+    order: Longs  # the cables of one period with those first
+    which: Longs  # for each row that was asked about, its pair
 
 
 class Dragonfly(Shape, frozen=True, kw_only=True):
@@ -93,16 +107,27 @@ class Dragonfly(Shape, frozen=True, kw_only=True):
         return (self.rise(leaf, spine) + self.groups * self.leaves * self.spines).astype(np.int32)
 
     def ends(self, offset: Longs, copy: Longs) -> tuple[Longs, Longs, Longs]:
-        """Port, switch that owns it and switch at the far end of a cable to the group `offset` further."""
+        """Port, switch that owns it and switch at the far end of a cable to the group `offset` further.
+
+        Ports go round the switches of a group, and start one further where the cables between two groups would come
+        to the same switches again: so they meet all switches before any of them twice.
+        """
         port = copy * (self.groups - 1) + offset - 1
         far_port = copy * (self.groups - 1) + self.groups - offset - 1
         owners = self.spines or self.leaves
-        return port, port % owners, far_port % owners
+        rounds = gcd(self.groups - 1, owners)
+        further = copy // (owners // rounds) % rounds
+        return port, (port + further) % owners, (far_port + further) % owners
+
+    @property
+    def period(self) -> int:
+        """Cables between two groups after which the switches at both ends come again."""
+        return max(1, min(self.copies, self.spines or self.leaves))
 
     def _lengths(self, here: Ints, there: Ints) -> Longs:
-        """Switch-to-switch links of each leaf pair (rows) over each cable between its groups (columns)."""
+        """Switch-to-switch links of each leaf pair (rows) over the cables of one period (columns)."""
         offset = (there // self.leaves - here // self.leaves) % self.groups
-        copy = np.arange(max(self.copies, 1))[None, :]
+        copy = np.arange(self.period)[None, :]
         if self.plus:
             return np.full((here.size, copy.size), 3, np.int64)
         _, exit_, entry = self.ends(np.maximum(offset, 1)[:, None].astype(np.int64), copy)
@@ -110,29 +135,30 @@ class Dragonfly(Shape, frozen=True, kw_only=True):
         lengths: Longs = 1 + away + (entry != there[:, None] % self.leaves)
         return lengths
 
-    def _cables(self, here: Ints, there: Ints) -> tuple[Longs, Longs, Longs, Longs]:
-        """Of each pair of leaves that is met: links of its shortest way, how many cables give one, all cables with
-        those first, and for each row which pair it is."""
+    def _cables(self, here: Ints, there: Ints) -> Cables:
         num = self.groups * self.leaves
         pairs, which = np.unique(here.astype(np.int64) * num + there, return_inverse=True)
         lengths = self._lengths((pairs // num).astype(np.int32), (pairs % num).astype(np.int32))
         shortest = lengths.min(axis=1)
-        longer = lengths != shortest[:, None]
-        return shortest, (~longer).sum(axis=1), np.argsort(longer, axis=1, kind="stable"), which
+        short = lengths == shortest[:, None]
+        periods, rest = divmod(max(self.copies, 1), self.period)
+        in_one = short.sum(axis=1)
+        num_all = periods * in_one + short[:, :rest].sum(axis=1)
+        return Cables(shortest, num_all, in_one, np.argsort(~short, axis=1, kind="stable"), which)
 
     def hops(self, source: Ints, target: Ints) -> Ints:
         here, there = self.leaf(source), self.leaf(target)
         inside = np.where(here == there, 0, 2 if self.plus else 1)
-        shortest, _, _, which = self._cables(here, there)
-        across = shortest[which]
+        found = self._cables(here, there)
+        across = found.shortest[found.which]
         same_group = here // self.leaves == there // self.leaves
         return np.where(source == target, 0, 2 + np.where(same_group, inside, across)).astype(np.int32)
 
     def num_paths(self, source: Ints, target: Ints) -> Longs:
         here, there = self.leaf(source), self.leaf(target)
-        _, count, _, which = self._cables(here, there)
+        found = self._cables(here, there)
         inside = np.where(here == there, 1, max(self.spines, 1))
-        return np.where(here // self.leaves == there // self.leaves, inside, count[which])
+        return np.where(here // self.leaves == there // self.leaves, inside, found.num_all[found.which])
 
     def paths(self, source: Ints, target: Ints, pick: Longs) -> Paths:
         here, there = self.leaf(source), self.leaf(target)
@@ -140,8 +166,9 @@ class Dragonfly(Shape, frozen=True, kw_only=True):
         a, b = here % self.leaves, there % self.leaves
         left = pick % self.num_paths(source, target)
         offset = ((goal - group) % self.groups).astype(np.int64)
-        _, count, cables, which = self._cables(here, there)
-        copy = cables[which, np.minimum(left, count[which] - 1)]  # inside a group none of them is taken
+        found = self._cables(here, there)
+        turn, place = np.divmod(left, found.in_one[found.which])
+        copy = found.order[found.which, place] + turn * self.period  # inside a group none of them is taken
         port, exit_, entry = self.ends(np.maximum(offset, 1), copy)
         crosses, apart = group != goal, here != there
         over = np.where(crosses, self.global_start + group * self.used_ports + port, -1)
@@ -199,6 +226,9 @@ class Dragonfly(Shape, frozen=True, kw_only=True):
     def has_direct_pairs(self) -> bool:
         return True
 
+    def loads(self, source: Ints, target: Ints) -> Floats:
+        return loads_between(self, self.leaf, source, target)
+
     def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
         """Leaves, and groups with their spines."""
         leaf = np.full(fabric.num_nodes, -1, np.int32)
@@ -214,21 +244,29 @@ class Dragonfly(Shape, frozen=True, kw_only=True):
         yield "group", group
 
 
-def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
-    """The smallest balanced dragonfly: p chips, 2p switches a group, p global ports each; radix 4p - 1."""
-    chips = 1
-    while _most(chips) < num_chips:
-        chips += 1
+def dragonfly(num_chips: int, wire: Wire, *, radix: int | None = None, whole: int | None = None) -> Fabric:
+    """The smallest balanced dragonfly: p chips, 2p switches a group, p global ports each; 4p - 1 ports of a switch.
+
+    Without a switch it has the fewest ports.  With one it has the fewest switches of at most its ports: chips that
+    filled a few switches of a larger group would have one cable from each of those to the next, and the others would
+    stand idle.  Servers of `whole` chips hang on one switch, or on several of their own, if ports allow it.
+    """
+    fewest = 1
+    while _most(fewest) < num_chips:
+        fewest += 1
+    chips, groups = fewest, -(-num_chips // (2 * fewest * fewest))
     if radix is not None:
         held = (radix + 1) // 4
-        if held < 1 or _most(held) < num_chips:
+        if held < fewest:
             raise ScenarioError(
                 f"{num_chips:,} chips do not fit a dragonfly of {radix}-port switches",
                 field="chips",
-                hint=f"it holds {_most(held):,}; {4 * chips - 1} ports hold {_most(chips):,}",
+                hint=f"it holds {_most(held):,}; {4 * fewest - 1} ports hold {_most(fewest):,}",
             )
-        chips = held
-    groups = -(-num_chips // (2 * chips * chips))
+        size = whole or 1
+        able = [p for p in range(fewest, held + 1) if p % size == 0 or size % p == 0]
+        chips = min(able or [held], key=lambda p: (-(-num_chips // (2 * p * p)) * 2 * p, p))
+        groups = -(-num_chips // (2 * chips * chips))
     shape = Dragonfly(
         num_hosts=num_chips,
         terminals=chips,

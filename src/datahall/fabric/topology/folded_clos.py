@@ -28,7 +28,7 @@ from datahall.fabric.topology.graph import (
     paths_of,
 )
 
-LEVELS = ("leaf", "pod")
+TIER_NAMES = ("leaf", "pod")
 
 
 class FoldedClos(Shape, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
     def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
         """The subtrees of every level but the top."""
         for level in range(1, self.num_levels):
-            name = LEVELS[level - 1] if level <= len(LEVELS) else f"tier {level}"
+            name = TIER_NAMES[level - 1] if level <= len(TIER_NAMES) else f"tier {level}"
             yield name, self._subtrees(fabric, level)
 
     def _subtrees(self, fabric: Fabric, level: int) -> Ints:

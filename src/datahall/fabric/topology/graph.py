@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -88,6 +88,14 @@ class Traits(msgspec.Struct, frozen=True):
         """What each endpoint gets of its ports when all send to the far side of the fabric at once [B/s]."""
         del fabric
         return port_bytes_per_s
+
+    def loads(self, source: Ints, target: Ints) -> Floats | None:
+        """Bytes on each link, of one from every flow over all its shortest ways alike; None: as wide parts spread them.
+
+        It is known where flows that leave a part do not share its links evenly: their ways lead through some of them.
+        """
+        del source, target
+        return None
 
     def pools(self, num_links: int) -> Ints | None:
         """For each link the first of those that sprayed packets load alike; None where each is loaded by itself."""
@@ -215,6 +223,22 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
 def half_name(axis: int, sides: tuple[int, ...]) -> str:
     """What half of a grid is called that is cut across an axis."""
     return f"half along axis {axis + 1}" if len(sides) > 1 else "half"
+
+
+def loads_between(shape: Shape, leaf: Callable[[Ints], Ints], source: Ints, target: Ints) -> Floats:
+    """Bytes on each link between switches, of one from every flow over all shortest ways of its two switches alike."""
+    here, there = leaf(source).astype(np.int64), leaf(target)
+    pair = here * (int(there.max(initial=0)) + 1) + there
+    _, first, count = np.unique(pair, return_index=True, return_counts=True)
+    here_, there_ = source[first], target[first]
+    num = np.where(leaf(here_) == leaf(there_), 0, shape.num_paths(here_, there_))
+    flow = np.repeat(np.arange(first.size), num)
+    pick = np.arange(flow.size) - np.repeat(np.cumsum(num) - num, num)
+    paths = shape.paths(here_[flow], there_[flow], pick)
+    middle = np.ones(paths.links.size, np.bool_)  # without the ports of the two chips that stand for all
+    middle[paths.offsets[:-1]] = middle[paths.offsets[1:] - 1] = False
+    share = (count / np.maximum(num, 1))[flow][paths.owners()]
+    return np.bincount(paths.links[middle], share[middle]).astype(np.float64)
 
 
 def paths_of(columns: Sequence[Ints]) -> Paths:

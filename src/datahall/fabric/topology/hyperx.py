@@ -19,12 +19,14 @@ from datahall.fabric.topology.graph import (
     FABRIC,
     SCALE_UP,
     Fabric,
+    Floats,
     Ints,
     Longs,
     Paths,
     Shape,
     Wire,
     half_name,
+    loads_between,
     paths_of,
 )
 
@@ -126,6 +128,9 @@ class HyperX(Shape, frozen=True):
     @property
     def has_direct_pairs(self) -> bool:
         return True
+
+    def loads(self, source: Ints, target: Ints) -> Floats | None:
+        return loads_between(self, self.router, source, target) if self.terminals else None
 
     def parts_of(self, fabric: Fabric) -> Iterator[tuple[str, Ints]]:
         """Each router with its chips, and both halves of each axis."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 
 from datahall.compiled import Kernel
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.graph import SCALE_UP, Fabric, Ints, Longs, Paths, Shape, Wire, half_name
+from datahall.fabric.topology.graph import (
+    SCALE_UP,
+    Fabric,
+    Floats,
+    Ints,
+    Longs,
+    Paths,
+    Shape,
+    Wire,
+    half_name,
+)
 
 MOST = 2**61  # path counts saturate here
 _COMPILE_HOPS = 20_000
@@ -116,6 +127,51 @@ class Torus(Shape, frozen=True):
         )  # fmt: skip
         return Paths(links, offsets)
 
+    def loads(self, source: Ints, target: Ints) -> Floats:
+        """Bytes on each link when every flow sends one, its steps shuffled in every order alike.
+
+        Of the (Σ n)! / Π n! shortest ways of a flow with n steps along each axis, those through the link from u to v
+        are the ways to u times the ways from v.  Flows with the same steps are one pattern that is moved to each of
+        their sources: a convolution over the grid, no axis of which a pattern leaves.
+        """
+        signed, tied = self.steps(source, target)
+        found = np.zeros((len(self.sides), 2, *self.sides[:-1], self.sides[-1] // 2 + 1), np.complex128)
+        both, which, count = np.unique(
+            np.hstack([signed, tied]), axis=0, return_inverse=True, return_counts=True
+        )
+        alike = np.split(source[np.argsort(which.ravel(), kind="stable")], np.cumsum(count)[:-1])
+        for row, sources in zip(both, alike, strict=True):
+            places = np.fft.rfftn(np.bincount(sources, minlength=self.num_hosts).reshape(self.sides))
+            steps, ties = row[: len(self.sides)], np.flatnonzero(row[len(self.sides) :])
+            for turned in product((1, -1), repeat=ties.size):
+                ways = steps.copy()
+                ways[ties] *= np.array(turned, np.int64)
+                for axis in np.flatnonzero(ways):
+                    pattern = np.fft.rfftn(self._pattern(ways, int(axis)))
+                    found[axis, int(ways[axis] < 0)] += places * pattern / 2.0**ties.size
+        loads = np.fft.irfftn(found, s=self.sides, axes=range(2, found.ndim))
+        return np.concatenate([self._numbered(loads, axis) for axis in range(len(self.sides))])
+
+    def _pattern(self, steps: Longs, axis: int) -> Floats:
+        """The share of a flow's ways that go a step along an axis from each place, seen from its source."""
+        length = np.abs(steps)
+        taken = np.indices(tuple(length + 1 - (np.arange(length.size) == axis)))  # steps so far
+        left = length.reshape(-1, *(1,) * length.size) - taken
+        left[axis] -= 1
+        logs = _log_orders(taken) + _log_orders(left) - _log_orders(length)
+        pattern = np.zeros(self.sides)
+        sign = np.sign(steps)
+        where = tuple(sign[one] * taken[one] % side for one, side in enumerate(self.sides))
+        pattern[where] = np.exp(logs)
+        return pattern
+
+    def _numbered(self, loads: Floats, axis: int) -> Floats:
+        """The loads of the links of an axis in their order: up, then down; a link down is left from its upper end."""
+        up, down = loads[axis, 0], np.roll(loads[axis, 1], -1, axis=axis)
+        kept = tuple(slice(self.segments(one) if one == axis else None) for one in range(len(self.sides)))
+        both: Floats = np.maximum(np.concatenate([up[kept].ravel(), down[kept].ravel()]), 0.0)
+        return both
+
     def diameter(self) -> int:
         return sum(side // 2 if self.wraps(axis) else side - 1 for axis, side in enumerate(self.sides))
 
@@ -163,6 +219,13 @@ class Torus(Shape, frozen=True):
                     half_name(axis, self.sides),
                     ((place - turn) % side >= side // 2).astype(np.int32),
                 )
+
+
+def _log_orders(steps: Longs) -> Floats:
+    """ln of the orders of so many steps along each axis (first dimension): ln (Σ n)! − Σ ln n!."""
+    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(steps.sum(axis=0).max()) + 1)))])
+    logs: Floats = factorial[steps.sum(axis=0)] - factorial[steps].sum(axis=0)
+    return logs
 
 
 def _binomials(largest: int) -> NDArray[np.int64]:

@@ -48,6 +48,11 @@ TPU_V4 = Pod(name="tpu-v4", sides=(16, 16, 16), largest=(16, 16, 16))
 TPU_V5P = Pod(name="tpu-v5p", sides=(16, 20, 28), largest=(16, 16, 24))
 TPU_V7X = Pod(name="tpu-v7x", sides=(16, 24, 24), largest=(16, 24, 24))
 PODS = {pod.name: pod for pod in (TPU_V4, TPU_V5P, TPU_V7X)}
+FLAT = (
+    (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16),
+)  # fmt: skip  # slices of chips with four links, Google Cloud TPU documentation
+FLAT_CHIPS = ("tpu-v5e", "tpu-v6e")
+LEAST = 4  # chips of a slice of a pod, which are those of a host
 
 
 def slice_shapes(pod: Pod) -> tuple[tuple[int, int, int], ...]:
@@ -106,6 +111,24 @@ def slice_for(num_chips: int, pod: Pod) -> tuple[int, int, int]:
         field="chips",
         hint=f"nearest: {' or '.join(f'{n:,}' for n in (*below, *above))}",
     )
+
+
+def own_slice(chip: str, num_chips: int, most: int) -> tuple[int, ...]:
+    """The sides of the slice that so many chips take where nobody says how they are wired; none: it has no slices.
+
+    That is the smallest that holds them, or the largest of at most so many chips where they need several.
+
+    >>> own_slice("tpu-v5p", 500, 8960), own_slice("tpu-v6e", 512, 256), own_slice("h100-sxm", 8, 8)
+    ((8, 8, 8), (16, 16), ())
+    """
+    shapes: list[tuple[int, ...]] = list(FLAT) if chip in FLAT_CHIPS else []
+    if chip in PODS:
+        shapes = list(slice_shapes(PODS[chip]))
+    allowed = [shape for shape in shapes if LEAST <= prod(shape) <= most]
+    holding = [shape for shape in allowed if prod(shape) >= num_chips]
+    if holding:
+        return min(holding, key=lambda shape: (prod(shape), max(shape)))
+    return max(allowed, key=prod, default=())
 
 
 def tpu_slice(sides: Sequence[int], wire: Wire, pod: Pod) -> Fabric:

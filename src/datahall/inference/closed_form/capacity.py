@@ -6,7 +6,7 @@ replicas = ⌈ offered / (held · (1 − headroom)) ⌉
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 
@@ -58,6 +58,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 def held(replica: Replica, load: Load, slo: Promise) -> Held:
     """The most that a replica holds; an `InfeasibleError` where even one request breaks a limit."""
+    if not load.streams:
+        slo = msgspec.structs.replace(slo, tpot_s=inf)
     price = price_steps(replica)
     capacity = kv_capacity(replica)
     load = msgspec.structs.replace(

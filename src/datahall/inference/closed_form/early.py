@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datahall.errors import ScenarioError, option
+from datahall.inference.early import check_prompts
 from datahall.inference.engine.engine import engine, engines
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 
 
 def check_closed_form(scenario: Scenario) -> None:
-    """Refuse an engine that does not batch continuously."""
+    """Refuse an engine that does not batch continuously, and prompts that leave no room for an answer."""
     batching = engine(scenario.one(Deployment).engine).batching
     if batching != "continuous":
         known, *others = (one for one, found in engines().items() if found.batching == "continuous")
@@ -18,3 +19,4 @@ def check_closed_form(scenario: Scenario) -> None:
             field="engine",
             hint=f"simulate serve follows it; here {option('engine', known)}, {', '.join(others)}",
         )
+    check_prompts(scenario)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, inf, isfinite, log10
 
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, given, modelled, product, quotient, total
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.number_formats import FORMATS, is_wide
+from datahall.catalog.number_formats import is_wide
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.held_figure import rank_figure
@@ -116,9 +117,8 @@ def ladder(
     check_format(replica.chip, replica.precision)
     plain = _placed(replica, load, promise, rate_per_s, tp)
     techniques = _techniques(plain, cached, speculation)
-    alone = tuple(
-        effect(name, technique(plain), promise, rate_per_s) for name, technique in techniques.items()
-    )
+    alone = tuple(one.effect(plain, promise, rate_per_s) for one in techniques)
+    useful = [one for one, tried in zip(techniques, alone, strict=True) if isfinite(tried.held_per_s)]
     reference = effect("as it is", plain, promise, rate_per_s)
     without = [effect("one request at a time", one_by_one(plain), promise, rate_per_s)]
     if shares_steps(plain):
@@ -131,7 +131,7 @@ def ladder(
         reference=reference,
         without=tuple(without),
         alone=alone,
-        together=tuple(_together(plain, techniques, alone, reference, promise, rate_per_s)),
+        together=tuple(_together(plain, useful, reference, promise, rate_per_s)),
         fading=tuple(
             (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
         ),
@@ -172,66 +172,57 @@ def floor_to(value: float, digits: int) -> float:
     return floor(value * 10.0**places) / 10.0**places
 
 
-def _techniques(plain: Setting, cached: float, how: Speculation) -> dict[str, Technique]:
-    chip = plain.replica.chip
-    techniques: dict[str, Technique] = {} if shares_steps(plain) else {"chunked prefill": chunked}
-    techniques[f"prefix cache, {100 * cached:.0f} % found"] = prefix_cached(cached)
-    drafted = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
-    techniques[f"speculation ({drafted})"] = speculative(how)
-    return techniques | {
-        **{title: quantised(name) for title, name in _narrower(chip)},
-        "8-bit cache": narrow_cache,
-        "disaggregation": disaggregated,
+def _techniques(plain: Setting, cached: float, how: Speculation) -> tuple[Technique, ...]:
+    kept = f"{how.draft}, {how.num_draft} drafted, {100 * how.acceptance:.0f} % kept"
+    return (
+        *(() if shares_steps(plain) else (Technique(name="chunked prefill", change=chunked),)),
+        Technique(name="prefix cache", detail=f"{100 * cached:.0f} % found", change=prefix_cached(cached)),
+        Technique(name="speculation", detail=kept, change=speculative(how)),
+        *_narrower(plain.replica.chip),
+        Technique(name="8-bit cache", change=narrow_cache),
+        Technique(name="disaggregation", change=disaggregated),
+    )
+
+
+def _narrower(chip: Chip) -> list[Technique]:
+    """Formats of fewer bits for the linear layers alone: those that multiply in them first."""
+    narrow = {
+        name: PRESETS[name]
+        for name in COMMON
+        if not is_wide(PRESETS[name].weights) and is_wide(PRESETS[name].kv)
     }
-
-
-def _narrower(chip: Chip) -> list[tuple[str, str]]:
-    """Formats of fewer bits for the linear layers alone, as they are called: those that multiply in them first."""
-    narrow = [name for name in COMMON if not is_wide(PRESETS[name].weights) and is_wide(PRESETS[name].kv)]
-    whole = [name for name in narrow if PRESETS[name].quantises_activations]
-    packed = [name for name in narrow if name not in whole]
-    return [
-        *(
-            (f"{name} weights and activations", name)
+    whole = [name for name, one in narrow.items() if one.quantises_activations]
+    named = {
+        **{
+            name: f"{name} weights and activations"
             for name in whole
-            if chip.multiplies(PRESETS[name].operands)
-        ),
-        *((f"{FORMATS[PRESETS[name].weights].bits}-bit weights", name) for name in packed),
-    ]
+            if chip.multiplies(narrow[name].operands)
+        },
+        **{name: f"{one.weights} weights" for name, one in narrow.items() if name not in whole},
+    }
+    return [Technique(name=title, change=quantised(name), weighs=True) for name, title in named.items()]
 
 
 def _together(
     plain: Setting,
-    techniques: dict[str, Technique],
-    alone: tuple[Effect, ...],
+    techniques: Sequence[Technique],
     reference: Effect,
     promise: Promise,
     rate: float,
 ) -> list[Effect]:
     """Greedily: the best technique, then the best beside it, while a chip holds more."""
     current, best, steps = plain, reference, []
-    left = {one.name: techniques[one.name] for one in alone if isfinite(one.held_per_s)}
+    left = list(techniques)
     while left:
-        tried = [
-            (effect(name, setting, promise, rate), setting)
-            for name, technique in left.items()
-            if (setting := technique(current)) is not None
-        ]
+        tried = [(one.effect(current, promise, rate), one) for one in left]
+        tried = [(step, one) for step, one in tried if isfinite(step.held_per_s)]
         if not tried:
             break
-        step, setting = max(tried, key=lambda pair: pair[0].held_per_s)
-        if step.held_per_s <= WORTH * best.held_per_s:
+        best_step, taken = max(tried, key=lambda pair: pair[0].held_per_s)
+        setting = taken.change(current)
+        if setting is None or best_step.held_per_s <= WORTH * best.held_per_s:
             break
-        steps.append(step)
-        current, best = setting, step
-        left = {
-            name: technique
-            for name, technique in left.items()
-            if name != step.name and not (_chooses_format(name) and _chooses_format(step.name))
-        }
+        steps.append(best_step)
+        current, best = setting, best_step
+        left = [one for one in left if one is not taken and not (one.weighs and taken.weighs)]
     return steps
-
-
-def _chooses_format(name: str) -> bool:
-    """Whether a technique chooses the format of the weights: only one can."""
-    return "weights" in name

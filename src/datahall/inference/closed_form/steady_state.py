@@ -55,6 +55,11 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     output_spread: float = 0.0  # and of the answer's
 
     @property
+    def streams(self) -> bool:
+        """Whether an answer has a second token, and so a time per token."""
+        return self.output > 1.0
+
+    @property
     def steps(self) -> float:
         """Steps that a request decodes."""
         return max(self.output - 1.0, 0.5) / self.tokens_per_step
@@ -112,7 +117,7 @@ def curve(
     chance = _carried(started, steps)
     mean_s = np.maximum.accumulate((chance * steps.step_s).sum(axis=1))
     rate = n / (load.steps * mean_s)
-    pull = np.maximum(np.gradient(rate, n), 1e-3 * rate / n)
+    pull = np.maximum(_slope(n, rate), 1e-3 * rate / n)
     sigma = np.sqrt(rate / pull)
     weights = GAUSS_WEIGHTS / GAUSS_WEIGHTS.sum()
     spread = np.maximum(0.0, n[:, None] + sigma[:, None] * GAUSS)
@@ -148,6 +153,13 @@ def curve(
         most=most,
         most_per_s=float(rate.max(initial=0.0)),
     )
+
+
+def _slope(n: Column, rate: Column) -> Column:
+    """X′ over the numbers that chance reaches, n ± √n: kernels step up with n, and the flats between are narrower."""
+    reach = np.sqrt(np.maximum(n, 1.0))
+    low, high = np.maximum(n - reach, n[0]), np.minimum(n + reach, n[-1])
+    return np.asarray((np.interp(high, n, rate) - np.interp(low, n, rate)) / (high - low))
 
 
 def _excess(drift_s: Column, variance: Column, load: Load, percentile: float) -> Column:

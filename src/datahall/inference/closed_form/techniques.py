@@ -22,6 +22,7 @@ from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
 from datahall.scenario.sections.promise import Promise
+from datahall.units import short
 from datahall.workload.precision import Precision, block_scaled
 
 
@@ -45,6 +46,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """What a setting holds per chip, and how it feels at the rate asked."""
 
     name: str
+    detail: str = ""  # what was assumed of it
     held_per_s: float  # requests per second and chip within the limits; 0 where one is broken at once
     ttft_s: float  # mean, at the rate asked
     tpot_s: float
@@ -56,8 +58,28 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     )
     prompts: PromptPool | None = None
 
+    @property
+    def title(self) -> str:
+        """As a table has it."""
+        return f"{self.name} ({self.detail})" if self.detail else self.name
 
-Technique = Callable[[Setting], Setting | None]  # None: there is nothing to gain
+
+Change = Callable[[Setting], Setting | None]  # None: there is nothing to gain
+
+
+class Technique(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to do to a replica: its name, which no input changes, what is assumed of it, and what it does."""
+
+    name: str
+    change: Change
+    detail: str = ""
+    weighs: bool = False  # chooses the format of the weights: only one can
+
+    def effect(self, setting: Setting, slo: Promise, rate_per_s: float) -> Effect:
+        """What a setting holds with it."""
+        return msgspec.structs.replace(
+            effect(self.name, self.change(setting), slo, rate_per_s), detail=self.detail
+        )
 
 
 def chunked(setting: Setting) -> Setting | None:
@@ -79,7 +101,7 @@ def shares_steps(setting: Setting) -> bool:
     return setting.replica.engine.chunked_prefill and setting.replica.engine.mixed_steps
 
 
-def prefix_cached(share: float) -> Technique:
+def prefix_cached(share: float) -> Change:
     """A share of every prompt is found in the cache of prefixes."""
 
     def apply(setting: Setting) -> Setting | None:
@@ -91,7 +113,7 @@ def prefix_cached(share: float) -> Technique:
     return apply
 
 
-def speculative(how: Speculation) -> Technique:
+def speculative(how: Speculation) -> Change:
     """Drafted tokens are verified together."""
 
     def apply(setting: Setting) -> Setting | None:
@@ -100,7 +122,7 @@ def speculative(how: Speculation) -> Technique:
     return apply
 
 
-def quantised(name: str) -> Technique:
+def quantised(name: str) -> Change:
     """Weights, or weights and activations, in fewer bits; the cache, and activations of 16 bits, stay as they are."""
 
     def apply(setting: Setting) -> Setting | None:
@@ -150,14 +172,16 @@ def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) 
         return Effect(
             name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message, remedy=remedy
         )
-    state = most.at(rate_per_s)
+    state, chips = most.at(rate_per_s), setting.replica.num_chips
     return Effect(
         name=name,
-        held_per_s=most.rate_per_s / setting.replica.num_chips,
+        held_per_s=most.rate_per_s / chips,
         ttft_s=state.ttft_s,
         tpot_s=state.tpot_s,
-        most_per_s=most.most_per_s / setting.replica.num_chips,
-        note="" if state.stable else f"unstable: it holds {most.most_per_s:.3g} requests/s",
+        most_per_s=most.most_per_s / chips,
+        note=""
+        if state.stable
+        else f"unstable: without limits a chip holds {short(most.most_per_s / chips)} requests/s",
         held=most,
     )
 

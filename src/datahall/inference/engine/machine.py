@@ -6,11 +6,10 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import Cluster, cluster_from
+from datahall.cluster.cluster import Cluster, cluster_as_small
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import is_built
-from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.design.topologies import topology_of_parts
 from datahall.inference.engine.replica import Replica
 
@@ -42,7 +41,10 @@ def machine_of(
             "a replica whose chips are wired to their neighbours only is not modelled", field="on",
             hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
         )  # fmt: skip
-    machine = _joined(chip, num_chips, wiring, catalog, least_domains)
+    machine = cluster_as_small(
+        wiring.design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,
+        failures=wiring.failures, if_there=wiring.if_there, switched=True,
+    )  # fmt: skip
     if machine.system.scale_up_bytes_per_s < chip.scale_up_bytes_per_s:
         raise ScenarioError(
             "a replica whose scale-up links are slow is not modelled", field="failure",
@@ -55,19 +57,3 @@ def _is_grid(topology: str, catalog: Catalog) -> bool:
     """Whether a fabric wires chips to their neighbours only, whatever the number of them: it has sides."""
     kind = catalog.known_fabric(topology).topology if is_built(topology, catalog) else topology
     return bool(kind) and "sides" in topology_of_parts(kind).uses
-
-
-def _joined(chip: Chip, num_chips: int, wiring: Wiring, catalog: Catalog, least_domains: int) -> Cluster:
-    """A machine of so many chips; a ratio of a tier that they do not need is left out, as nobody said their number."""
-    ratios = wiring.design.oversubscription
-    for kept in range(len(ratios), -1, -1):
-        design = msgspec.structs.replace(wiring.design, oversubscription=ratios[:kept])
-        try:
-            return cluster_from(
-                design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,
-                failures=wiring.failures, if_there=wiring.if_there,
-            )  # fmt: skip
-        except UnneededTier:
-            if not kept:
-                raise
-    raise AssertionError(ratios)

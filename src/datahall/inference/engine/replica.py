@@ -113,10 +113,9 @@ def exchanging_chips(replica: Replica) -> int:
     """Chips over which the widest of a replica's groups that exchange anything stretches; 1: none do."""
     if replica.pp > 1:
         return replica.num_chips
-    meets = replica.dp > 1 and replica.model.moe is not None
-    return replica.tp * (replica.dp if meets else 1)
+    return replica.tp * (replica.dp if replica.model.moe is not None else 1)
 
 
 def joined(replica: Replica, *, hands_over: bool = False) -> Joined:
     """What joins a replica's chips, and how far their exchange reaches."""
-    return Joined(replica.chip, replica.system, exchanging_chips(replica), hands_over)
+    return Joined(replica.chip, replica.system, exchanging_chips(replica), hands_over, switched=True)

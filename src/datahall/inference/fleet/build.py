@@ -10,7 +10,8 @@ from typing import cast
 from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import ScenarioError, nearest, option
-from datahall.inference.deploy import pools_of, region_number
+from datahall.inference.deploy import pools_of
+from datahall.inference.early import region_number
 from datahall.inference.engine.build import deployment_of
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage

@@ -9,7 +9,7 @@ from datahall.counted import counted
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.fleet.service import Outcome
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.step.floor import token_band
 
 
@@ -20,8 +20,7 @@ def tpot_figure(outcome: Outcome) -> Breakdown | None:
     context = 0.0  # tokens before one of an answer, on average; what is not known counts as none
     if service.steady is not None:
         load = load_of(service.traffic)
-        if not outcome.is_cut:
-            context = load.prompt + load.output / 2.0
+        context = load.prompt + load.output / 2.0
         if service.steady.stable:
             beside = (mean_step(service.replica, load, service.steady).figure,)
     band = service.price.band

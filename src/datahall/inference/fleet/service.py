@@ -15,7 +15,7 @@ from datahall.errors import ScenarioError, option
 from datahall.events import stream as random_stream
 from datahall.inference.closed_form.fleet_state import closed_form
 from datahall.inference.closed_form.steady_state import State
-from datahall.inference.deploy import region_number
+from datahall.inference.early import region_number
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.build import cache_of, fleet_of
 from datahall.inference.fleet.fleet import Fleet

@@ -13,7 +13,7 @@ from datahall.inference.fleet.response_cache import hit_rates
 from datahall.inference.fleet.service import Outcome, Service
 from datahall.inference.fleet.span import expected_s
 from datahall.inference.memory.offload import lower_tiers
-from datahall.inference.simulation.lifecycle import TPOT, TTFT
+from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.simulation.run import STATUS_NAMES, Records, ReplicaUse, Scaling, ServingRun
 
 FINISHED, ANSWERED = STATUS_NAMES.index("finished"), STATUS_NAMES.index("answered from a cache")

@@ -20,10 +20,10 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
 
-LARGEST_GROUP = 64
+LARGEST_SEARCHED = 64  # chips of a group up to which a model is tried for fit
 
 # chips that most people ask about; any other is there by name
-COMMON = (
+OFTEN_ASKED = (
     "a100-sxm-80gb",
     "l40s",
     "h100-sxm",
@@ -144,8 +144,8 @@ def smallest_fit(
     found = fits_on(replica, context, num_sequences)
     if found is not None:
         return found
-    why = why_not(chip, replica.precision) or f"too small, even {LARGEST_GROUP} of them"
-    return msgspec.structs.replace(on_group(replica, LARGEST_GROUP, context), tp=0, why=why)
+    why = why_not(chip, replica.precision) or f"too small, even {LARGEST_SEARCHED} of them"
+    return msgspec.structs.replace(on_group(replica, LARGEST_SEARCHED, context), tp=0, why=why)
 
 
 def fewest_chips(replica: Replica) -> int:
@@ -196,7 +196,7 @@ def legal_groups(model: Model) -> list[int]:
 
 def _legal_groups(model: Model) -> Iterator[int]:
     tp = 1
-    while tp <= LARGEST_GROUP:
+    while tp <= LARGEST_SEARCHED:
         try:
             Sharding(tp=float(tp)).check(model)
         except ScenarioError:

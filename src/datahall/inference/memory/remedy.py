@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from datahall.errors import DatahallError, option
-from datahall.inference.engine.replica import Replica
-from datahall.inference.memory.fit import LARGEST_GROUP
+from datahall.inference.engine.replica import Replica, exchanging_chips
+from datahall.inference.memory.fit import LARGEST_SEARCHED
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
 from datahall.inference.step.kernels import sharding_of
 from datahall.workload.precision import COMMON, Precision
@@ -18,10 +18,18 @@ MOST_REMEDIES = 3
 
 
 def remedies(
-    replica: Replica, context: int, num_sequences: int = 1, *, context_field: str = "max_context"
+    replica: Replica,
+    context: int,
+    num_sequences: int = 1,
+    *,
+    context_field: str = "max_context",
+    memory_only: bool = False,
 ) -> str:
-    """Up to three changes, each of which alone is enough; "no single change" where there are none."""
-    found = list(_remedies(replica, context, num_sequences, context_field))[:MOST_REMEDIES]
+    """Up to three changes, each of which alone is enough; "no single change" where there are none.
+
+    A wider group is one whose chips can exchange something, unless nothing but memory is asked for.
+    """
+    found = list(_remedies(replica, context, num_sequences, context_field, memory_only))[:MOST_REMEDIES]
     return (
         f"enough: {', or '.join(found)}"
         if found
@@ -50,7 +58,9 @@ def _runs(replica: Replica) -> bool:
     return replica.chip.multiplies(replica.precision.operands)
 
 
-def _remedies(replica: Replica, context: int, num_sequences: int, context_field: str) -> Iterator[str]:
+def _remedies(
+    replica: Replica, context: int, num_sequences: int, context_field: str, memory_only: bool
+) -> Iterator[str]:
     longest = longest_context(divide_memory(replica), num_sequences)
     if _runs(replica) and longest >= FEWEST_TOKENS:
         yield f"{option(context_field, longest // 16 * 16)} or less"
@@ -61,8 +71,13 @@ def _remedies(replica: Replica, context: int, num_sequences: int, context_field:
             yield option("precision", name)
             break
     tp = _smallest_group(replica, context, num_sequences)
-    if tp:
+    if tp and (memory_only or _is_joined(msgspec.structs.replace(replica, tp=tp))):
         yield option("tp", tp)
+
+
+def _is_joined(replica: Replica) -> bool:
+    """Whether chips that exchange something stand in one domain, or a network joins theirs."""
+    return exchanging_chips(replica) <= replica.num_domain or replica.port_bytes_per_s > 0
 
 
 def _narrower(one: Precision, other: Precision) -> bool:
@@ -72,7 +87,7 @@ def _narrower(one: Precision, other: Precision) -> bool:
 
 def _smallest_group(replica: Replica, context: int, num_sequences: int) -> int:
     tp = replica.tp * 2
-    while tp <= LARGEST_GROUP:
+    while tp <= LARGEST_SEARCHED:
         wider = msgspec.structs.replace(replica, tp=tp)
         try:
             sharding_of(wider)  # refuses what does not divide

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from datahall.compiled import inline
 from datahall.inference.memory.runs import forget, join, link_newest, split, unlink
-from datahall.inference.simulation.state import NONE, NUM_TIERS, State
+from datahall.inference.simulation.state import NONE, NUM_TIERS, State, is_measured
 
 
 @inline
 def count_lifted(s: State, replica: int, slot: int, run: int) -> None:
     """A prompt finds blocks below the chip: whose hits they are, and the time of their way up."""
     one, step = s.slots[slot], s.cache.tiers[NUM_TIERS * replica]
-    row, fleet = s.cache.tiers[NUM_TIERS * replica - s.cache.runs[run]["users"]], s.fleet[0]
+    row = s.cache.tiers[NUM_TIERS * replica - s.cache.runs[run]["users"]]
     num = s.cache.runs[run]["last"] - s.cache.runs[run]["first"]
-    timely = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
-    if one["preempted"] == 0 and timely and one["row"] < fleet["measure_rows"]:
+    if one["preempted"] == 0 and is_measured(s, slot):
         row["hit_tokens"] += num * s.pools[s.replicas[replica]["pool"]]["block_tokens"]
     if step["lifting"] != slot:
         step["lifting"], step["own_lifted_s"] = slot, 0.0

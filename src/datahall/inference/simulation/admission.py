@@ -67,7 +67,7 @@ def readmit(s: State, replica: int, now: float) -> float:
             break
         slot = leave_queue(s, replica, now)
         moved_s += pool["swap_token_s"] * one["done"] if one["preempted"] else 0.0
-        one["parked"], one["blocks"] = 0, blocks
+        one["blocks"] = blocks
         rep["free"] -= blocks
         start_running(s, replica, slot, now)
         start_decoding(s, replica, slot)

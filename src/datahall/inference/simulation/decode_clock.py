@@ -2,6 +2,7 @@
 
 So a request ends at a tick known when it begins, the total context grows by a constant per tick, and blocks are needed
 at ticks that repeat with the size of a block.  A replica in which nothing else happens leaps over many ticks at once.
+The times between tokens are those between ticks; only the first of a request that joins may be another.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import math
 
 from datahall.compiled import inline
-from datahall.inference.simulation.state import NONE, State
+from datahall.inference.simulation.histogram import ITL, add
+from datahall.inference.simulation.state import NONE, State, is_measured
 
 
 @inline
@@ -102,6 +104,61 @@ def ticks_that_fit(s: State, replica: int, steps_per_block: int, first: int, wan
             break
         ticks += 1
     return min(ticks, wanted)
+
+
+@inline
+def join_ticks(s: State, replica: int, slot: int) -> None:
+    """A request is about to decode; its next gap begins at its own last token, where that was not at the last tick."""
+    rep, one = s.replicas[replica], s.slots[slot]
+    if rep["decoding"] == 0:
+        rep["tick_s"] = one["token_s"]
+    if not is_measured(s, slot):
+        return
+    rep["measured"] += 1
+    if one["token_s"] != rep["tick_s"]:
+        one["late"], rep["late"] = rep["late"], slot
+
+
+@inline
+def leave_ticks(s: State, replica: int, slot: int) -> None:
+    """A request decodes no longer: it had its last token at the last tick, if it has seen one."""
+    rep, one = s.replicas[replica], s.slots[slot]
+    measured = is_measured(s, slot)
+    rep["measured"] -= measured
+    if one["clock"] < rep["clock"]:
+        one["token_s"] = rep["tick_s"]
+    elif measured and one["token_s"] != rep["tick_s"]:
+        ahead, other = NONE, rep["late"]
+        while other != slot:
+            ahead, other = other, s.slots[other]["late"]
+        if ahead == NONE:
+            rep["late"] = one["late"]
+        else:
+            s.slots[ahead]["late"] = one["late"]
+
+
+@inline
+def count_gaps(s: State, replica: int, num_steps: int) -> None:
+    """Times between tokens of steps that have ended, over the requests that are measured; of a leap, its halves."""
+    rep, counts = s.replicas[replica], s.histograms
+    step_s, growth_s, waited_s = rep["step_s"], rep["growth_s"], rep["start_s"] - rep["tick_s"]
+    num = others = float(rep["measured"])
+    if num == 0.0:
+        return
+    while rep["late"] != NONE:
+        one = s.slots[rep["late"]]
+        add(counts, ITL, rep["start_s"] - one["token_s"] + step_s)
+        rep["late"] = one["late"]
+        others -= 1.0
+    if num_steps == 1 or waited_s > 0.0 or others < num:
+        add(counts, ITL, waited_s + step_s, others)
+        step_s, num_steps = step_s + growth_s, num_steps - 1
+    if num_steps == 0:
+        return
+    half = num_steps // 2
+    if half > 0:
+        add(counts, ITL, step_s + growth_s * (half - 1) / 2.0, num * half)
+    add(counts, ITL, step_s + growth_s * (num_steps + half - 1) / 2.0, num * (num_steps - half))
 
 
 @inline

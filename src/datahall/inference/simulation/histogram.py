@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 BINS_PER_E = 128.0  # a bin is e^(1/128) = 0.8 % wide
 LEAST_S = 1e-6
 NUM_BINS = int(BINS_PER_E * math.log(1e12)) + 2  # up to 10^6 s; bin 0 holds what is below the least
+TTFT, TPOT, ITL, E2E, QUEUE = range(5)  # the measures
 
 
 @inline

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datahall.compiled import inline
 from datahall.inference.memory.tiers import clear_tiers
-from datahall.inference.simulation.decode_clock import leap_time, steps_until
+from datahall.inference.simulation.decode_clock import count_gaps, leap_time, steps_until
 from datahall.inference.simulation.event_queue import move_event, remove_event
-from datahall.inference.simulation.histogram import add
+from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT, add
 from datahall.inference.simulation.replica_queue import forget_computed, leave_queue, queue_last
 from datahall.inference.simulation.scheduler import DECODES, IDLE, WAITS
 from datahall.inference.simulation.state import (
@@ -28,11 +28,10 @@ from datahall.inference.simulation.state import (
     ceil_div,
     fixed_blocks,
     give_slot,
+    is_measured,
     post,
     take_slot,
 )
-
-TTFT, TPOT, ITL, E2E, QUEUE = range(5)  # rows of the histograms
 
 
 @inline
@@ -48,14 +47,6 @@ def take_row(s: State) -> int:
     one["pick"], one["luck"] = row["pick"], row["luck"]
     one["answer_s"], one["sibling"], one["arrival_s"] = row["answer_s"], NONE, row["arrival_s"]
     return slot
-
-
-@inline
-def is_measured(s: State, slot: int) -> bool:
-    """Whether a request is neither of those that fill the fleet nor of those that keep it full for the others."""
-    one, fleet = s.slots[slot], s.fleet[0]
-    early = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
-    return bool(early and one["row"] < fleet["measure_rows"])
 
 
 @inline
@@ -116,6 +107,18 @@ def enqueue(s: State, replica: int, slot: int, now: float) -> None:
             ends_s = max(now, rep["start_s"] + leap_time(rep["step_s"], rep["growth_s"], steps))
     if ends_s >= 0.0:
         move_event(s.queue, rep["token"], ends_s)
+
+
+@inline
+def emit_token(s: State, slot: int, now: float) -> None:
+    """A prompt is computed and gives a token: the first, or the next of a request whose cache was lost."""
+    one = s.slots[slot]
+    one["emitted"] += 1
+    if one["first_s"] < 0.0:
+        one["first_s"] = now + one["delay_s"]
+    elif is_measured(s, slot):
+        add(s.histograms, ITL, now - one["token_s"])
+    one["token_s"] = now
 
 
 @inline
@@ -212,6 +215,9 @@ def stop_replica(s: State, replica: int, now: float) -> None:
         steps = steps_until(rep["step_s"], rep["growth_s"], elapsed_s, rep["leap"])
         if leap_time(rep["step_s"], rep["growth_s"], steps) > elapsed_s:
             steps -= 1
+        if steps > 0:
+            count_gaps(s, replica, steps)
+            rep["tick_s"] = rep["start_s"] + leap_time(rep["step_s"], rep["growth_s"], steps)
         rep["clock"] += steps
         rep["context"] += rep["decoding"] * steps * s.pools[rep["pool"]]["tokens_per_step"]
     rep["in_flight"], rep["partial"], rep["step_head"] = IDLE, NONE, NONE

@@ -18,6 +18,7 @@ from datahall.inference.simulation.lifecycle import (
     change_status,
     clear_replica,
     drained,
+    emit_token,
     end_request,
     enqueue,
     hand_over,
@@ -88,9 +89,7 @@ def emit_first(s: State, replica: int, now: float) -> int:
         if one["done"] < one["todo"]:
             one["waits"], rep["partial"] = rep["partial"], slot  # ranks cut one prompt each: in their order
         else:
-            one["emitted"] += 1
-            if one["first_s"] < 0.0:
-                one["first_s"] = now + one["delay_s"]
+            emit_token(s, slot, now)
             if caching:
                 size = pool["block_tokens"]
                 share_blocks(s, replica, slot, size, one["keyed"], one["done"] // size, True)
@@ -235,6 +234,7 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
                 s.slots[slot]["parked"] = 1
                 if s.slots[slot]["emitted"] == 1:
                     s.slots[slot]["first_s"] = now + s.slots[slot]["delay_s"]
+                    s.slots[slot]["token_s"] = now
                 rep = s.replicas[replica]
                 if rep["in_flight"] == IDLE and rep["queue_head"] != NONE:
                     rep["in_flight"] = WAITS
@@ -267,7 +267,9 @@ def send(s: State, slot: int, replica: int, back: bool, now: float) -> bool:
     one, rep = s.slots[slot], s.replicas[replica]
     rep["outstanding"] += 1
     distance_s = s.distance_s[one["region"], rep["region"]] if not back else 0.0
-    one["delay_s"] = max(one["delay_s"], s.pools[rep["pool"]]["first_token_s"] + distance_s)
+    delay_s = max(one["delay_s"], s.pools[rep["pool"]]["first_token_s"] + distance_s)
+    one["token_s"] -= delay_s - one["delay_s"]  # the next comes by a longer way than the one that it has
+    one["delay_s"] = delay_s
     one["replica"] = replica
     if distance_s > 0.0:
         post(s, now + distance_s, LAND, slot, replica, now)

@@ -6,7 +6,14 @@ import math
 
 from datahall.compiled import inline
 from datahall.inference.memory.prefix_cache import release_blocks
-from datahall.inference.simulation.decode_clock import blocks_since, phase_of, push_finish, remove_finish
+from datahall.inference.simulation.decode_clock import (
+    blocks_since,
+    join_ticks,
+    leave_ticks,
+    phase_of,
+    push_finish,
+    remove_finish,
+)
 from datahall.inference.simulation.state import NONE, State
 
 
@@ -106,6 +113,7 @@ def start_decoding(s: State, replica: int, slot: int) -> None:
         s.phases[replica, phase] += 1
         rep["phased"] += 1
     rep["context"] += one["done"]
+    join_ticks(s, replica, slot)
     push_finish(s, replica, slot, clock + steps)
 
 
@@ -134,6 +142,7 @@ def stop_running(s: State, replica: int, slot: int) -> None:
             s.phases[replica, phase] -= 1
             rep["phased"] -= 1
         rep["context"] -= one["done"] + steps * pool["tokens_per_step"]
+        leave_ticks(s, replica, slot)
         remove_finish(s, replica, one["place"])
         made = min(int(steps * pool["tokens_per_step"]), one["output"] - one["emitted"])
         one["done"] += made

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.inference.simulation import histogram
-from datahall.inference.simulation.lifecycle import E2E, TPOT
+from datahall.inference.simulation.histogram import E2E, TPOT
 from datahall.inference.simulation.run import Records, ReplicaUse, ServingRun
 from datahall.inference.simulation.scheduler import IDLE, WAITS
 from datahall.inference.simulation.state import ALL_ROWS, NUM_TIERS, OFF, State

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from datahall.events.trace import Trace
 from datahall.inference.simulation import histogram
-from datahall.inference.simulation.lifecycle import E2E, ITL, QUEUE, TPOT, TTFT
+from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

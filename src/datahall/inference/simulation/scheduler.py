@@ -10,8 +10,7 @@ from datahall.compiled import inline
 from datahall.events.trace import record
 from datahall.inference.memory.tiers import make_blocks, shown_time
 from datahall.inference.simulation.admission import next_blocks, preempt, readmit, take_batch, take_prompts
-from datahall.inference.simulation.decode_clock import blocks_needed, leap_time, ticks_that_fit
-from datahall.inference.simulation.histogram import add
+from datahall.inference.simulation.decode_clock import blocks_needed, count_gaps, leap_time, ticks_that_fit
 from datahall.inference.simulation.state import (
     CONTINUOUS,
     DYNAMIC,
@@ -33,7 +32,6 @@ from datahall.inference.step.table import (
     ranks_time,
 )
 
-ITL = 2  # row of the histogram
 IDLE, DECODES, PROMPTS_ONLY, WAITS = range(4)  # what a replica has in flight
 LEAST_LEAP = 32  # steps that are always leaped; beyond, no further than contexts grow by half
 DECODE_STEPS, MIXED_STEP, PROMPT_STEP = range(3)  # kinds in a trace
@@ -156,35 +154,15 @@ def end_decodes(s: State, replica: int, now: float) -> None:
         kind = PROMPT_STEP if rep["in_flight"] == PROMPTS_ONLY else DECODE_STEPS
         kind = MIXED_STEP if kind == DECODE_STEPS and rep["step_head"] != NONE else kind
         record(s.trace, rep["start_s"], kind, replica, rep["decoding"], float(leap), duration_s)
-    if rep["in_flight"] == PROMPTS_ONLY:
-        rep["stall_s"] += duration_s
-    else:
+    if rep["in_flight"] == DECODES:
         clock, decoding = rep["clock"], rep["decoding"]
         rep["free"] -= blocks_needed(s, replica, pool["steps_per_block"], clock + 1, clock + leap)
         rep["clock"] = clock + leap
         rep["context"] += decoding * leap * pool["tokens_per_step"]
-        if fleet["warmup_s"] <= now < fleet["measure_until_s"] and not (fleet["apart"] and fleet["rows_out"]):
-            count_gaps(s, replica, leap, float(decoding))
-        rep["stall_s"] = 0.0
+        count_gaps(s, replica, leap)
+        rep["tick_s"] = now
     if fleet["caching"] and pool["caching"]:
         make_blocks(s, replica)
     rep["used_area_s"] += (used + pool["blocks"] - rep["free"]) / 2.0 * duration_s
     rep["peak_used"] = max(rep["peak_used"], pool["blocks"] - rep["free"])
     rep["in_flight"] = IDLE
-
-
-@inline
-def count_gaps(s: State, replica: int, leap: int, decoding: float) -> None:
-    """Times between tokens of the steps in flight; of a leap, its halves."""
-    rep, counts = s.replicas[replica], s.histograms
-    step_s, growth_s = rep["step_s"], rep["growth_s"]
-    if leap == 1:
-        add(counts, ITL, step_s + rep["stall_s"], decoding)
-        return
-    if rep["stall_s"] > 0.0:
-        add(counts, ITL, step_s + rep["stall_s"], decoding)
-        step_s, leap = step_s + growth_s, leap - 1
-    half = leap // 2
-    if half > 0:
-        add(counts, ITL, step_s + growth_s * (half - 1) / 2.0, decoding * half)
-    add(counts, ITL, step_s + growth_s * (leap + half - 1) / 2.0, decoding * (leap - half))

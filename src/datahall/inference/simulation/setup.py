@@ -166,6 +166,7 @@ def new_replicas(fleet: Fleet, pools: Records) -> Records:
         "partial",
         "step_head",
         "token",
+        "late",
     ):
         replicas[name] = NONE
     place = np.arange(replicas.size) - np.repeat(np.cumsum([0, *counts[:-1]]), counts)

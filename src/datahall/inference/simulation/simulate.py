@@ -87,7 +87,7 @@ def simulate_serving(
         raise ScenarioError(
             f"{users} users until {until_s:g} s", hint="0 or more users, until a time after 0"
         )
-    traffic, first = _begun(traffic)
+    traffic, first = _peeked(traffic)
     caching = (
         cached_tokens is None
         and shares_prefixes(first)
@@ -117,7 +117,7 @@ def simulate_serving(
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     whole["users_until_s"], whole["measure_until_s"] = users_until_s, measure_until_s
-    whole["measure_rows"], whole["apart"] = measure_rows, drain_apart
+    whole["measure_rows"] = measure_rows
     state.posts["kind"][:users] = NEXT
     state.posts["time_s"][:users] = np.arange(users) * (users_over_s / max(1, users))
     limits = slo or NO_LIMITS
@@ -311,7 +311,7 @@ class Play:
         return msgspec.structs.replace(run, scaling=seen)
 
 
-def _begun(traffic: Requests | Iterable[Requests]) -> tuple[Requests | Iterable[Requests], Requests]:
+def _peeked(traffic: Requests | Iterable[Requests]) -> tuple[Requests | Iterable[Requests], Requests]:
     """The traffic, and its first chunk to look at."""
     empty = ScenarioError(
         "no request comes in that time", field="duration", hint=f"a longer {option('duration')}"

@@ -48,12 +48,13 @@ ROW = _record(
     "row prompt output group shared session priority region cached child key_start key_count pick",
     "arrival_s answer_s luck",
 )
-# One request in the system.  todo: tokens to compute until the next token comes out; done: of these, computed.
+# One request in the system.  todo: tokens to compute until the next token comes out; done: of these, computed;
+# token_s: when it had its last token, unless it had one at the replica's last tick; late: the next that had not.
 SLOT = _record(
     "row prompt output group shared session priority region cached child key_start key_count pick sibling replica"
     " todo done emitted chunk hit keyed clock phase blocks before after waits place preempted ready parked"
-    " fixed free",
-    "arrival_s answer_s luck queued_s scheduled_s first_s delay_s prefill_s",
+    " fixed late free",
+    "arrival_s answer_s luck queued_s scheduled_s first_s token_s delay_s prefill_s",
 )
 POOL = _record(
     "role lanes budget sequences block_tokens blocks chunked mixed whole reserve swap batching max_context"
@@ -62,11 +63,13 @@ POOL = _record(
     " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven",
 )
 # One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
+# tick_s: when those that decode had their last token; late: the first of those that had it at another time; measured:
+# how many of those that decode are.
 REPLICA = _record(
     "status pool region outstanding running decoding phased clock free queue_head queue_tail queued run_head run_tail"
     " partial step_head leap in_flight token num_steps preempted prompt_tokens output_tokens peak_queued"
-    " peak_used",
-    "context start_s step_s growth_s stall_s busy_s used_area_s queue_area_s queue_since_s active_since_s active_s",
+    " peak_used measured late",
+    "context start_s step_s growth_s tick_s busy_s used_area_s queue_area_s queue_since_s active_since_s active_s",
 )
 # An event that is about to be queued.
 POST = _record("kind a b", "time_s x")
@@ -79,7 +82,7 @@ FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " all_prompt_tokens all_output_tokens"
-    " num_free_slots next_row last_rows rows_out measure_rows apart users num_ended turn held"
+    " num_free_slots next_row last_rows rows_out measure_rows users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
     " num_over_budget num_over_blocks num_short",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
@@ -155,6 +158,14 @@ def step_table(tables: Tables, pool: int, num_verified: int) -> StepTable:
         tables.joined_s[pool],
         tables.empty_s[pool],
     )
+
+
+@inline
+def is_measured(s: State, slot: int) -> bool:
+    """Whether a request is neither of those that fill the fleet nor of those that keep it full for the others."""
+    one, fleet = s.slots[slot], s.fleet[0]
+    early = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
+    return bool(early and one["row"] < fleet["measure_rows"])
 
 
 @inline

@@ -20,7 +20,6 @@ from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.crossing import leaving_bytes_per_s
 from datahall.fabric.collectives.engine_all_reduce import (
-    ENGINES,
     AllReduceTimes,
     CustomConstants,
     constants_of,
@@ -106,12 +105,7 @@ def _reduced(replica: Replica, system: System, size_bytes: Column) -> AllReduceT
 
 def all_reduce(system: System, size_bytes: Column, num_ranks: int, stack: str) -> AllReduceTimes:
     """A reduction as an engine of that stack does it; the one place that knows which kernels run [s]."""
-    return serving_all_reduce_times(system, size_bytes, num_ranks, _with_kernels(stack))
-
-
-def _with_kernels(stack: str) -> str:
-    """The engine whose kernels reduce: another stack has those of the first."""
-    return stack if stack in ENGINES else ENGINES[0]
+    return serving_all_reduce_times(system, size_bytes, num_ranks, stack)
 
 
 def reduced_blocks(model: Model, *, at_experts: bool) -> tuple[int, int]:
@@ -129,7 +123,7 @@ def own_all_reduce(replica: Replica) -> CustomConstants | None:
     system = replica_system(replica)
     if not replica.peer_to_peer or replica.tp > system.num_domain:
         return None
-    found = constants_of(system, _with_kernels(replica.engine.stack))
+    found = constants_of(system, replica.engine.stack)
     return found[0] if found is not None and replica.tp <= found[0].most_ranks else None
 
 

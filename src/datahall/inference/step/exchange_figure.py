@@ -115,7 +115,7 @@ def _at_experts(replica: Replica, num_tokens: float, time_s: float) -> Breakdown
             _hidden(replica, _tokens("tokens of a rank", num_tokens)),
             size_figure(replica.model, "moe.top_k", moe.top_k, "experts of a token"),
             derived("ranks", ranks, "count"),
-            *(_links_crossed(replica, ranks, 1) or (_machine(replica).wires.scale_up,)),
+            *_links_crossed(replica, ranks),
         )
         sources = tuple(dict.fromkeys(one.source for one in kernels))
         return modelled(name, time_s, "s", f"{what}; kernels of DeepEP, there and back", *inputs).with_note(
@@ -175,14 +175,14 @@ def _tokens(name: str, value: float) -> Breakdown:
     return derived(name, value, "count", "of a pass")
 
 
-def _links_crossed(replica: Replica, num_ranks: int, stride: int) -> list[Breakdown]:
-    """What a group of ranks `stride` apart sends over: ports and narrow places, with what failures left of them.
+def _links_crossed(replica: Replica, num_ranks: int) -> list[Breakdown]:
+    """What ranks side by side send over: ports and narrow places, with what failures left of them.
 
-    Nothing where it stays inside its scale-up domain.
+    Inside its scale-up domain it is the links there.
     """
-    near = replica_system(replica).apart(stride)
+    near = replica_system(replica)
     if num_ranks <= near.num_domain:
-        return []
+        return [_machine(replica).wires.scale_up]
     port = replica.network or derived("network of a chip, one way", near.nic_bytes_per_s, "bytes_per_s")
     return [port, *(_way_out(cut) for cut in crossed(near, num_ranks) if cut.name != DOMAIN)]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.breakdown import Breakdown, derived, modelled, product, total
+from datahall.counted import counted
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
 from datahall.inference.engine.replica import Replica
@@ -17,18 +18,11 @@ from datahall.inference.engine.speculation import num_verified
 from datahall.inference.step.exchange_figure import exchange_figure, gather_figure
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import draft_times, uneven_stages
-from datahall.silicon.figure import kernel_figure
+from datahall.silicon.figure import KINDS, kernel_figure
 from datahall.silicon.kernel import KernelTime, scalar
 from datahall.workload.memory.figure import derived_from
 
 Resource = Literal["compute", "memory bandwidth", "interconnect", "host"]
-
-WORDS = {
-    "gemm": "matrix products",
-    "grouped_gemm": "matrix products of experts",
-    "stream": "work between them",
-    "attention": "attention",
-}
 
 
 class StepFigure(msgspec.Struct, frozen=True):
@@ -92,9 +86,8 @@ class _Step:
     def named(self, name: str) -> Breakdown:
         """All of it, with its band."""
         constants, whole = self.calibration.constants, total(name, self.parts)
-        # a step below its roofline finds what it reads in a cache of the chip, of which the roofline says nothing
-        floor = self.least_s if self.least_s <= whole.value else 0.0
-        return whole.with_band(*constants.bands["pass"], constants.fitted_on, floor=floor).with_note(
+        band = constants.bands["pass"]
+        return whole.with_band(*band, constants.fitted_on, floor=self.least_s).with_note(
             basis=self.calibration.level, sources=(constants.source,)
         )
 
@@ -111,7 +104,7 @@ class _Step:
             if not mine:
                 continue
             figures = self._kernels(mine, self.uneven)
-            self.parts.append(total(WORDS[kind], figures))
+            self.parts.append(total(KINDS[kind], figures))
             for kernel, figure in zip(mine, figures, strict=True):
                 self._take("compute" if kernel.bound == "compute" else "memory bandwidth", figure.value)
 
@@ -128,10 +121,11 @@ class _Step:
             kernels = self.passes.prefill_kernels(np.array([max(chunk, 1e-9)]), np.array([past]))
             if kernels:
                 opened = self._kernels(kernels, self.uneven / self.replica.pp)
-                parts.append(total("chunk of a prompt", opened, f"{chunk:,.0f} tokens after {past:,.0f}"))
+                tokens = counted(round(chunk), "token")
+                parts.append(total("chunk of a prompt", opened, f"{tokens} after {past:,.0f}"))
                 self._take("compute", parts[-1].value)
         if parts:
-            self.parts.append(total(WORDS["attention"], parts))
+            self.parts.append(total(KINDS["attention"], parts))
 
     def add_adapters(self, tokens: NDArray[np.float64], num_decodes: float, rank: int) -> None:
         """Thin products beside the projections, and the adapters that they read."""

@@ -1,6 +1,6 @@
 """The least time that a token can take: one pass with a single row, at the datasheet's peak and bandwidth.
 
-    floor = Σ_operators count · max(arithmetic / peak, bytes / bandwidth) / tokens of a step
+    floor = Σ_operators count · max(arithmetic / peak, bytes of main memory / bandwidth) / tokens of a step
 
 No load, engine or kernel goes below it, so no band of a time per token reaches below it either.
 """
@@ -13,16 +13,16 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import tokens_per_step
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import StepPrice
-from datahall.silicon.figure import roofline_figure
-from datahall.workload.memory.figure import derived_from
+from datahall.silicon.kernel import least_time, scalar
 
 
 def least_token_s(replica: Replica, context: float) -> float:
     """The least time per output token of a replica after `context` tokens, whatever else it serves [s]."""
-    shapes = derived_from(replica.model)
-    row = np.array([1.0])
-    operators = Passes.of(replica).operators(row, 1.0, context)
-    pass_s = sum(float(one.count) * roofline_figure(replica.chip, one, shapes).value for one in operators)
+    passes, row = Passes.of(replica), np.array([1.0])
+    pass_s = sum(
+        float(one.count) * scalar(least_time(replica.chip, one, passes.calibration))
+        for one in passes.operators(row, 1.0, context)
+    )
     return pass_s / tokens_per_step(replica.speculation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,11 +15,11 @@ from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.expert_load import imbalance
 from datahall.silicon.attention import BLOCK
-from datahall.silicon.calibration import Calibration, calibrate, num_sms
+from datahall.silicon.calibration import NEAREST_STACK, Calibration, calibrate, num_sms
 from datahall.silicon.joined_attention import empty_blocks_time, joined_decode_times
 from datahall.silicon.kernel import KernelTime, memory_bandwidth, time_operators
 from datahall.workload.division import check_stage
-from datahall.workload.forward import Latent, Part, forward_pass
+from datahall.workload.forward import Latent, Part, forward_pass, served_pass
 from datahall.workload.operator import Attention, Operator
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
@@ -28,16 +29,27 @@ Column = NDArray[np.float64]
 ATTENTION = {"attention", "kv_up", "kv_up_quantise", "absorb_q", "absorb_v"}
 STATE = {"conv_scan"}  # recurrent layers read and write one state per sequence
 HEAD = {"head"}
-NEAREST_STACK = "vllm"  # whose kernels stand in where an engine's own were not measured
-# Engines whose all-reduce adds the residual and normalises (TensorRT-LLM 1.0 and SGLang 0.5, by default inside NVLink).
-NORMS_IN_REDUCTION = {"trtllm", "sglang"}
-# Engines that fold the cast to FP8 with one scale per tensor, or to NVFP4, into the kernel before it: vLLM's compiler
-# after norms and activations, TensorRT-LLM after attention too.  Casts of whole blocks stay kernels of their own.
-CASTS_AFTER_STREAMS = {f"{one}_quantise" for one in ("qkv", "qkv_down", "q_up", "gate_up", "down")}
-FOLDED_CASTS = {"vllm": CASTS_AFTER_STREAMS, "trtllm": CASTS_AFTER_STREAMS | {"attention_output_quantise"}}
-# Published 4-bit mixtures keep attention in 16 bits: gpt-oss, DeepSeek-R1-FP4 and Kimi-K2 quantise MLPs alone.
-PROJECTIONS = {"qkv", "qkv_down", "q_up", "kv_up", "attention_output"}
 BUSY_FRACTION = 0.8  # of the multiprocessors: with fewer blocks of queries FlashAttention splits the keys
+
+
+class Fused(NamedTuple):
+    """What a stack does inside other kernels."""
+
+    # its all-reduce adds the residual and normalises, by default inside NVLink
+    norms_in_reduction: bool = False
+    # casts to FP8 with one scale per tensor, or to NVFP4, that the kernel before them does; casts of whole blocks stay
+    # kernels of their own
+    casts: frozenset[str] = frozenset()
+
+
+CASTS_AFTER_STREAMS = frozenset(f"{one}_quantise" for one in ("qkv", "qkv_down", "q_up", "gate_up", "down"))
+FUSED = {
+    "vllm": Fused(casts=CASTS_AFTER_STREAMS),  # its compiler, after norms and activations
+    "trtllm": Fused(
+        norms_in_reduction=True, casts=CASTS_AFTER_STREAMS | {"attention_output_quantise"}
+    ),  # 1.0
+    "sglang": Fused(norms_in_reduction=True),  # 0.5
+}  # by stack; any other fuses nothing
 
 
 class Passes(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,22 +158,18 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     ) -> tuple[Operator, ...]:
         """A forward pass as the engine launches it: what it folds into other kernels is not there."""
         replica = self.replica
-        folded = set() if replica.block_scaled else FOLDED_CASTS.get(replica.engine.stack, set())
-        reduced = replica.tp > 1 and replica.engine.stack in NORMS_IN_REDUCTION
+        fused = FUSED.get(replica.engine.stack, Fused())
+        folded = frozenset[str]() if replica.block_scaled else fused.casts
+        reduced = replica.tp > 1 and fused.norms_in_reduction
 
-        def operators(precision: Precision) -> list[Operator]:
+        def described(precision: Precision) -> list[Operator]:
             every = forward_pass(
                 replica.model, batch=batch, query=query, past=past, sharding=self.sharding, precision=precision,
                 latent=latent, fusion="reduced" if reduced else "fused", part=part,
             )  # fmt: skip
             return [one for one in every if one.name not in folded]
 
-        narrow = operators(replica.precision)
-        if not _wide_attention(replica):
-            return tuple(narrow)
-        wide = operators(Precision(kv=replica.precision.kv))
-        kept = [one for one in narrow if one.name.removesuffix("_quantise") not in PROJECTIONS]
-        return (*kept, *(one for one in wide if one.name in PROJECTIONS))
+        return served_pass(described, replica.model, replica.precision)
 
     def states_s(self, num_sequences: Column) -> Column:
         """What the states of n sequences add to those of the one that `tokens_s` counts."""
@@ -190,14 +198,6 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         idle = units < BUSY_FRACTION * num_sms(self.replica.chip)
         time_s = np.where(idle, np.minimum(split.time_s, kernel.time_s), kernel.time_s)
         return msgspec.structs.replace(kernel, time_s=time_s)
-
-
-def _wide_attention(replica: Replica) -> bool:
-    """Whether a checkpoint of 4-bit experts keeps the projections of attention in 16 bits."""
-    model, weights = replica.model, replica.precision.weights
-    if model.moe is None or replica.precision.weight_bytes_per_value >= 1.0:
-        return False
-    return model.mla is not None or weights == "mxfp4"
 
 
 def _beside_routed(kernel: KernelTime) -> KernelTime:

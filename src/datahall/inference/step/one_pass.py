@@ -16,8 +16,9 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Pass, Sequences
 from datahall.silicon.figure import bound_figure, pass_figure
 from datahall.silicon.kernel import KernelTime, PassTimes, scalar, time_operators
-from datahall.workload.forward import forward_pass
+from datahall.workload.forward import forward_pass, served_pass
 from datahall.workload.memory.figure import derived_from
+from datahall.workload.operator import Operator
 from datahall.workload.precision import Precision, block_scaled
 from datahall.workload.sharding import Sharding
 
@@ -79,10 +80,14 @@ class OnePass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         check_format(self.chip, self.formats)
         prefill = self.phase == "prefill"
         query, past = (float(self.context), 0.0) if prefill else (1.0, float(self.context))
-        operators = forward_pass(
-            self.model, batch=float(self.batch), query=query, past=past, sharding=Sharding(tp=float(self.tp)),
-            precision=self.formats,
-        )  # fmt: skip
+
+        def described(formats: Precision) -> tuple[Operator, ...]:
+            return forward_pass(
+                self.model, batch=float(self.batch), query=query, past=past, sharding=Sharding(tp=float(self.tp)),
+                precision=formats,
+            )  # fmt: skip
+
+        operators = served_pass(described, self.model, self.formats)
         return time_operators(
             self.chip, operators, level=self.level, graph=not self.eager, block_scaled=self.block_scaled
         ).merged()

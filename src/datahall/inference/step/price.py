@@ -2,7 +2,7 @@
 
     price_steps(replica, max_tokens=0, max_context=0) -> StepPrice     .table, .tokens_per_step, .level, .band
     round_token_budget(replica) -> int                                 most new tokens of a step, all micro-batches
-    step_breakdown(replica, …) -> Breakdown                            one step, opened (`step_figure.py`)
+    step_breakdown(replica, …) -> Breakdown                            one step, opened (`figure.py`)
 
 What a pass of m tokens does outside attention is timed at a few hundred m and read between them; decode attention on a
 grid of sequences × context, attention of a chunk on a grid of chunk × past.  Everything is per attention (dp) rank, the
@@ -18,6 +18,8 @@ A decoding sequence brings `table.num_verified` tokens into a step (with specula
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -102,9 +104,9 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
 
 
 def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPrice | None:
-    """The table of a replica, cut from that of the same one with more sequences or a longer context.
+    """The table of a replica, cut from that of the same one with more tokens in a step, sequences or a longer context.
 
-    None where the wide table has other tokens in a step, or was timed at other points.
+    None where the wide table has fewer, or was timed at other points.
     """
     table, num_sequences = wide.table, max(1, replica.engine.max_sequences) * replica.pp
     verified = num_verified(replica.speculation)
@@ -112,10 +114,11 @@ def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPric
     wanted = sequence_points(num_sequences // replica.pp)
     num_there = table.decode_s.shape[0] - 1
     there = sequence_points(num_there // replica.pp)
+    tokens, all_tokens = (token_points(one / replica.pp) for one in (most, table.tokens_s.size - 1))
     num_contexts, num_chunks = grid_tokens(max_context).size, grid_tokens(min(most, max_context)).size
     if (
         replica.speculation is not None
-        or most != table.tokens_s.size - 1
+        or not np.array_equal(tokens, all_tokens[: tokens.size])
         or not np.array_equal(wanted, there[: wanted.size])
         or num_contexts > table.prefill_s.shape[1]
         or num_chunks > table.prefill_s.shape[0]
@@ -130,6 +133,8 @@ def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPric
     if not np.array_equal(rows, head_points(replica, num_there)[: rows.size]):
         head_s = dense(*head_times(Passes.of(replica), num_sequences, verified), num_sequences, replica.pp)
     narrow = table._replace(
+        tokens_s=table.tokens_s[: most + 1].copy(),
+        met_s=table.met_s if table.met_s is NOT_MET else table.met_s[: most + 1].copy(),
         head_s=head_s,
         decode_s=cut(table.decode_s),
         prefill_s=np.ascontiguousarray(table.prefill_s[:num_chunks, :num_contexts]),
@@ -174,6 +179,7 @@ def uneven_stages(replica: Replica) -> float:
     return -(-num_layers // replica.pp) * replica.pp / num_layers
 
 
+@cache
 def token_points(most: float) -> Column:
     """Token counts at which kernels are timed: every one at first, then both sides of each edge of a tile.
 
@@ -186,6 +192,7 @@ def token_points(most: float) -> Column:
     return _points(most, np.arange(1, 137), edges, edges + 1)
 
 
+@cache
 def sequence_points(most: float) -> Column:
     """Numbers of decoding sequences at which attention is timed; waves of multiprocessors matter less as they grow."""
     return _points(
@@ -200,7 +207,9 @@ def sequence_points(most: float) -> Column:
 def _points(most: float, *wanted: NDArray[np.generic]) -> Column:
     last = max(1, int(np.ceil(most)))
     points = np.unique(np.round(np.concatenate([*wanted, [last]])))
-    return points[points <= last].astype(np.float64)
+    found = points[points <= last].astype(np.float64)
+    found.flags.writeable = False  # it is shared
+    return found
 
 
 def grid_tokens(longest: float) -> Column:

@@ -6,7 +6,7 @@ Where a kernel does not pack the heads of decodes beside a prompt, decode(n, c̄
 
 m new tokens of the step (`num_verified` of each decode, and the chunks: GEMMs, norms, exchange), n decoding sequences
 with a mean context of c̄ tokens, chunks of prompts after what is already cached, and sequences that get a token.  All
-per data-parallel rank.  The table is filled from silicon kernels and fabric collectives (`step_price.py`) and read by
+per data-parallel rank.  The table is filled from silicon kernels and fabric collectives (`price.py`) and read by
 interpolation.
 """
 

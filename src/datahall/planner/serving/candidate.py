@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from datahall.breakdown import Breakdown
@@ -20,7 +22,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     num_replicas: int
     demand: Demand
     headroom_fraction: float
-    num_added: int = 0  # of the replicas, more than the closed form asked for
+    num_added: int = 0  # of the replicas, more than the closed form asked for; below 0: it asked for too many
+    num_fewer: int = 0  # replicas, without which the limits were not kept when simulated; 0: nobody tried
     run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
 
     @property
@@ -74,8 +77,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held_per_s(self) -> float:
-        """What one replica holds [1/s]: in closed form, or less where simulation added replicas: what it then kept."""
+        """What one replica holds [1/s]: in closed form, or where simulation asked for others what it then kept."""
         share = self.full_rate_per_s / self.num_replicas
+        if self.num_added < 0:
+            return share
         return min(self.held.rate_per_s, share) if self.num_added else self.held.rate_per_s
 
     @property
@@ -108,10 +113,23 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         """What ends the load of a replica: in closed form, or the latency that was nearer its limit when simulated."""
         if not self.num_added or self.run is None:
             return self.held.ends
+        reached = self.limit_shares
+        return "TTFT" if not reached["TPOT"] > reached["TTFT"] else "TPOT"
+
+    @property
+    def limit_shares(self) -> dict[str, float]:
+        """What each latency at the percentile is of its limit when simulated with the headroom used up."""
+        assert self.run is not None
         promise = self.demand.promise
-        first = self.run.ttft_s(promise.percentile) / promise.ttft_s
-        each = self.run.tpot_s(promise.percentile) / promise.tpot_s
-        return "TTFT" if not each > first else "TPOT"
+        return {
+            "TTFT": self.run.ttft_s(promise.percentile) / promise.ttft_s,
+            "TPOT": self.run.tpot_s(promise.percentile) / promise.tpot_s,
+        }
+
+    @property
+    def num_least(self) -> int:
+        """Replicas without which the load would not be served at all, however long it waits."""
+        return max(1, ceil(self.full_rate_per_s / self.held.most_per_s))
 
     @property
     def spare_fraction(self) -> float:

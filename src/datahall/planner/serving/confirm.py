@@ -1,12 +1,14 @@
-"""Candidates simulated under their load, with replicas added until the limits are kept."""
+"""Candidates simulated under their load: replicas are added until the limits are kept, or taken away while they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
+from typing import get_args
 
 import msgspec
 
+from datahall.basis import Basis
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.span import measured_window
 from datahall.inference.simulation.simulate import simulate_serving
@@ -14,61 +16,69 @@ from datahall.planner.serving.candidate import Candidate
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
-MOST_SIMULATED = 4  # replicas: more of the same under the same share behave alike
+BASES = get_args(Basis)  # what constants rest on, the weakest first
+LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
 REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
-STEP_ADDED, MOST_ADDED = 0.05, 1.0  # of the replicas, where the limits were not kept when it was simulated
+STEP, MOST_ADDED = (
+    0.05,
+    1.0,
+)  # of the replicas: the first step of the search, and as many as are added at most
+RESOLUTION = 0.01  # of the replicas, at which the search ends
 
 
 def confirmed(candidates: Sequence[Candidate], *, seed: int) -> tuple[Candidate, ...]:
-    """The best of each chip, simulated; where that takes more replicas, the next best ones are simulated too."""
+    """The best of each chip, simulated; others that could do with fewer chips are simulated with so many.
+
+    Of chips that need equally many the one that is known best comes first.
+    """
     best: dict[str, Candidate] = {}
     for candidate in candidates:
         name = candidate.replica.chip.name
         known = best.get(name)
-        if known is None:
-            best[name] = confirm(candidate, seed=seed)
-        elif candidate.num_chips < known.num_chips:
-            rival = confirm(candidate, seed=seed, below=known.num_chips)
-            if rival.keeps and (rival.num_chips < known.num_chips or not known.keeps):
-                best[name] = rival
-    return tuple(sorted(best.values(), key=lambda candidate: (not candidate.keeps, candidate.num_chips)))
+        if known is None or not known.keeps:
+            found = confirm(candidate, seed=seed)
+            best[name] = found if known is None or found.keeps else known
+        elif candidate.num_least * candidate.replica.num_chips < known.num_chips:
+            rival = confirm(candidate, seed=seed, most=(known.num_chips - 1) // candidate.replica.num_chips)
+            best[name] = rival if rival.keeps else known
+    return tuple(sorted(best.values(), key=_order))
 
 
-def confirm(candidate: Candidate, *, seed: int, below: int = 0) -> Candidate:
-    """Simulate a candidate under its load and the headroom on top, and add replicas while the limits are not kept.
+def _order(candidate: Candidate) -> tuple[bool, int, int]:
+    return not candidate.keeps, candidate.num_chips, -BASES.index(candidate.held.price.level)
 
-    Steps double until they are, then halve back; with `below`, no further than so many chips.
+
+def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
+    """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom on top.
+
+    From what the closed form asks for in steps that double, up or down, until one keeps the limits and a smaller one
+    does not; then halfway between the two.
     """
-
-    def with_more(steps: int) -> Candidate:
-        return _simulated(candidate, steps * step, seed)
-
-    step = max(1, round(STEP_ADDED * candidate.num_replicas))
-    most = ceil(MOST_ADDED * candidate.num_replicas / step) + 1
-    if below:
-        most = min(most, max(0, below // candidate.replica.num_chips - candidate.num_replicas) // step)
-    broken, enough = 0, 1
-    best = with_more(0)
-    while not best.keeps:
-        if broken == most:
-            return best
-        enough = min(2 * broken or 1, most)
-        best = with_more(enough)
-        broken = broken if best.keeps else enough
-    while best.num_added and enough - broken > 1:
-        middle = (broken + enough) // 2
-        fewer = with_more(middle)
-        best, broken, enough = (fewer, broken, middle) if fewer.keeps else (best, middle, enough)
-    return best
+    most = most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas)
+    tried = min(candidate.num_replicas, most)
+    step = max(1, round(STEP * tried))
+    best = _simulated(candidate, tried, seed)
+    broken, enough = (0, tried) if best.keeps else (tried, 0)
+    while (broken < most and not enough) or (enough > 1 and not broken):
+        tried = max(1, enough - step) if enough else min(most, broken + step)
+        found, step = _simulated(candidate, tried, seed), 2 * step
+        best = found if found.keeps or not enough else best
+        broken, enough = (broken, tried) if found.keeps else (tried, enough)
+    while best.keeps and enough - broken > max(1.0, RESOLUTION * enough):
+        tried = (broken + enough) // 2
+        found = _simulated(candidate, tried, seed)
+        best = found if found.keeps else best
+        broken, enough = (broken, tried) if found.keeps else (tried, enough)
+    return msgspec.structs.replace(best, num_fewer=enough - broken if best.keeps and broken else 0)
 
 
-def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
-    """Some of the replicas, and of those added, under their share of the load."""
-    count = candidate.num_replicas + added
-    num = min(MOST_SIMULATED, count)
-    share = candidate.full_rate_per_s * num / count
+def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
+    """Some of so many replicas under their share of the load: as many as the least number of requests keeps busy."""
     waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
     stay_s = waits_s + candidate.state.tpot_s * candidate.demand.load.output
+    each = candidate.full_rate_per_s / count
+    num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay_s))))
+    share = each * num
     traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
@@ -86,6 +96,7 @@ def _simulated(candidate: Candidate, added: int, seed: int) -> Candidate:
         measure_until_s=window.end_s,
         measure_rows=window.num_rows,
     )
+    added = count - candidate.num_replicas
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 

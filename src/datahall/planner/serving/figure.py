@@ -26,7 +26,7 @@ SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
 def chips_figure(best: Proposal) -> Breakdown:
-    """chips = (⌈offered / (held × (1 − headroom))⌉ + added when simulated) × chips of a replica.
+    """chips = (⌈offered / (held × (1 − headroom))⌉ ± what simulation asked for) × chips of a replica.
 
     The search chose the degrees of a replica that nobody says.
     """
@@ -42,10 +42,17 @@ def chips_figure(best: Proposal) -> Breakdown:
         "ratio",
     )
     replicas = ceiling("replicas", load)
-    if best.num_added:
+    closed = replicas.named("replicas in closed form")
+    if best.num_added > 0:
         how = "until enough requests kept both limits with the headroom used up"
         added = simulated("replicas that simulation added", best.num_added, "count", how)
-        replicas = total("replicas", (replicas.named("replicas in closed form"), added))
+        replicas = total("replicas", (closed, added))
+    elif best.num_added:
+        how = "the fewest of which enough requests kept both limits with the headroom used up"
+        replicas = simulated("replicas", best.num_replicas, "count", how, closed)
+        if closed.band is not None:  # the closed form is as far off as it would be, in proportion
+            low, high = closed.band.low / closed.value, closed.band.high / closed.value
+            replicas = replicas.with_band(low, high, closed.band.basis)
     degrees = [
         chosen(name, getattr(best.replica, name), "count", SEARCHED).unless_said(name)
         for name in ("tp", "pp", "dp")
@@ -78,15 +85,8 @@ def _offered(demand: Demand) -> Breakdown:
     """Requests per second: as given, or of users who read at the pace of the limit."""
     if not demand.users:
         return given("offered", demand.rate_per_s, "requests/s", field="rate")
-    source = demand.traffic.source
-    output = (
-        fact("tokens of an answer", demand.load.output, "tokens", source, note=demand.traffic.name)
-        if source is not None
-        else given("tokens of an answer", demand.load.output, "tokens", field="osl traffic")
-    )
-    reading = product(
-        "time to read an answer", (output, given("TPOT limit", demand.promise.tpot_s, "s", field="tpot")), "s"
-    )
+    limit = given("TPOT limit", demand.promise.tpot_s, "s", field="tpot")
+    reading = product("time to read an answer", (_answer(demand), limit), "s")
     turn = reading
     if demand.think_s:
         turn = total(
@@ -94,6 +94,16 @@ def _offered(demand: Demand) -> Breakdown:
             (reading, given("think time", demand.think_s, "s", field="think traffic")),
         )
     return quotient("offered", given("users", demand.users, "count", field="users"), turn, "requests/s")
+
+
+def _answer(demand: Demand) -> Breakdown:
+    """Tokens of a mean answer: those of a source, of lengths that are drawn or cut, or as many as were said."""
+    name, mean, source = "tokens of an answer", demand.load.output, demand.traffic.source
+    if source is not None:
+        return fact(name, mean, "tokens", source, note=demand.traffic.name)
+    if demand.load.output_spread or demand.cut_fraction:
+        return derived(name, mean, "tokens", "mean of the lengths that are drawn, cut to the context")
+    return given(name, mean, "tokens", field="osl traffic")
 
 
 def _held(best: Proposal) -> Breakdown:

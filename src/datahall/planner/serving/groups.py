@@ -21,7 +21,8 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.sharding import Sharding
 
 LARGEST_TP = 8  # beyond it decode steps are exchange; larger models take pipeline stages or spread experts
-LARGEST_GROUP = 72
+LARGEST_DOMAIN = 72  # chips of a scale-up domain that one group may take
+STAGES = (2, 4)  # of a pipeline
 LARGEST_ACROSS = 32  # chips over which experts are spread where the network joins their servers
 
 
@@ -32,7 +33,7 @@ def groups(
     if wiring and wiring.design.topology:  # which of its parts there are is known once all groups are joined
         wiring = wiring._replace(failures=())
     plain = replica_of(deployment, model, catalog, wiring)
-    domain = min(plain.num_domain, LARGEST_GROUP)
+    domain = min(plain.num_domain, LARGEST_DOMAIN)
     tp = deployment.tp
     degrees = [tp] if tp else [2**power for power in range(8) if 2**power <= min(domain, LARGEST_TP)]
     for degree in degrees:
@@ -46,12 +47,19 @@ def groups(
         for ranks in (8, 16, 32, 64):
             if ranks <= max(domain, LARGEST_ACROSS) and model.moe.num_experts % ranks == 0:
                 yield msgspec.structs.replace(plain, dp=ranks, ep=ranks)
-    widest = msgspec.structs.replace(plain, tp=degrees[-1]) if degrees else plain
-    for stages in (2, 4):
-        if _holds(widest) or not _legal(model, Sharding(tp=float(widest.tp))):
-            return  # stages serve models that one group does not hold
-        widest = msgspec.structs.replace(widest, pp=stages)
-        yield widest
+    for degree in degrees:
+        if _legal(model, Sharding(tp=float(degree))):
+            yield from _staged(msgspec.structs.replace(plain, tp=degree))
+
+
+def _staged(group: Replica) -> Iterator[Replica]:
+    """The fewest stages that hold the model, where a group without them does not."""
+    for stages in STAGES:
+        if _holds(group):
+            return
+        group = msgspec.structs.replace(group, pp=stages)
+        if _holds(group):
+            yield group
 
 
 def _holds(replica: Replica) -> bool:

@@ -17,7 +17,7 @@ from datahall.errors import DatahallError, InfeasibleError, ScenarioError, optio
 from datahall.fabric.collectives.crossing import narrowest
 from datahall.planner.plan import Objective
 from datahall.planner.training.candidate import Candidate, closed_form, front_of
-from datahall.planner.training.fewer import faster_on
+from datahall.planner.training.fewer import faster_on, promised_s
 from datahall.planner.training.nearest import nearest_batch, nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.shortage import fits_nowhere
@@ -38,7 +38,7 @@ MOST_COUNTS = 2  # numbers of chips below the one asked for whose layouts are se
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
 # Two layouts of one run that are predicted within a tenth of each other: by so much half of the measured pairs fall
 # from what is predicted of them (954 pairs of the ledger); nearer ones cannot be told apart.
-ALIKE = 0.035
+TOLD_APART = 0.035
 AMPLE_FREE = 0.2  # of a chip's memory: more of it makes no layout safer
 STEP_TIME = Objective("step time", "s")
 
@@ -87,7 +87,7 @@ def best_of(
         on_all = simulated(ranked(job, machine, num_chips, framework, books, options), num_simulated)
     except (InfeasibleError, ScenarioError) as error:
         refusal = error
-    than_s = on_all.chosen_s(within_s) if on_all is not None else inf
+    than_s = max(on_all.chosen_s(within_s), promised_s(on_all.found)) if on_all is not None else inf
     fewer = [
         simulated(found, num_simulated)
         for found in faster_on(
@@ -144,7 +144,9 @@ class Simulated(NamedTuple):
 
         Where some of them take no more than `within_s` for a step, one of those.
         """
-        near = [place for place, run in self.runs.items() if run.step_s <= (1.0 + ALIKE) * self.fastest_s]
+        near = [
+            place for place, run in self.runs.items() if run.step_s <= (1.0 + TOLD_APART) * self.fastest_s
+        ]
         in_time = [place for place in near if self.runs[place].step_s <= within_s]
         memory = self.found.memory
 

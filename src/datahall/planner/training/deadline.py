@@ -14,7 +14,7 @@ from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
 from datahall.planner.training.candidate import Candidate
 from datahall.planner.training.choice import best_of, with_reasons
-from datahall.planner.training.plan import TrainingPlan, num_steps
+from datahall.planner.training.plan import TrainingPlan, Tried, num_steps
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.setup import Machine, of_any_size
@@ -62,7 +62,8 @@ def plan_by_deadline(
             if tries.weighed and num_chips > job.global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
         elif plan.duration_s <= deadline_s:
-            return _in_time(_fewest(plan, below, _server(one_of_it), tries, on), tries)
+            server = _server(one_of_it)
+            return _in_time(_fewest(plan, below, server, tries, on), server, tries)
         elif tries.no_longer_help:
             break
         below = num_chips
@@ -74,19 +75,20 @@ class _Tries:
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
-        self.counts: list[int] = []
+        self.counts: list[Tried] = []
         self.weighed: list[TrainingPlan] = []
         self.refused: list[Refusal] = []
 
     def add(self, num_chips: int, planned: Callable[[], TrainingPlan]) -> TrainingPlan | None:
         """The plan on so many chips; none where it is refused."""
-        self.counts.append(num_chips)
         try:
             plan = planned()
         except (InfeasibleError, ScenarioError) as error:
+            self.counts.append(Tried(num_chips, 0))
             self.refused.append(Refusal(what=counted(num_chips, "chip"), why=error.message, hint=error.hint))
             return None
         plan = msgspec.structs.replace(plan, num_asked=plan.num_chips)  # what would stay idle is not taken
+        self.counts.append(Tried(num_chips, plan.num_chips))
         self.weighed.append(plan)
         return plan
 
@@ -119,7 +121,7 @@ def _fewest(
     return plan
 
 
-def _in_time(plan: TrainingPlan, tries: _Tries) -> TrainingPlan:
+def _in_time(plan: TrainingPlan, server: int, tries: _Tries) -> TrainingPlan:
     return msgspec.structs.replace(
         with_reasons(plan),
         objective=CHIPS,
@@ -127,6 +129,7 @@ def _in_time(plan: TrainingPlan, tries: _Tries) -> TrainingPlan:
         deadline_s=tries.deadline_s,
         weighed=tries.fewest_first,
         tried=tuple(sorted(tries.counts)),
+        in_servers=server > 1 and not any(one.num_chips % server for one in tries.counts),
     )
 
 
@@ -169,7 +172,7 @@ def _too_late(tries: _Tries, needed: float, job: Job, most_chips: int) -> Infeas
     over = fmt(best.duration_s - tries.deadline_s, "s", 3)
     takes = f"takes {fmt(best.duration_s, 's')}, {over} too long"
     enough = option("deadline", f"{ceil(best.duration_s / DAY_S)}d")
-    if tries.counts[-1] == most_chips < MOST_CHIPS:
+    if tries.counts[-1].num_chips == most_chips < MOST_CHIPS:
         return InfeasibleError(
             f"{late}: on the {most_chips:,} chips that there are it {takes}",
             field="deadline",

@@ -19,6 +19,7 @@ LEAST_USED = 0.5  # of the chips: with fewer a run was never seen to be faster
 ROUND = (1, 3, 5, 7)  # times a power of two: what models divide by
 MOST_SEARCHED = 4  # numbers of chips whose layouts are searched whole
 GAIN = 0.1  # of the step of a plain layout: no other was seen to save more
+OFF = 0.02  # of a step: by so much closed form and simulation differ in 57 of 59 drawn plans (`tests/drawn`)
 
 
 def plain(options: Options) -> Options:
@@ -37,25 +38,30 @@ def faster_on(
     than_s: float,
     above: int,
 ) -> list[Search]:
-    """Searches on fewer chips, though more than `above`, that promise a faster step than one, fastest first."""
+    """Searches on fewer chips, though more than `above`, whose step may turn out faster than one, fastest first.
 
-    def promised_s(found: Search) -> float:
-        return float(found.step_s[found.order[0]]) if found.num_fitting else float("inf")
-
+    The closed form promises, the simulation decides: what is promised a little more may be the faster one.
+    """
+    most_s = than_s * (1.0 + OFF)
     hopeful: list[tuple[float, Search]] = []
     for count in fewer(job, num_chips):
         cluster = built(machine, count) if count > above else None
         if cluster is None:
             continue
         found = search(job, cluster, framework, options=plain(options), books=books)
-        if found.num_fitting and promised_s(found) * (1.0 - GAIN) < than_s:
+        if found.num_fitting and promised_s(found) * (1.0 - GAIN) < most_s:
             hopeful.append((promised_s(found), found))
     hopeful.sort(key=lambda one: one[0])
     searched = [
         search(job, found.cluster, framework, options=options, books=books)
         for _, found in hopeful[:MOST_SEARCHED]
     ]
-    return sorted((found for found in searched if promised_s(found) < than_s), key=promised_s)
+    return sorted((found for found in searched if promised_s(found) < most_s), key=promised_s)
+
+
+def promised_s(found: Search) -> float:
+    """The shortest step in closed form [s]; infinite where nothing fits."""
+    return float(found.step_s[found.order[0]]) if found.num_fitting else float("inf")
 
 
 def fewer(job: Job, num_chips: int) -> list[int]:

@@ -6,6 +6,7 @@ duration = ⌈tokens / (global batch · sequence)⌉ · step
 from __future__ import annotations
 
 from math import ceil
+from typing import NamedTuple
 
 from datahall.cluster.cluster import Cluster
 from datahall.planner.plan import Alternative, Plan
@@ -25,6 +26,13 @@ class Lost(Alternative[Candidate], frozen=True, kw_only=True):
     leaves_domain: bool = False  # its tensor parallelism, where the chosen one's does not
 
 
+class Tried(NamedTuple):
+    """A number of chips that was tried for a deadline, and how many of them the plan takes; 0 where there is none."""
+
+    num_chips: int
+    num_taken: int
+
+
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The chosen layout of a run on a cluster, the ranking behind it, and what it hangs on."""
 
@@ -33,6 +41,8 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     num_tokens: float
     num_simulated: int  # layouts
     num_asked: int = 0  # chips that there are; some may stay idle
+    num_out: int = 0  # of those, chips that have failed
+    num_stranded: int = 0  # of those that work, chips beside failed ones that no layout is placed on
     on_all_s: float | None = (
         None  # the run on all of them, where some stay idle and it can be laid out at all
     )
@@ -42,7 +52,8 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     fastest_s: float  # the step of the fastest layout, where one that is as fast as can be told was chosen
     deadline_s: float | None = None
     weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
-    tried: tuple[int, ...] = ()  # for a deadline: numbers of chips, of which a plan may leave some idle
+    tried: tuple[Tried, ...] = ()  # for a deadline: numbers of chips, fewest first
+    in_servers: bool = False  # whether each of those is whole servers of several chips
     changes: tuple[Change, ...] = ()  # one choice of the layout changed
     machines: tuple[Elsewhere, ...] = ()  # the machine changed
     full_bisection: Candidate | None = (
@@ -80,8 +91,18 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     @property
     def num_idle(self) -> int:
-        """Chips that the run is faster without."""
-        return max(0, self.num_asked - self.num_chips)
+        """Chips that work and that the run is faster without."""
+        return max(0, self.num_working - self.num_chips)
+
+    @property
+    def num_working(self) -> int:
+        """Chips that there are, less those that have failed."""
+        return self.num_asked - self.num_out
+
+    @property
+    def num_placeable(self) -> int:
+        """Chips that work and that layouts are placed on, if not this one."""
+        return self.num_working - self.num_stranded
 
     @property
     def step_s(self) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from math import prod
 
 import msgspec
 
-from datahall.fabric.design.chips import is_built
+from datahall.cluster.gone import gone_of
+from datahall.cluster.wiring import wiring_of
+from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
@@ -36,15 +37,22 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     """
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
-    job, machine = job_of(scenario), lru_cache(maxsize=1)(machine_of(scenario))
-    framework = framework_of(scenario)
+    job, framework, wiring = job_of(scenario), framework_of(scenario), wiring_of(scenario)
+    gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
+    machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
     offload = scenario.one(TrainingLayout).offload
     options = msgspec.structs.replace(
         WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=asked.margin_fraction
     )
-    if num_chips is not None:
-        machine(num_chips)  # refuses what cannot be wired; the search begins with it
-        return partial(plan_on_chips, job, machine, num_chips, asked.num_tokens, framework, options=options)
+    if num_chips is not None and gone is not None:
+        machine(gone.num_left)  # refuses what cannot be wired; the search begins with it
+        on_them = partial(
+            plan_on_chips, job, machine, gone.num_left, asked.num_tokens, framework, options=options
+        )
+        stranded = num_chips - gone.num_out - gone.num_left
+        return lambda: msgspec.structs.replace(
+            on_them(), num_asked=num_chips, num_out=gone.num_out, num_stranded=stranded
+        )
     assert asked.deadline_s is not None
     of_any_size(machine)
     return partial(
@@ -55,13 +63,5 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         asked.num_tokens,
         framework,
         options=options,
-        most_chips=_most_chips(scenario),
+        most_chips=own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS,
     )
-
-
-def _most_chips(scenario: Scenario) -> int:
-    """The chips of a fabric that was built or whose sides are said; else the most that are weighed."""
-    design = scenario.one(FabricDesign)
-    if is_built(design.topology, scenario.catalog):
-        return scenario.catalog.known_fabric(design.topology).num_chips
-    return prod(design.sides) if design.sides else MOST_CHIPS

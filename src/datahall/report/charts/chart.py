@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape as escape
+from itertools import pairwise
 
 import msgspec
 
@@ -30,6 +31,11 @@ COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
 SHORT_UNIT = 4  # letters, e.g. of GB/s: longer ones would not fit beside every number
 LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
+UNIT_LETTERS = 12  # that the title of an axis may get besides, for its unit
+FAR = 240  # how far below or above its point a label may stand, in steps of a line
+DOT = 5.0  # around a point of a cloud or a curve that no label should cover
+
+Box = tuple[float, float, float, float]
 
 
 def svg(chart: Chart) -> str:
@@ -177,45 +183,96 @@ def path(points: Iterable[tuple[float, float]], color: str, *, dashed: bool = Fa
 
 
 class Labels:
-    """Puts words beside points so that none covers another; what finds no room is left to the hover."""
+    """Puts words beside points so that none covers another; what finds no room is left to the hover.
+
+    Curves and dots are covered only where there is no other room, be it further off with a line to the point.
+    """
 
     def __init__(self, right: float, top: float, left: float, bottom: float) -> None:
         self._bounds = (left, top, right, bottom)
-        self._taken: list[tuple[float, float, float, float]] = []
+        self._taken: list[Box] = []
+        self._drawn: list[Box] = []
 
     def take(self, x: float, y: float, width: float, height: float) -> None:
         """Keep a box free of words."""
         self._taken.append((x, y, x + width, y + height))
 
+    def avoid(self, x: float, y: float) -> None:
+        """A dot that words should not cover."""
+        self._drawn.append((x - DOT, y - DOT, x + DOT, y + DOT))
+
+    def avoid_line(self, places: Sequence[tuple[float, float]]) -> None:
+        """A curve through points that words should not cover."""
+        for (x1, y1), (x2, y2) in pairwise(places):
+            pieces = max(1, math.ceil(math.hypot(x2 - x1, y2 - y1) / DOT))
+            for piece in range(pieces + 1):
+                self.avoid(x1 + (x2 - x1) * piece / pieces, y1 + (y2 - y1) * piece / pieces)
+
     def place(self, x: float, y: float, words: str, radius: float) -> str:
-        """The words near a point, or nothing where they would cover others."""
-        width, gap = LETTER * len(words), radius + 4
+        """The words near a point, beside what is drawn where they can be, or nothing where they would cover others."""
+        gap = radius + 4
         spots: list[tuple[float, float, str]] = []
         for down in (4, -10, 18, -24, 32, 46, 60):
             spots += [(x + gap, y + down, "start"), (x - gap, y + down, "end")]
         spots += [(x, y - gap - 4, "middle"), (x, y + gap + 12, "middle")]
-        for at, base, anchor in spots:
-            start = {"start": at, "end": at - width, "middle": at - width / 2}[anchor]
-            box = (start, base - 11, start + width, base + 3)
-            if self.free(box):
+        found = [(self._box(*spot, words), spot) for spot in spots]
+        free = [(box, spot) for box, spot in found if self.free(box)]
+        if not free:
+            return ""
+        box, (at, base, anchor) = next((one for one in free if not self._covers(one[0])), free[0])
+        self._taken.append(box)
+        return text(at, base, words, "label", anchor)
+
+    def place_clear(self, x: float, y: float, words: str, radius: float, way: int) -> str:
+        """The words beside a point, or below (1) or above it (-1) with a line to it, where they cover nothing."""
+        gap = radius + 4
+        sides = ((x - gap, "end"), (x + gap, "start"))[::way]
+        for down in range(0, FAR, int(ROW)):
+            for at, anchor in sides:
+                base, led = y + 4 + way * down, down > ROW
+                box = self._box(at, base, anchor, words)
+                lead = (x, y + way * 2 * DOT), (at, base - 12 if way > 0 else base + 4)
+                if not self.free(box) or self._covers(box) or (led and self._crosses(*lead)):
+                    continue
                 self._taken.append(box)
-                return text(at, base, words, "label", anchor)
+                if led:
+                    self.avoid_line(lead)
+                leader = line(*lead[0], *lead[1], "mark") if led else ""
+                return leader + text(at, base, words, "label", anchor)
         return ""
 
-    def free(self, box: tuple[float, float, float, float]) -> bool:
-        """Whether a box lies inside and covers nothing."""
+    def _covers(self, box: Box) -> bool:
+        """Whether a box lies on a dot or a curve."""
+        return any(_overlap(box, other) for other in self._drawn)
+
+    def _crosses(self, start: tuple[float, float], end: tuple[float, float]) -> bool:
+        """Whether a line goes over words, a dot or a curve."""
+        (x1, y1), (x2, y2) = start, end
+        pieces = max(1, math.ceil(math.hypot(x2 - x1, y2 - y1) / DOT))
+        spots = [(x1 + (x2 - x1) * one / pieces, y1 + (y2 - y1) * one / pieces) for one in range(pieces + 1)]
+        return any(_overlap((x, y, x, y), other) for x, y in spots for other in (*self._taken, *self._drawn))
+
+    @staticmethod
+    def _box(at: float, base: float, anchor: str, words: str) -> Box:
+        width = LETTER * len(words)
+        start = {"start": at, "end": at - width, "middle": at - width / 2}[anchor]
+        return start, base - 11, start + width, base + 3
+
+    def free(self, box: Box) -> bool:
+        """Whether a box lies inside and covers no words."""
         left, top, right, bottom = self._bounds
         if box[0] < left or box[2] > right or box[1] < top or box[3] > bottom:
             return False
-        return all(
-            box[2] <= other[0] or other[2] <= box[0] or box[3] <= other[1] or other[3] <= box[1]
-            for other in self._taken
-        )
+        return not any(_overlap(box, other) for other in self._taken)
+
+
+def _overlap(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
 def room_beside(title: str) -> float:
     """What the title of an upright axis, with its unit, leaves of a line for the legend."""
-    return RIGHT - LEFT - LETTER * (len(title) + 12)
+    return RIGHT - LEFT - LETTER * (len(title) + UNIT_LETTERS)
 
 
 def legend_rows(names: Sequence[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:

@@ -7,11 +7,14 @@ import math
 from datahall.answer import Axis, LineChart
 from datahall.report.charts.chart import (
     FLOOR,
+    HEIGHT,
     LEFT,
     LETTER,
     RIGHT,
     ROW,
     TOP,
+    UNIT_LETTERS,
+    WIDTH,
     Labels,
     Scale,
     colored,
@@ -25,6 +28,7 @@ from datahall.report.charts.chart import (
     room_beside,
     text,
 )
+from datahall.report.charts.heads import heads
 
 
 def draw(chart: LineChart) -> str:
@@ -32,18 +36,24 @@ def draw(chart: LineChart) -> str:
     across = _scale(chart.x, [x for one in chart.series for x in one.x], LEFT, RIGHT)
     colors = dict(colored(chart.series))
     keys = legend_rows(colored(chart.series), room_beside(chart.y.label))
-    top = TOP + ROW * (len(keys) - 1)
-    up = _scale(chart.y, [y for one in chart.series for y in one.y], FLOOR, top)
+    marks = [mark for mark in chart.marks if across.low <= mark.x <= across.high]
+    taken = LETTER * (len(chart.y.label) + UNIT_LETTERS)
+    names = heads(
+        [across(mark.x) for mark in marks], [LETTER * len(mark.label) for mark in marks], LEFT, WIDTH, taken
+    )
+    above = ROW * (1 + max(head.row for head in names)) if names else 0.0
+    top = TOP + ROW * (len(keys) - 1) + above
+    up = _scale(chart.y, [y for one in chart.series for y in one.y], FLOOR + above, top)
     parts = frame(chart.x, chart.y, across, up)
-    labels = Labels(across.end, 0, across.start, up.start)
-    for mark in chart.marks:
-        if across.low <= mark.x <= across.high:
-            place = across(mark.x)
-            parts.append(line(place, up.start, place, up.end, "mark"))
-            parts.append(_mark_label(labels, place, up.end, mark.label))
+    for mark, head in zip(marks, names, strict=True):
+        place, base = across(mark.x), up.end - 10 - ROW * head.row
+        parts.append(line(place, up.start, place, base + 4, "mark"))
+        parts.append(text(head.start, base, mark.label, "label"))
+    labels = Labels(across.end, up.end, across.start, up.start)
     for one in sorted(chart.series, key=lambda series: not series.dashed):  # what is whole lies on top
         places = [(across(x), up(y)) for x, y in zip(one.x, one.y, strict=True)]
         parts.append(path(places, colors[one.name], dashed=one.dashed))
+        labels.avoid_line(places)
     for point in chart.points:
         x, y = across(point.x), up(point.y)
         note = f"{point.label}: {point.note}" if point.note else point.label
@@ -52,19 +62,7 @@ def draw(chart: LineChart) -> str:
             f"<title>{escape(note)}</title></circle>"
         )
         parts.append(labels.place(x, y, point.label, 5))
-    return picture(chart.title, [*parts, *legend(keys)])
-
-
-def _mark_label(labels: Labels, place: float, top: float, said: str) -> str:
-    """A name at the head of a place, as near to it as there is room."""
-    width = LETTER * len(said)
-    for high in (top + 12, top + 27, top + 42):
-        for anchor, start in (("start", place + 4), ("end", place - 4 - width)):
-            if labels.free((start, high - 11, start + width, high + 3)):
-                labels.take(start, high - 11, width, 14)
-                at = place + 4 if anchor == "start" else place - 4
-                return text(at, high, said, "label", anchor)
-    return f"<title>{escape(said)}</title>"
+    return picture(chart.title, [*parts, *legend(keys)], height=HEIGHT + round(above))
 
 
 def _scale(axis: Axis, values: list[float], start: float, end: float) -> Scale:

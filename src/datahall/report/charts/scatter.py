@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from datahall.answer import ScatterChart
+from datahall.answer import Point, ScatterChart, Series
 from datahall.report.charts.chart import (
     FLOOR,
     LEFT,
@@ -38,15 +38,26 @@ def draw(chart: ScatterChart) -> str:
         places = (f"M{across(x):.1f} {up(y):.1f}h0" for x, y in zip(one.x, one.y, strict=True))
         parts.append(f'<path class="cloud" d="{"".join(places)}" stroke="{color}"/>')
     labels = Labels(across.end, up.end, across.start, up.start)
-    for point in chart.points:
+    labels.avoid_line([(across(low), up(low)), (across(high), up(high))])
+    for dots in (*chart.series, *(Series(one.label, (one.x,), (one.y,)) for one in chart.points)):
+        for x, y in zip(dots.x, dots.y, strict=True):
+            labels.avoid(across(x), up(y))
+    for point in sorted(chart.points, key=_outwards):
         x, y = across(point.x), up(point.y)
         parts.append(
             f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="5">'
             f"<title>{escape(point.label)}: {escape(point.note)}</title></circle>"
         )
         if abs(up(point.x) - y) > APART:
-            parts.append(labels.place(x, y, point.label, 5))
+            own_side = 1 if y > up(point.x) else -1  # of the diagonal, along which most dots lie
+            parts.append(labels.place_clear(x, y, point.label, 5, own_side))
     return picture(chart.title, [*parts, *legend(keys, round_dots=True)])
+
+
+def _outwards(point: Point) -> tuple[bool, float]:
+    """From which end dots get their names: those below the diagonal go to the left, each below the one before it."""
+    above = point.y > point.x
+    return above, -point.x if above else point.x
 
 
 def _ends(chart: ScatterChart) -> tuple[float, float]:

@@ -26,12 +26,18 @@ class Choice(Kind, frozen=True):
 
     options: tuple[str, ...] = ()
 
+    @property
+    def sample(self) -> str:
+        return self.example or next(iter(self.options), "")
+
     def read(self, raw: Raw, at: Reading) -> str:
         del at
         folded = _folded(raw) if isinstance(raw, str) else ""
         for known in self.options:
             if _folded(known) == folded and folded:
                 return known
+        if isinstance(raw, str) and not folded:
+            raise ScenarioError("nothing is said", hint=f"one of {', '.join(self.options)}")
         close = nearest(str(raw), self.options, 1)
         guess = f"; did you mean {close[0]}?" if close else ""
         raise ScenarioError(f"there is no {shown(raw)}", hint=f"one of {', '.join(self.options)}{guess}")
@@ -99,19 +105,20 @@ def model_name(name: str, at: Reading) -> str:
         return _config(path / "config.json")
     try:
         return at.catalog.name_of("model", name)
-    except UnknownNameError:
+    except UnknownNameError as error:
         if not _is_path(name, path):
             raise
+        guess = f"; did you mean {error.nearest[0]}?" if error.nearest else ""
     there = "is a folder without a config.json" if path.is_dir() else "is not a config.json"
     raise ScenarioError(
         f"{path} {there if path.exists() else 'is not there'}",
-        hint="a config.json in the Hugging Face format, the folder it is in, or a name of the catalogue",
+        hint=f"a config.json in the Hugging Face format, the folder it is in, or a name of the catalogue{guess}",
     )
 
 
 def _is_path(name: str, path: Path) -> bool:
-    """Whether a file is meant: what only a path begins with, or what lies there and is called no less."""
-    return name.startswith(("/", ".", "~")) or path.is_file() or ("/" in name and path.exists())
+    """Whether a file is meant: what only a path begins with, or what lies there."""
+    return name.startswith(("/", ".", "~")) or bool(name and path.exists())
 
 
 def _config(path: Path) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Listed, Name, Share
-from datahall.scenario.sections.deployment import precision_kind
+from datahall.scenario.kinds.formats import precision_kind
 
 
 class Candidates(Section, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from datahall.errors import ScenarioError, UnknownNameError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
+from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.promise import MOST_WAIT_S
 from datahall.scenario.words import (
     BATCHING,
@@ -21,7 +22,6 @@ from datahall.scenario.words import (
     ROLES,
     Role,
 )
-from datahall.workload.precision import TRAINED, Precision
 
 ENGINE, SPECULATION, ADAPTERS = (
     "engine",
@@ -36,27 +36,6 @@ MOST_CHIPS = 2**20
 MOST_ADAPTERS, MOST_RANK = 100_000, 4096
 SLOWEST = 1e3  # bytes/s of a link: a modem
 MOST_DRAFTED = 64  # tokens a step: beyond it hardly one is ever kept
-
-
-class PrecisionName(Text, frozen=True):
-    """A number format by name: bf16, fp8, fp8-kv8, w4a16, nvfp4."""
-
-    trained: bool = False  # only those that can be trained in
-
-    def read(self, raw: Raw, at: Reading) -> str:
-        name = super().read(raw, at).lower()
-        found = Precision.named(name)
-        if self.trained and not found.trains:
-            raise ScenarioError(
-                f"nothing is trained in {name}: it is a format to serve in",
-                hint=f"formats to train in: {', '.join(TRAINED)}",
-            )
-        return name
-
-
-def precision_kind(help: str, *, trained: bool = False) -> PrecisionName:
-    """The kind of an input that names a number format."""
-    return PrecisionName(help, metavar="FORMAT", example="fp8", trained=trained)
 
 
 class EngineKind(Name, frozen=True):

@@ -18,12 +18,15 @@ OF_FABRIC = "fabric"  # the group of what verbs without a service take
 class FabricParts(Section, frozen=True, kw_only=True):
     """What a fabric can lose; how links follow from it: fabric/flows/failures.py."""
 
-    chips: Annotated[tuple[int, ...], _part("Chips, gone altogether.")] = ()
-    nics: Annotated[tuple[int, ...], _part("Network ports of chips, which keep their scale-up links.")] = ()
-    links: Annotated[tuple[int, ...], _part("Cables, both ways.")] = ()
-    switches: Annotated[tuple[int, ...], _part("Switches, counted from the first.")] = ()
-    domains: Annotated[tuple[int, ...], _part("Scale-up domains: servers or racks.")] = ()
-    cubes: Annotated[tuple[int, ...], _part("Cubes of 4×4×4 chips of a torus.")] = ()
+    chips: Annotated[tuple[int, ...], _part("Chips, gone altogether, by number from 0.")] = ()
+    nics: Annotated[
+        tuple[int, ...],
+        _part("Network ports by the numbers of their chips, which keep their scale-up links."),
+    ] = ()
+    links: Annotated[tuple[int, ...], _part("Cables by number, both ways.")] = ()
+    switches: Annotated[tuple[int, ...], _part("Switches by number, from the leaves up.")] = ()
+    domains: Annotated[tuple[int, ...], _part("Scale-up domains (servers or racks) by number.")] = ()
+    cubes: Annotated[tuple[int, ...], _part("Cubes of 4×4×4 chips of a torus by number.")] = ()
 
 
 FABRIC_PARTS = FabricParts.__struct_fields__
@@ -31,7 +34,7 @@ SERVICE_PARTS = ("replicas", "region")
 
 
 class Failure(FabricParts, frozen=True, kw_only=True):
-    """Parts that are gone or slow; without a start they are so from the beginning."""
+    """Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning."""
 
     replicas: Annotated[
         tuple[int, ...],

@@ -18,21 +18,26 @@ from datahall.scenario.kinds import (
     Share,
     listed,
 )
-from datahall.scenario.sections.deployment import MOST_CHIPS, precision_kind
+from datahall.scenario.kinds.formats import precision_kind
+from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
     MODULES,
     OFFLOADS,
-    RECOMPUTES,
     SCHEDULES,
     TIERS,
+    Schedule,
 )
+from datahall.workload.memory.recompute import RECOMPUTES
 
 USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
 USUAL_BATCH = 1024  # sequences of a step
 USUAL_PRECISION = "bf16"
 USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1
+# the order of a pipeline's work, of one chunk on each stage and of several
+USUAL_SCHEDULE: Schedule = "1f1b"
+USUAL_CHUNKED: Schedule = "interleaved"
 USUAL_DEGREE = 1  # of a split that nobody asks for
 OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
 
@@ -173,7 +178,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     schedule: Annotated[
         str | None,
         Choice(
-            f"Order of the pipeline's work: {', '.join(SCHEDULES)} (default 1f1b; interleaved with vpp).",
+            f"Order of the pipeline's work: {', '.join(SCHEDULES)} (default {USUAL_SCHEDULE}; {USUAL_CHUNKED} with vpp).",
             options=SCHEDULES,
         ),
     ] = None

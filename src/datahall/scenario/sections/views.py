@@ -4,8 +4,7 @@ import datetime
 from typing import Annotated, get_args
 
 from datahall.catalog.entries.offer import OfferKind
-from datahall.catalog.number_formats import FORMATS, format_named
-from datahall.errors import ScenarioError, UnknownNameError, option
+from datahall.errors import ScenarioError
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
     Choice,
@@ -20,34 +19,12 @@ from datahall.scenario.kinds import (
     Text,
     shown,
 )
+from datahall.scenario.kinds.formats import PeakFormat
 from datahall.scenario.words import DOMAINS, FLOW_LEVELS, LEVELS, PHASES, TIERS
-from datahall.workload.precision import PRESETS
 
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
 OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
-
-
-MULTIPLIED = tuple(FORMATS)
-
-
-class PeakFormat(Text, frozen=True):
-    """A number format that chips multiply in: bf16, fp8, mxfp8, int8."""
-
-    def read(self, raw: Raw, at: Reading) -> str:
-        name = super().read(raw, at)
-        wanted = format_named(name)
-        if wanted in MULTIPLIED:
-            return wanted
-        if (served := PRESETS.get(name.lower())) is not None:
-            raise ScenarioError(
-                f"{option('precision', name.lower())} is a format to serve in, which chips multiply in {served.operands}",
-                hint=option("precision", served.operands),
-            )
-        raise UnknownNameError("precision", name, MULTIPLIED, hint=f"they are {', '.join(MULTIPLIED)}")
-
-    def schema(self) -> dict[str, object]:
-        return {"enum": list(MULTIPLIED)}
 
 
 class Day(Text, frozen=True):
@@ -182,11 +159,7 @@ class Files(Section, frozen=True, kw_only=True):
     replace: Annotated[bool, Flag("Overwrite a file of the same name.")] = False
     domain: Annotated[
         str,
-        Choice(
-            "What was measured: kernels, collectives, training or inference.",
-            options=DOMAINS,
-            example="kernels",
-        ),
+        Choice(f"What was measured: {', '.join(DOMAINS)}.", options=DOMAINS, example="kernels"),
     ] = ""
     data: Annotated[
         tuple[str, ...],

@@ -14,7 +14,8 @@ from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import USUAL_BATCH, USUAL_PRECISION, TrainingJob, TrainingLayout
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.order import check_order, usual_order
+from datahall.training.layout.order import check_order
+from datahall.training.pipeline.table import usual_order
 
 # attributes of a layout that are inputs, with their names: drawn from the declaration
 INPUTS = {one.attribute: one.name for one in fields("layout") if one.attribute in Layout.__struct_fields__}

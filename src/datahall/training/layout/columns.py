@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.distinct import unique_rows as unique_rows
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, OFFLOADS
 from datahall.training.layout.codes import module_bits, module_names, offload_code, offload_names
 from datahall.training.layout.layout import Layout
+from datahall.workload.memory.recompute import RECOMPUTES
 
 Column = NDArray[np.float64]
 

@@ -39,6 +39,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def num_chips(self) -> int:
         return self.tp * self.pp * self.cp * self.dp
 
+    @property
+    def num_sharing_chips(self) -> int:
+        """Chips in a row that hold one stage among all replicas: those with the same layers share gradients."""
+        return self.tp * self.cp * self.dp
+
     def num_micro(self, global_batch: int) -> int:
         """Micro-batches of a replica in a step, of a batch that divides."""
         return global_batch // (self.dp * self.micro_batch)

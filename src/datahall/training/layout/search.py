@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
+from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.training.layout.columns import Column, Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import USUAL, WEIGHED, Options, layout_space
@@ -72,7 +73,7 @@ def search(
     *,
     options: Options = USUAL,
     books: Bookkeeping | None = None,
-    schedule: str = "1f1b",
+    schedule: str = USUAL_SCHEDULE,
 ) -> Search:
     """Rank every legal layout of a job on a cluster."""
     kept = books or job.books(framework)

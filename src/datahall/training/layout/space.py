@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError, option
-from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, RECOMPUTES, ContextExchange
+from datahall.scenario.words import CONTEXT_EXCHANGES, OFFLOADS, ContextExchange
 from datahall.training.layout.columns import CODES, Column, Space, micro_batches
 from datahall.training.layout.legality import MOST_MICRO
 from datahall.training.step.step import Job
 from datahall.workload.division import Split
 from datahall.workload.memory.activation import Recompute
+from datahall.workload.memory.recompute import RECOMPUTES
 
 LEAST_CONTEXT = 2048  # tokens of a sequence that one chip of a context-parallel group keeps
 

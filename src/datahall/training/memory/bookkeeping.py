@@ -85,7 +85,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         # one process, weights, gradients and moments in bf16, cross-entropy of bf16 logits
         "eager": Bookkeeping(
             state="pure-bf16",
-            saving=Saving(framework="huggingface-eager"),
+            saving=Saving(modules="huggingface-eager"),
             loss="eager",
             loss_bytes=2.0,
             frees_gradients=True,
@@ -105,14 +105,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
 
 def bookkeeping_of(framework: Framework, state: str = "", precision: Precision = BF16) -> Bookkeeping:
     """The books of a framework, with another recipe for its state where one is named, or where values of 32 bits need
-    no wider copies; one we have not looked into keeps those of its kind of attention."""
-    kind = (
-        framework.name
-        if framework.name in BOOKS
-        else "nemo"
-        if framework.flash_attention
-        else "megatron-2022"
-    )
-    books = BOOKS[kind]
+    no wider copies."""
+    books = BOOKS[framework.books]
     named = state or ("fp32" if precision.wide_bytes_per_value == RECIPES["fp32"].weight else "")
     return msgspec.structs.replace(books, state=named, own_recipe=None) if named else books

@@ -10,11 +10,11 @@ import numpy as np
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
 from datahall.training.layout.columns import Space
-from datahall.training.layout.order import num_copies
 from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths, tables
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
 from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
+from datahall.training.pipeline.table import order_of
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import ShardBytes, placeholder_values, shard_bytes
 from datahall.training.step.step import Job
@@ -155,12 +155,11 @@ class _Stage:
         return self._twice(quotient("expert parameters", whole, ways, "parameters"))
 
     def _twice(self, held: Breakdown) -> Breakdown:
-        number = num_copies(self.schedule)
-        if number == 1:
+        order = order_of(self.schedule)
+        if order.num_copies == 1:
             return held
-        copies = assumed(
-            "stages of a chip", number, "count", "DualPipe runs both directions, so a chip holds two stages"
-        )
+        why = f"{order.title} runs both directions, so a chip holds two stages"
+        copies = assumed("stages of a chip", order.num_copies, "count", why)
         return product(held.name, [copies, held], "parameters")
 
     def _whole(self) -> Breakdown:

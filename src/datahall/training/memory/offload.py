@@ -18,6 +18,7 @@ import numpy as np
 
 from datahall.cluster.host import Host
 from datahall.errors import ScenarioError, option
+from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.columns import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping
@@ -48,7 +49,15 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     recipe: StateRecipe  # of what the host updates
 
 
-def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_micro: Column) -> Traffic:
+def traffic_of(
+    job: Job,
+    space: Space,
+    share: Share,
+    books: Bookkeeping,
+    num_micro: Column,
+    *,
+    schedule: str = USUAL_SCHEDULE,
+) -> Traffic:
     """The traffic of every layout from its share of the parameters; activations only where they move."""
     cut = space.zero >= 3
     weights = share.dense / np.where(cut, space.sharers, 1.0)
@@ -61,7 +70,7 @@ def traffic_of(job: Job, space: Space, share: Share, books: Bookkeeping, num_mic
         owned_values=share.owned(space),
         weight_bytes=job.value_bytes * weights,
         kept_bytes=kept,
-        num_in_flight=in_flight("1f1b", num_micro, space.pp, space.vpp, 0),
+        num_in_flight=in_flight(schedule, num_micro, space.pp, space.vpp, 0),
         value_bytes=job.value_bytes,
         recipe=books.recipe,
     )

@@ -17,10 +17,11 @@ import numpy as np
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Layer, Model
+from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.order import num_copies
 from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.pipeline.table import order_of
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import (
     ShardBytes,
@@ -85,7 +86,6 @@ class StageMemory(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     memory: Memory
     num_in_flight: float
-    holds_embedding: bool
     holds_head: bool
 
     def taken(self, *names: str) -> float:
@@ -134,7 +134,9 @@ def chip_memory_bytes(chip: Chip) -> float:
     return chip.visible_memory_bytes if isfinite(chip.visible_memory_bytes) else chip.memory_bytes
 
 
-def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = "1f1b") -> Memory:
+def peak_memory(
+    job: Job, chip: Chip, space: Space, books: Bookkeeping, *, schedule: str = USUAL_SCHEDULE
+) -> Memory:
     """The fullest stage of every layout of a space."""
     shards = shard_bytes(job, space, books)
     num_micro = space.num_micro(job.global_batch)
@@ -159,7 +161,7 @@ def peak_memory(job: Job, chip: Chip, space: Space, books: Bookkeeping, *, sched
 
 
 def stage_memories(
-    job: Job, chip: Chip, layout: Layout, books: Bookkeeping, *, schedule: str = "1f1b"
+    job: Job, chip: Chip, layout: Layout, books: Bookkeeping, *, schedule: str = USUAL_SCHEDULE
 ) -> tuple[StageMemory, ...]:
     """Every run of alike stages of one layout, first to last."""
     space = Space.of(layout)
@@ -173,7 +175,6 @@ def stage_memories(
                 run=run,
                 memory=_memory(parts | {"stage": np.array([float(run.first)])}, space, chip, books),
                 num_in_flight=float(held[0]),
-                holds_embedding=run.first == 0,
                 holds_head=run.last == layout.pp - 1,
             )
         )
@@ -272,7 +273,7 @@ def _state(
     """Weights, gradients and optimizer; under ZeRO-2 and 3 with what is gathered or not yet spread."""
     sharded, replicated, expert = stage_parameters(job.model, run.layers)
     tables = num_tables(job.model, rows, run)
-    copies = float(num_copies(schedule))
+    copies = float(order_of(schedule).num_copies)
     chip = ChipParameters(
         copies * (sharded / rows.tp + replicated + tables * head_values),
         copies * expert / rows.expert_ways,

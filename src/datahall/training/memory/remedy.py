@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.cluster.cluster import Cluster
-from datahall.scenario.words import OFFLOADS, RECOMPUTES, TIERS
+from datahall.scenario.sections.training import USUAL_SCHEDULE
+from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
@@ -21,6 +22,7 @@ from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job, step_times
 from datahall.units import fmt
+from datahall.workload.memory.recompute import RECOMPUTES
 
 NAMES = {
     "weight_bytes": "weights",
@@ -90,7 +92,7 @@ def why_not(
     framework: Framework,
     books: Bookkeeping,
     *,
-    schedule: str = "1f1b",
+    schedule: str = USUAL_SCHEDULE,
 ) -> Shortage | None:
     """What does not fit, by how much, and the changes ranked by step time; None where it fits."""
     memory = peak_memory(job, cluster.chip, Space.of(layout), books, schedule=schedule)
@@ -116,7 +118,7 @@ def remedies(
     framework: Framework,
     books: Bookkeeping,
     *,
-    schedule: str = "1f1b",
+    schedule: str = USUAL_SCHEDULE,
 ) -> tuple[Remedy, ...]:
     """Every legal single change: those that fit by step time, then the others by what they still lack."""
     changes = list(_legal(job, cluster, layout))
@@ -125,7 +127,7 @@ def remedies(
     space = Space.of([changed for _, changed in changes])
     memory: Memory = peak_memory(job, cluster.chip, space, books, schedule=schedule)
     times = step_times(job, cluster, space, framework).step_s
-    holds = host_holds(job, cluster, space, books)
+    holds = host_holds(job, cluster, space, books, schedule=schedule)
     found = [
         Remedy(change=name, layout=changed, headroom_bytes=float(free), step_s=float(step_s))
         for (name, changed), free, step_s, held in zip(
@@ -171,11 +173,14 @@ def _changes(layout: Layout) -> Iterator[tuple[str, Layout]]:
             yield change(f"pp {2 * layout.pp} with vpp 1", pp=2 * layout.pp, vpp=1, dp=layout.dp // 2)
 
 
-def host_holds(job: Job, cluster: Cluster, space: Space, books: Bookkeeping) -> NDArray[np.bool_]:
+def host_holds(
+    job: Job, cluster: Cluster, space: Space, books: Bookkeeping, *, schedule: str = USUAL_SCHEDULE
+) -> NDArray[np.bool_]:
     """Whether host and drives hold what each layout puts there; a size nobody published is no limit."""
     if not space.offload.any():
         return np.ones(len(space), np.bool_)
-    traffic = traffic_of(job, space, chip_share(job, space), books, space.num_micro(job.global_batch))
+    num_micro = space.num_micro(job.global_batch)
+    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro, schedule=schedule)
     held = held_bytes(traffic)
     fits = np.ones(len(space), np.bool_)
     for at, tier in enumerate(TIERS, start=1):
@@ -188,14 +193,20 @@ def host_holds(job: Job, cluster: Cluster, space: Space, books: Bookkeeping) -> 
 
 
 def layout_offload(
-    job: Job, cluster: Cluster, layout: Layout, framework: Framework, books: Bookkeeping
+    job: Job,
+    cluster: Cluster,
+    layout: Layout,
+    framework: Framework,
+    books: Bookkeeping,
+    *,
+    schedule: str = USUAL_SCHEDULE,
 ) -> tuple[Line, ...]:
     """What one layout keeps outside its chips, and whether the way there is wide enough."""
     if not layout.offload:
         return ()
     space = Space.of(layout)
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro)
+    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro, schedule=schedule)
     slot_s = step_times(job, cluster, space, framework).slot_s
     return offload_lines(cluster.host, framework, space, traffic, slot_s, num_micro)
 

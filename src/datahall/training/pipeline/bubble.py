@@ -7,8 +7,7 @@ pipeline (m ≥ p); `simulate.py` has what they leave out.
 
 from __future__ import annotations
 
-from datahall.errors import UnknownNameError
-from datahall.scenario.words import SCHEDULES
+from datahall.training.pipeline.table import Slot, order_of
 
 
 def bubble_time(
@@ -27,33 +26,20 @@ def bubble_time(
     weight_s W of one micro-batch on one stage [s]; together_s, a forward and a whole backward at once [s]
     (default F + B + W).
 
-        GPipe, 1F1B   (p − 1)(F + B + W)
-        interleaved   (p − 1)(F + B + W)/v
-        zero bubble   (p − 1)(F + B − W)
-        DualPipe      (p/2 − 1)(F&B + B + W − 3W)
+        (p − 1)(F + B + W)/v
 
-    References: Narayanan et al. (2021), section 2.2; Qi et al. (2023), table 2; DeepSeek-AI (2024), table 2,
-    whose B is our B + W.
+    of those that fill no gaps; the others have a form of their own in `table.py`, with its reference.
 
     >>> bubble_time("1f1b", num_stages=8, forward_s=1.0, input_s=1.0, weight_s=1.0)
     21.0
     >>> bubble_time("zb", num_stages=8, forward_s=1.0, input_s=1.0, weight_s=1.0)
     7.0
     """
-    p, whole_s = num_stages, forward_s + input_s + weight_s
-    match name:
-        case "gpipe" | "1f1b":
-            return (p - 1) * whole_s
-        case "interleaved":
-            return (p - 1) * whole_s / num_chunks
-        case "zb":
-            return max(0.0, (p - 1) * (forward_s + input_s - weight_s))
-        case "dualpipe":
-            both_s = whole_s if together_s is None else together_s
-            return max(0.0, (p / 2 - 1) * (both_s + input_s - 2 * weight_s))
-    raise UnknownNameError(
-        "schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}", field="schedule"
-    )
+    own, whole_s = order_of(name).bubble, forward_s + input_s + weight_s
+    if own is None:
+        return (num_stages - 1) * whole_s / num_chunks
+    slot = Slot(forward_s, input_s, weight_s, whole_s if together_s is None else together_s)
+    return max(0.0, own(num_stages, slot))
 
 
 def bubble_fraction(num_stages: int, num_micro: int, num_chunks: int = 1) -> float:

@@ -18,17 +18,17 @@ from datahall.fabric.collectives.choice import Choice
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.order import usual_order
 from datahall.training.pipeline.bubble import bubble_time
 from datahall.training.pipeline.schedule import Schedule, schedule
 from datahall.training.pipeline.simulate import Simulated, simulate
 from datahall.training.pipeline.straggler import num_slow, stage_speeds
+from datahall.training.pipeline.table import usual_order
 from datahall.training.step.exchange import data_choices
 from datahall.training.step.framework import Framework
 from datahall.training.step.parts import PARTS
 from datahall.training.step.passes import WAYS
 from datahall.training.step.stage_work import StageWork, stage_work
-from datahall.training.step.step import Job, StepTimes, step_band, step_times
+from datahall.training.step.step import Job, StepTimes, round_trip_time, step_band, step_times
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 Floats = NDArray[np.float64]
@@ -119,6 +119,16 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def gathering_s(self) -> float:
         """What kernels wait for fully sharded parameters and their gradients, which move with every micro-batch."""
         return max(0.0, self.parts.beside_s) if self.stages.gathered_s else 0.0
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether closed form and simulation compute something each in its way.
+
+        Without stages that is who is slow, and what moves beside the kernels once a step: of ranks that share
+        parameters, or between copies of a state.  Fully sharded parameters wait by one rule that both share.
+        """
+        work = self.stages.work
+        return self.plan.num_stages > 1 or self.stragglers.any or bool((work.gather_s + work.reduce_s).any())
 
     @property
     def tokens_per_s(self) -> float:
@@ -279,14 +289,16 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return count
 
     def _closed_bubble(self) -> float:
-        if self.plan.name in ("gpipe", "1f1b", "interleaved"):
-            return float(self.closed.bubble_s[0])
+        closed, order = self.closed, self.plan.order
+        full_s = float((closed.bubble_s - closed.round_trip_s)[0])
+        round_trip_s = float(round_trip_time(closed, Space.of(self.layout), order.name)[0])
+        if order.bubble is None:
+            return full_s + round_trip_s
         # the mean stage of the closed form, in the shares that forward and both backwards have of an operator's work
-        work, passes = self.stages.work, self.plan.num_stages - 1
+        work, pipeline_s = self.stages.work, float(closed.pipeline_s[0])
         shares = np.array([one.mean() for one in (work.forward_s, work.input_s, work.weight_s)])
-        pipeline_s = float(self.closed.pipeline_s[0])
-        mean_s = (float(self.closed.bubble_s[0]) / passes - pipeline_s) * shares / shares.sum()
-        return bubble_time(
+        mean_s = float(closed.mean_stage_s[0]) * shares / shares.sum()
+        return round_trip_s + bubble_time(
             self.plan.name,
             num_stages=self.plan.num_stages,
             forward_s=float(mean_s[0]) + pipeline_s / WAYS,

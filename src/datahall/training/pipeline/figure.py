@@ -100,7 +100,18 @@ class _Parts:
 
     def _beside(self) -> Breakdown:
         how = "kernels of the stage take longer while gradients and parameters move beside them, or wait for the host"
-        return simulated("what runs beside the kernels", self.parts.beside_s, "s", how)
+        gathered_s = self.run.stages.gathered_s
+        parts = (self._micro(), self._gathered()) if gathered_s else ()
+        return simulated("what runs beside the kernels", self.parts.beside_s, "s", how, *parts)
+
+    def _gathered(self) -> Breakdown:
+        """What fully sharded parameters move for one micro-batch."""
+        every = [
+            each
+            for reduced, gathered in self.exchange.halves()
+            for each in (gathered, gathered.named(f"{gathered.name}, again backward"), reduced)
+        ]
+        return total("sharded parameters and gradients of a micro-batch", every)
 
     def _messages(self) -> Breakdown | None:
         run = self.run
@@ -121,7 +132,7 @@ class _Parts:
             f"time that the stage stands idle between its work under {run.plan.name}, simulated slot by slot"
         )
         closed = run.closed_parts.bubble_s
-        form = "equal stages, messages that take no time"
+        form = "equal stages; messages where few micro-batches are on their way to the last one and back"
         stages = self.degrees.number("stages")
         chunks = self.degrees.number("chunks of a stage")
         beside = modelled("closed form of the bubble", closed, "s", form, stages, chunks, self._micro())

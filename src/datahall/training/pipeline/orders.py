@@ -1,12 +1,8 @@
-"""Five published orders of pipeline work, as each stage's list of (kind, micro-batch, chunk, joined).
-
-GPipe: Huang et al. (2019).  1F1B: Narayanan et al. (2019), PipeDream-Flush.  Interleaved: Narayanan et al.
-(2021), Megatron-LM.  Zero bubble: Qi et al. (2023), ZB-H1.  DualPipe: DeepSeek-AI (2024), DeepSeek-V3.
-"""
+"""Published orders of pipeline work, as each stage's list of (kind, micro-batch, chunk, joined); whose: `table.py`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # forward; backward for the input; backward for the weights; both backwards as one piece of work
 F, B, W, FULL = 0, 1, 2, 3
@@ -14,15 +10,25 @@ F, B, W, FULL = 0, 1, 2, 3
 Row: TypeAlias = tuple[int, int, int, bool]  # kind, micro-batch, chunk, runs together with the next
 
 
-def gpipe(num_stages: int, num_micro: int) -> list[list[Row]]:
+class Counts(NamedTuple):
+    """How large a pipeline is."""
+
+    num_stages: int
+    num_micro: int  # micro-batches of a step
+    num_chunks: int  # of each stage
+
+
+def gpipe(counts: Counts) -> list[list[Row]]:
     """All forwards, then all backwards."""
+    num_stages, num_micro, _ = counts
     forward = [(F, micro, 0, False) for micro in range(num_micro)]
     backward = [(FULL, micro, 0, False) for micro in range(num_micro)]
     return [forward + backward for _ in range(num_stages)]
 
 
-def one_forward_one_backward(num_stages: int, num_micro: int) -> list[list[Row]]:
+def one_forward_one_backward(counts: Counts) -> list[list[Row]]:
     """Fill with as many forwards as stages follow, then one backward for each forward, then drain."""
+    num_stages, num_micro, _ = counts
     forward = [(F, micro, 0, False) for micro in range(num_micro)]
     backward = [(FULL, micro, 0, False) for micro in range(num_micro)]
     return [_alternate(forward, backward, num_stages - 1 - stage) for stage in range(num_stages)]
@@ -35,14 +41,14 @@ def _alternate(forward: list[Row], backward: list[Row], num_ahead: int) -> list[
     return forward[:ahead] + turns + backward[len(forward) - ahead :]
 
 
-def interleaved(num_stages: int, num_micro: int, num_chunks: int) -> list[list[Row]]:
+def interleaved(counts: Counts) -> list[list[Row]]:
     """Each stage holds several chunks and takes `num_stages` micro-batches through one before the next.
 
     Stage s runs 2(p − s − 1) + (v − 1)p chunks ahead, as Megatron-LM does.
     """
-    if num_chunks == 1:
-        return one_forward_one_backward(num_stages, num_micro)
-    p, v = num_stages, num_chunks
+    p, num_micro, v = counts
+    if v == 1:
+        return one_forward_one_backward(counts)
     order = [
         (first + micro, chunk) for first in range(0, num_micro, p) for chunk in range(v) for micro in range(p)
     ]
@@ -51,12 +57,13 @@ def interleaved(num_stages: int, num_micro: int, num_chunks: int) -> list[list[R
     return [_alternate(forward, backward, 2 * (p - s - 1) + (v - 1) * p) for s in range(p)]
 
 
-def zero_bubble(num_stages: int, num_micro: int) -> list[list[Row]]:
+def zero_bubble(counts: Counts) -> list[list[Row]]:
     """1F1B with the weight gradients taken out of backward and stage s doing them s micro-batches late.
 
     The stages nearest to the loss drain first: what they put off is what they do while the rest drains.
     In-flight activations stay at those of 1F1B's first stage.
     """
+    num_stages, num_micro, _ = counts
     rows: list[list[Row]] = []
     for stage in range(num_stages):
         ahead = min(num_stages - 1 - stage, num_micro)
@@ -71,8 +78,9 @@ def zero_bubble(num_stages: int, num_micro: int) -> list[list[Row]]:
     return rows
 
 
-def dualpipe(num_stages: int, num_micro: int) -> list[list[Row]]:
+def dualpipe(counts: Counts) -> list[list[Row]]:
     """Micro-batches enter at both ends; forwards of one way run together with backwards of the other."""
+    num_stages, num_micro, _ = counts
     return [_DualRank(stage, num_stages, num_micro).row() for stage in range(num_stages)]
 
 

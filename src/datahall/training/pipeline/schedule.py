@@ -6,27 +6,13 @@ from place to place and backward the other way; a stage does its slots strictly 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import UnknownNameError
-from datahall.scenario.words import SCHEDULES
-from datahall.training.layout.order import BOTH_WAYS, check_counts
-from datahall.training.pipeline.orders import (
-    FULL,
-    B,
-    F,
-    Row,
-    W,
-    dualpipe,
-    gpipe,
-    interleaved,
-    one_forward_one_backward,
-    zero_bubble,
-)
+from datahall.training.layout.order import check_counts
+from datahall.training.pipeline.orders import FULL, B, Counts, F, Row, W
+from datahall.training.pipeline.table import Order, order_of
 
 EMPTY = -1  # kind of a slot beyond a stage's last
 NOWHERE = -1
@@ -51,14 +37,19 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     after: Places  # by place: where its output goes, or NOWHERE
 
     @property
+    def order(self) -> Order:
+        """What is known of the schedule by its name."""
+        return order_of(self.name)
+
+    @property
     def num_parts(self) -> int:
         """Parts that the model is cut into."""
-        return int(self.position.max()) + 1
+        return self.num_stages * self.num_chunks // self.num_copies
 
     @property
     def num_copies(self) -> int:
         """Stages that hold each of them."""
-        return self.num_stages * self.num_chunks // self.num_parts
+        return self.order.num_copies
 
     @property
     def num_visits(self) -> NDArray[np.int32]:
@@ -80,23 +71,13 @@ def schedule(name: str, *, num_stages: int, num_micro: int, num_chunks: int = 1)
     >>> one.in_flight().tolist(), one.kind.shape
     ([4, 3, 2, 1], (4, 16))
     """
-    if name not in SCHEDULES:
-        raise UnknownNameError(
-            "schedule", name, SCHEDULES, hint=f"schedules: {', '.join(SCHEDULES)}", field="schedule"
-        )
-    check_counts(name, num_stages, num_micro, num_chunks)
-    make: dict[str, Callable[[], list[list[Row]]]] = {
-        "gpipe": lambda: gpipe(num_stages, num_micro),
-        "1f1b": lambda: one_forward_one_backward(num_stages, num_micro),
-        "interleaved": lambda: interleaved(num_stages, num_micro, num_chunks),
-        "zb": lambda: zero_bubble(num_stages, num_micro),
-        "dualpipe": lambda: dualpipe(num_stages, num_micro),
-    }
-    position = _both_ways(num_stages) if name == BOTH_WAYS else _round_robin(num_stages, num_chunks)
-    return from_rows(name, make[name](), num_micro, position)
+    order, counts = order_of(name), Counts(num_stages, num_micro, num_chunks)
+    check_counts(order, counts)
+    position = _both_ways(num_stages) if order.both_ways else _round_robin(num_stages, num_chunks)
+    return _from_rows(order, order.rows(counts), num_micro, position)
 
 
-def from_rows(name: str, rows: list[list[Row]], num_micro: int, position: Places) -> Schedule:
+def _from_rows(order: Order, rows: list[list[Row]], num_micro: int, position: Places) -> Schedule:
     """A schedule from each stage's list of work; `position` has a row per stage, a column per chunk."""
     num_stages, num_chunks = position.shape
     longest = max(len(row) for row in rows)
@@ -104,9 +85,9 @@ def from_rows(name: str, rows: list[list[Row]], num_micro: int, position: Places
     table[:, :, 0] = EMPTY
     for stage, row in enumerate(rows):
         table[stage, : len(row)] = row
-    before, after = _neighbours(position)
+    before, after = _neighbours(position, mirrored=order.both_ways)
     return Schedule(
-        name=name,
+        name=order.name,
         num_stages=num_stages,
         num_chunks=num_chunks,
         num_micro=num_micro,
@@ -132,11 +113,9 @@ def _both_ways(num_stages: int) -> Places:
     return np.stack([stages, num_stages - 1 - stages], axis=1).astype(np.int32)
 
 
-def _neighbours(position: Places) -> tuple[Places, Places]:
-    """Where each place's input comes from and its output goes."""
+def _neighbours(position: Places, *, mirrored: bool) -> tuple[Places, Places]:
+    """Where each place's input comes from and its output goes; mirrored, chunk c talks to chunk c only."""
     num_stages, num_chunks = position.shape
-    last = int(position.max())
-    mirrored = num_stages * num_chunks > last + 1  # a part on two stages: chunk c talks to chunk c only
     where = {
         (int(position[s, c]), c if mirrored else 0): s * num_chunks + c
         for s in range(num_stages)

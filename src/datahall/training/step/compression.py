@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Model
-from datahall.errors import UnknownNameError
 from datahall.scenario.words import COMPRESSIONS
 
 SGD_RANK = 4.0  # of PowerSGD's two factors; its authors' middle choice
@@ -62,15 +61,6 @@ METHODS: Mapping[str, Compression] = MappingProxyType(
         ),
     }
 )
-
-
-def compression(name: str) -> Compression | None:
-    """A method by name; None for "none"."""
-    if name not in COMPRESSIONS:
-        raise UnknownNameError(
-            "compression", name, COMPRESSIONS, hint=f"one of {', '.join(COMPRESSIONS)}", field="compress"
-        )
-    return METHODS.get(name)
 
 
 def wire_bytes(method: Compression | None, model: Model, plain_bytes: float) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from datahall.cluster.groups import group_times, stage_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.choice import Choice, choose_collective
-from datahall.scenario.words import CONTEXT_EXCHANGES, RECOMPUTES
+from datahall.scenario.words import CONTEXT_EXCHANGES
 from datahall.training.layout.columns import Column, Space
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import blocks_left, moe_share
@@ -27,6 +27,7 @@ from datahall.training.step.passes import (
     STREAM_SHARE,
     Passes,
 )
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.parameters import count_parameters
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def data_exchange(
     space: Space,
     framework: Framework,
     halves: Halves,
-    beside_s: Column | None = None,
+    slot_s: Column | None = None,
 ) -> Column:
     """Gradients reduced and parameters gathered over the data-parallel group, less what backward hides [s].
 
@@ -214,7 +215,8 @@ def data_exchange(
     scattered, then gathered in the same format; the one collective that NCCL would choose for the whole brings public
     runs no nearer.
     Groups that each hold a whole state (HSDP) reduce between them once a step; compressed gradients cost kernels.
-    All that is longer than what a step has to run beside it (`beside_s`) shows.
+    Beside the last micro-batch gradients are reduced while it goes backward, beside the first parameters are gathered
+    while it goes forward: what is longer than its part of `slot_s` shows on the first stage, which has no other time.
     """
     share = chip_share(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
@@ -224,8 +226,26 @@ def data_exchange(
     packing_s = compression_time(job, cluster, space, framework, share)
     whole_s = trained * (inside_s + between_s)
     exposed_s = framework.data_exposed * whole_s
-    shown_s = exposed_s if beside_s is None else np.maximum(exposed_s, whole_s - beside_s)
+    shown_s = exposed_s
+    if slot_s is not None:
+        forward_s = slot_s / np.where(space.recompute == RECOMPUTES.index("full"), 4.0, 3.0)
+        gathered_s = trained * np.where((space.zero >= 3) | (space.zero == 0), 0.0, halves.gather_s)
+        reduced_s = whole_s - gathered_s
+        shown_s = np.maximum(
+            exposed_s, _longer(space, reduced_s, slot_s - forward_s) + _longer(space, gathered_s, forward_s)
+        )
     return shown_s + trained * packing_s
+
+
+def _longer(space: Space, moved_s: Column, beside_s: Column) -> Column:
+    """What is moved for a stage in v equal chunks, one after the other, beyond what runs beside it [s].
+
+    Chunks follow each other a round of p stages apart; either the last of them is longer than its own work, or all are
+    longer than the time since the first.
+    """
+    own_s = (moved_s - beside_s) / space.vpp
+    all_s = moved_s - beside_s / space.vpp * (1.0 + (space.vpp - 1.0) * space.pp)
+    return np.maximum(0.0, np.maximum(own_s, all_s))
 
 
 def data_choices(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Choice, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -310,7 +311,8 @@ class ExchangeFigures:
 
     def gradients(self) -> Breakdown | None:
         """Gradients reduced and parameters gathered once a step, hidden or not; None where nothing is."""
-        parts = [*self._inside_copies(), *self._between_copies(), *self._packing()]
+        inside = () if self.layout.zero >= 3 else chain(*self.halves())
+        parts = [*inside, *self._between_copies(), *self._packing()]
         if not parts:
             return None
         whole = total("all of it, hidden or not", parts)
@@ -349,10 +351,8 @@ class ExchangeFigures:
         why = f"format of {self.framework.title}" if own else f"computed in {self.job.value_width}"
         return assumed("bytes of a gradient", each, "bytes", why)
 
-    def _inside_copies(self) -> list[Breakdown]:
-        if self.layout.zero >= 3:
-            return []
-        found = []
+    def halves(self) -> Iterator[tuple[Breakdown, Breakdown]]:
+        """Gradients reduced and parameters gathered, once, between those that share them."""
         for name, held, sharers, _, stride in self._shares():
             if sharers.value > 1:
                 sent = product("gradients", [held, self._wire()], "bytes")
@@ -361,8 +361,7 @@ class ExchangeFigures:
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
                 gathered = group_figure(self.cluster, "all-gather", back, num, stride)
-                found += [reduced.named(f"reduce-scatter, {name}"), gathered.named(f"all-gather, {name}")]
-        return found
+                yield reduced.named(f"reduce-scatter, {name}"), gathered.named(f"all-gather, {name}")
 
     def _between_copies(self) -> list[Breakdown]:
         if not self.layout.shard:

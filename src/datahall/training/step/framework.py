@@ -21,6 +21,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     fitted_on: str
     fusion: str  # style of the element-wise kernels
     flash_attention: bool
+    books: str  # what it keeps in memory: its row of `BOOKS` in `memory/bookkeeping.py`
     compute_factor: float  # time of the kernels in the framework over their time alone
     attention_factor: float  # time of its attention over that of the kernels the chip was measured with
     later_attention_factor: float = (

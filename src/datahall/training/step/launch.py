@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.step.experts import moe_share
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
+from datahall.workload.memory.recompute import RECOMPUTES
 
 if TYPE_CHECKING:
     from datahall.training.step.framework import Framework

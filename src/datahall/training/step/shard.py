@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Layer, Model
-from datahall.scenario.words import RECOMPUTES
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.layout.modules import dropped_tensors
@@ -25,6 +24,7 @@ from datahall.workload.memory.activation import (
     outside_tensors,
     sum_bytes,
 )
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.parameters import ParameterCount, layer_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.sharding import Sharding
@@ -138,7 +138,7 @@ def _in_hand(job: Job, kind: Layer, batch: Column, shard: Sharding, *, eager: bo
 
 def _head(job: Job, batch: Column, shard: Sharding, books: Bookkeeping) -> tuple[Column, Column]:
     """Final norm, logits and loss: at the end of forward, and as the head's backward begins."""
-    saving = books.saving if books.loss != "eager" else Saving(framework="huggingface-eager")
+    saving = books.saving if books.loss != "eager" else Saving(modules="huggingface-eager")
     outside = outside_tensors(job.model, _saving(job, saving), max(books.loss_bytes, job.value_bytes))
     logits = tuple(one for one in outside if "norm" in one.name or one.name == "logits")
     loss = np.asarray(sum_bytes(logits if books.loss == "fused" else outside, batch, float(job.seq), shard))

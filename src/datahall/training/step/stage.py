@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Layer, Model
-from datahall.errors import UnknownNameError
-from datahall.scenario.words import SCHEDULES
 from datahall.training.layout.columns import Column, Space, unique_rows
+from datahall.training.pipeline.table import Depth, order_of, usual_order
 from datahall.workload.parameters import layer_parameters
 
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
@@ -119,31 +118,20 @@ def stage_runs(model: Model, pp: int, vpp: int, split: tuple[int, ...]) -> tuple
 def in_flight(
     schedule: str, num_micro: Column, pp: Column | float, vpp: Column | float, stage: int
 ) -> Column:
-    """Micro-batches whose activations a stage holds at its fullest.
+    """Micro-batches whose activations a stage holds at its fullest: `held` of its schedule, and no more than there are.
 
-        1F1B         min(m, pp − stage)
-        interleaved  min(m, (2·(pp − 1 − stage) + (vpp − 1)·pp + 1)/vpp),  at stage 0: pp·(1 + (pp − 1)/(pp·vpp))
-        GPipe        m
-        zb           min(m, pp) on every stage, as its weight gradients wait
-        DualPipe     min(m, pp + 1)
-
-    Reference: Narayanan et al. (2021) § 2.2; Qi et al. (2023), Zero Bubble; DeepSeek-V3 (2024), table 2.
+    Of the two usual schedules each layout has the one of its chunks, whichever was named: a space has both kinds.
 
     >>> in_flight("1f1b", np.array([32.0]), 8, 1, 0), in_flight("1f1b", np.array([32.0]), 8, 4, 0)
     (array([8.]), array([9.75]))
     """
-    if schedule not in SCHEDULES:
-        raise UnknownNameError(
-            "schedule", schedule, SCHEDULES, hint=f"one of {', '.join(SCHEDULES)}", field="schedule"
-        )
-    plain = np.asarray(pp - stage, dtype=np.float64)
-    dealt = (2.0 * (plain - 1.0) + (vpp - 1.0) * pp + 1.0) / vpp
-    either = np.where(np.asarray(vpp) > 1, dealt, plain)
-    held: dict[str, Column] = {
-        "1f1b": either,
-        "interleaved": either,
-        "gpipe": num_micro,
-        "zb": np.asarray(pp, dtype=np.float64),
-        "dualpipe": np.asarray(pp, dtype=np.float64) + 1.0,
-    }
-    return np.minimum(num_micro, held[schedule])
+    return np.minimum(num_micro, held_by(schedule, num_micro, pp, vpp, stage))
+
+
+def held_by(schedule: str, num_micro: Column, pp: Column | float, vpp: Column | float, stage: int) -> Column:
+    """The same where there are enough micro-batches."""
+    order, depth = order_of(schedule), Depth(num_micro, pp, vpp, stage)
+    if not order.usual:
+        return np.asarray(order.held(depth))
+    one, several = (order_of(usual_order(num_chunks)).held(depth) for num_chunks in (1, 2))
+    return np.where(np.asarray(vpp) > 1, several, one)

@@ -79,7 +79,6 @@ class StageWork(msgspec.Struct, frozen=True, kw_only=True):
     offload_s: float  # what kernels do not hide of the traffic to host or NVMe
     tensor_whole_s: float  # tensor and expert exchange of one layer and micro-batch, hidden or not
     message_s: float  # one message between stages
-    data_whole_s: float  # gradients and parameters, hidden or not
 
 
 def stage_work(job: Job, cluster: Cluster, layout: Layout, framework: Framework, plan: Schedule) -> StageWork:
@@ -137,7 +136,6 @@ def stage_work(job: Job, cluster: Cluster, layout: Layout, framework: Framework,
             exchange_alone(job, cluster, space)[0] + expert_exchange(job, cluster, space, whole)[0]
         ),
         message_s=message_s,
-        data_whole_s=data_whole_s,
     )
 
 

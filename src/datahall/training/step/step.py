@@ -22,7 +22,7 @@ import numpy as np
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
-from datahall.scenario.words import RECOMPUTES
+from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
@@ -30,6 +30,7 @@ from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
+from datahall.training.pipeline.table import order_of
 from datahall.training.step.attention import attention_time, score_traffic
 from datahall.training.step.exchange import (
     chip_share,
@@ -52,7 +53,8 @@ from datahall.training.step.framework import Framework, band_of
 from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, ADAPTER_SHARE, STREAM_SHARE, WAYS
-from datahall.training.step.stage import stage_depths
+from datahall.training.step.stage import held_by, stage_depths
+from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
@@ -102,7 +104,10 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     expert_s: Column  # exposed exchange of routed tokens of one micro-batch
     gathered_s: Column  # fully sharded parameters moved beside the kernels of one micro-batch
     pipeline_s: Column  # exposed exchange between stages of one micro-batch
+    sent_s: Column  # that exchange one way, exposed or not
+    mean_stage_s: Column  # one micro-batch on the mean stage
     bubble_s: Column
+    round_trip_s: Column  # of that: stages wait for what is on its way to the last one and back
     data_s: Column  # exposed gradient and parameter exchange
     optimizer_s: Column
     offload_s: Column  # what kernels do not hide of the traffic to host or NVMe
@@ -132,16 +137,16 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     alone_s = per_stage * exchange_alone(job, cluster, space)
     slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, alone_s) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
-    mean_stage_s = smooth_max(mean_stage_s, launch_s, HIDING_SHARPNESS)
+    mean_gathered_s = gathered_s * _mean_over_fullest(model, space, per_stage)
+    mean_stage_s = busy_time(mean_stage_s, mean_gathered_s, launch_s, np.zeros(len(space)))
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
-    # parameters are gathered beside the first forward and gradients reduced beside the last backward, or in the bubble
-    data_s = data_exchange(job, cluster, space, framework, halves, slot_s + bubble_s)
+    data_s = data_exchange(job, cluster, space, framework, halves, slot_s)
     optimizer_s = optimizer_time(job, cluster, space, framework)
     offload_s = offload_time(job, cluster, space, framework, slot_s)
     slowest = 1.0 + framework.jitter * np.log(np.maximum(1.0, cluster.num_chips))
     fixed_s = np.full(len(space), framework.fixed_s)
     step_s = (slot_s * num_micro + bubble_s + data_s + optimizer_s + offload_s + fixed_s) * slowest
-    return StepTimes(
+    found = StepTimes(
         step_s=step_s,
         slot_s=slot_s,
         compute_s=stage_s - tensor_s - expert_s,
@@ -149,7 +154,10 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
         expert_s=expert_s,
         gathered_s=gathered_s,
         pipeline_s=pipeline_s,
+        sent_s=sent_s,
+        mean_stage_s=mean_stage_s,
         bubble_s=bubble_s,
+        round_trip_s=np.zeros(len(space)),
         data_s=data_s,
         optimizer_s=optimizer_s,
         offload_s=offload_s,
@@ -157,6 +165,40 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
         launch_s=launch_s,
         num_micro=num_micro,
     )
+    round_trip_s = round_trip_time(found, space, USUAL_SCHEDULE)
+    return msgspec.structs.replace(
+        found,
+        step_s=step_s + round_trip_s * slowest,
+        bubble_s=bubble_s + round_trip_s,
+        round_trip_s=round_trip_s,
+    )
+
+
+def _mean_over_fullest(model: Model, space: Space, per_stage: Column) -> Column:
+    """Parameters of the mean stage over those of the fullest, which has a table besides."""
+    counts = count_parameters(model)
+    body = counts.total - counts.embedding - counts.head
+    fullest = body * per_stage / model.num_layers + max(counts.embedding, counts.head)
+    return np.where(space.pp > 1, np.minimum(1.0, counts.total / space.pp / fullest), 1.0)
+
+
+def round_trip_time(times: StepTimes, space: Space, schedule: str) -> Column:
+    """What a step takes longer because a stage holds few micro-batches while each goes to the last one and back [s].
+
+    A stage that holds h of them goes on when the first is back, so h micro-batches take no less than that takes; and
+    the first and the last one meet a message at every stage:
+
+        m/h · (p c + 2 (p v − 1) s) − m slots + 2 (p − 1) s
+
+    for m micro-batches on p stages of v chunks; c one of them on a stage, s a message.  A schedule that runs all
+    forwards first waits for none.  Reference: Little's law.
+    """
+    message_s = times.sent_s / space.vpp
+    ends_s = (space.pp - 1.0) * (WAYS * message_s - times.pipeline_s / space.vpp)
+    there_and_back_s = space.pp * times.mean_stage_s + WAYS * (space.pp * space.vpp - 1.0) * message_s
+    held = held_by(schedule, times.num_micro, space.pp, space.vpp, 0)
+    rounds_s = times.num_micro * (there_and_back_s / held - times.slot_s) if order_of(schedule).waits else 0.0
+    return np.where(space.pp > 1, np.maximum(0.0, ends_s + rounds_s), 0.0)
 
 
 def busy_time(stage_s: Column, gathered_s: Column, launch_s: Column, exchange_s: Column) -> Column:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.constants import library
+from datahall.units import fmt
 from datahall.validation.collectives.health import has_cliff, reported_fault
 from datahall.validation.collectives.run import Known, read_run
-from datahall.validation.measurement import Format, Outcome, Row, RowError
+from datahall.validation.measurement import Format, Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
 
 SICK = "outside the healthy model: "
@@ -45,7 +46,11 @@ def predict(rows: Sequence[Row], level: str | None = None) -> Iterable[Outcome]:
         if _falls_off([known[index] for index in members]):
             reasons |= dict.fromkeys(members, SICK + "bandwidth halves as messages grow")
     for index, row in enumerate(rows):
-        yield Unsupported(reasons[index], row.where) if index in reasons else _prediction(known[index])
+        yield (
+            Unsupported(reasons[index], row.where)
+            if index in reasons
+            else unless_fitted(row, _prediction(known[index]))
+        )
 
 
 def _falls_off(run: Sequence[Known]) -> bool:
@@ -64,13 +69,12 @@ def _prediction(one: Known) -> Prediction:
         source=row.text("source").removeprefix("GitHub issue "),
         hardware=one.system,
         model=one.engine,
-        label=f"{row.text('collective')} {one.size_bytes:,.0f} B on {ranks}, {one.algorithm}",
+        label=f"{row.text('collective')} {fmt(one.size_bytes, 'bytes')} on {ranks}, {one.algorithm}",
         where=row.where,
         measured=one.measured_s,
         predicted=one.predicted_s,
         low=one.predicted_s * low,
         high=one.predicted_s * high,
-        fitted=row.fitted_on(),
     )
 
 

@@ -1,6 +1,6 @@
 """One published run of a collective: its words and numbers as a prediction that can be compared.
 
-Each library has a reader of its own; `ENGINES` tells them apart by the name of the algorithm.
+Each library has a reader of its own; `READERS` tells them apart by the name of the algorithm.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datahall.fabric.collectives.algorithms.bus import Collective, bus_factor
 from datahall.fabric.collectives.algorithms.message import message_time
 from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.algorithms.table import spoken
-from datahall.fabric.collectives.algorithms.torus import bucket_all_gather_time, bucket_all_reduce_time
+from datahall.fabric.collectives.algorithms.torus import HOP_S, bucket_all_gather_time, bucket_all_reduce_time
 from datahall.fabric.collectives.choice import band_name, collective_times
 from datahall.fabric.collectives.constants import library
 from datahall.fabric.collectives.ctran import doubling_time, ring_time
@@ -32,7 +32,6 @@ NAMES: dict[str, Collective] = {
 }  # fmt: skip
 UNSTATED_BYTES = 16 * 2.0**30  # where a source gives a bandwidth "at large messages"
 COARSEST = 0.05  # a figure rounded more coarsely than this cannot tell a good prediction from a bad one
-TORUS_HOP_S = 2e-6  # 1 µs on the wire and about as much again in the kernel (estimate)
 NIC_BYTES_PER_S = 50e9
 
 
@@ -52,7 +51,7 @@ class Known(msgspec.Struct, frozen=True):
 def read_run(row: Row, level: str | None) -> Known:
     """Read a row and predict it; raises where it says too little or names what is not modelled."""
     algorithm = row.text("algorithm")
-    for pattern, read in ENGINES:
+    for pattern, read in READERS:
         if re.search(pattern, algorithm.lower()):
             return read(row, level)
     raise RowError(f'algorithm "{algorithm}" is not modelled')
@@ -231,13 +230,13 @@ def _torus(row: Row, _level: str | None) -> Known:
     if chip is None or not axis or not speed or MOVES[collective].on_torus != "buckets":
         raise RowError("the torus of the run is not described")
     run = bucket_all_reduce_time if MOVES[collective].num_rounds == 2 else bucket_all_gather_time
-    predicted = run(size, (int(axis[1]),), hop_s=TORUS_HOP_S, bytes_per_s=float(speed[1]) * 1e9,
+    predicted = run(size, (int(axis[1]),), hop_s=HOP_S, bytes_per_s=float(speed[1]) * 1e9,
                     wrapped="no wrap" not in words)  # fmt: skip
     measured = _measured(row, collective, size, int(axis[1]))
     return _made(row, "torus", float(predicted), measured, size, "torus", "bucket", chip.name)
 
 
-ENGINES: tuple[tuple[str, Callable[[Row, str | None], Known]], ...] = (
+READERS: tuple[tuple[str, Callable[[Row, str | None], Known]], ...] = (
     (r"ctran", _ctran),
     (r"ibgda", _put),
     (r"oneshot|2shot|lsa_", _multicast),

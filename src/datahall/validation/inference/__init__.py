@@ -4,6 +4,7 @@ Three formats: published benchmark rows (engine, machine, lengths, load), points
 single requests, which belong to others and are read only where a file is given.
 """
 
+from datahall.validation.inference import repeats
 from datahall.validation.inference.predict import predict_energy, predict_rows
 from datahall.validation.inference.request_log import predict_log
 from datahall.validation.measurement import Format
@@ -46,4 +47,6 @@ FORMATS = (
     ),
 )
 
-__all__ = ["FORMATS"]
+NOISE = repeats.repeats
+
+__all__ = ["FORMATS", "NOISE"]

@@ -17,7 +17,7 @@ def figures_of(traffic: Traffic, records: Records) -> dict[str, float]:
     counted = records.row >= traffic.warm_rounds * traffic.users
     tpot_s = float(np.nanmean(records.tpot_s[counted])) if np.any(records.output > 1) else float("nan")
     return {
-        TTFT: float(np.mean(records.ttft_s[counted])) + traffic.unseen_tokens * tpot_s,
+        TTFT: float(np.mean(records.ttft_s[counted])),
         TPOT: tpot_s,
         THROUGHPUT: _throughput(traffic, records),
     }

@@ -13,8 +13,8 @@ from datahall.validation.inference.energy import read_energy
 from datahall.validation.inference.replay import Prices, Replayed, replay, sized
 from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, latencies, lengths
 from datahall.validation.inference.sources import read_run
-from datahall.validation.measurement import Outcome, Row, RowError
-from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.measurement import Outcome, Row, RowError, unless_fitted
+from datahall.validation.scorecard import Fitted, Prediction, Unsupported
 
 EDGE = "a latency at the greatest rate that keeps a limit: it follows from a few per cent of capacity"
 UNITS = {TPOT: "s", TTFT: "s", THROUGHPUT: "tokens/s"}
@@ -30,67 +30,85 @@ def predict_energy(rows: Sequence[Row]) -> Iterable[Outcome]:
     return _predicted(rows, read_energy)
 
 
-def replayed(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[tuple[Run, Replayed] | Unsupported]:
-    """Each row as a run with its figures, or why not; rows of one machine are replayed one after the other."""
-    found: dict[int, tuple[Run, Replayed] | Unsupported] = {}
-    runs: list[tuple[tuple[str, ...], int, Run]] = []
-    for index, row in enumerate(rows):
+def runs_of(rows: Sequence[Row], read: Callable[[Row], Run]) -> list[Run | Unsupported]:
+    """Each row as a run, or why not."""
+    found: list[Run | Unsupported] = []
+    for row in rows:
         try:
-            run = read(row)
+            found.append(read(row))
         except (RowError, DatahallError) as problem:
-            found[index] = Unsupported(_reason(problem), row.where)
-            continue
-        runs.append((_machine(run), index, run))
+            found.append(Unsupported(_reason(problem), row.where))
+    return found
+
+
+def replayed(runs: Sequence[Run]) -> list[Replayed | Unsupported]:
+    """The figures of each run, or why not; runs of one machine are replayed one after the other."""
     prices = Prices()
-    for _, _, run in runs:
+    for run in runs:
         prices.foresee(sized(run.replica, run.traffic, run.num_replicas))
-    for _, index, run in sorted(runs, key=lambda one: one[:2]):
+    found: dict[int, Replayed | Unsupported] = {}
+    for _, index in sorted((_machine(run), index) for index, run in enumerate(runs)):
         try:
-            found[index] = run, replay(run, prices)
+            found[index] = replay(runs[index], prices)
         except (RowError, DatahallError) as problem:
-            found[index] = Unsupported(_reason(problem), run.row.where)
-    return (found[index] for index in range(len(rows)))
+            found[index] = Unsupported(_reason(problem), runs[index].row.where)
+    return [found[index] for index in range(len(runs))]
 
 
 def _predicted(rows: Sequence[Row], read: Callable[[Row], Run]) -> Iterable[Outcome]:
-    found = list(replayed(rows, read))
-    plain = replayed_without(ASSUMPTIONS, [one[0] for one in found if not isinstance(one, Unsupported)])
-    for one in found:
+    known = runs_of(rows, read)
+    runs = [one for one in known if isinstance(one, Run) and is_scored(one)]
+    bare = {run.row.where: other for run in runs if (other := without(ASSUMPTIONS, run)) != run}
+    figures = replayed([*runs, *bare.values()])  # in one go: either way a run has the tables of its machine
+    plain = dict(zip(bare, figures[len(runs) :], strict=True))
+    usual = iter(figures)
+    for one in known:
         if isinstance(one, Unsupported):
             yield one
+        elif not is_scored(one):
+            yield from _edges(one)
+            yield from (Fitted(one.row.where, metric) for metric in one.measured)
+        elif isinstance(found := next(usual), Unsupported):
+            yield found
         else:
-            yield from outcomes_of(*one, plain.get(one[0].row.where))
+            stated = plain.get(one.row.where)
+            yield from outcomes_of(one, found, None if isinstance(stated, Unsupported) else stated)
 
 
-def replayed_without(assumptions: Sequence[Assumption], runs: Sequence[Run]) -> dict[str, Replayed]:
-    """The runs that assumptions touch, replayed without them; by where their rows stand."""
-    changed = {}
-    for run in runs:
-        traffic = run.traffic
-        for one in assumptions:
-            traffic = one.without(traffic)
-        if traffic != run.traffic:
-            changed[run.row.where] = msgspec.structs.replace(run, traffic=traffic)
-    again = replayed([run.row for run in changed.values()], lambda row: changed[row.where])
-    return {one[0].row.where: one[1] for one in again if not isinstance(one, Unsupported)}
+def is_scored(run: Run) -> bool:
+    """Whether a figure of the run is scored: nobody asks what is predicted of one that a constant was fitted on."""
+    return not all(run.row.fitted_on(metric) for metric in run.measured)
+
+
+def without(assumptions: Sequence[Assumption], run: Run) -> Run:
+    """The run as its benchmark did it if it did not do what is assumed."""
+    traffic = run.traffic
+    for one in assumptions:
+        traffic = one.without(traffic)
+    return run if traffic == run.traffic else msgspec.structs.replace(run, traffic=traffic)
 
 
 def outcomes_of(run: Run, found: Replayed, plain: Replayed | None = None) -> Iterable[Outcome]:
     """What was measured of a run beside its replay, and beside that as its source states it."""
-    if run.traffic.limits is not None:
-        yield from (Unsupported(EDGE, run.row.where) for _ in latencies(run.row))
+    yield from _edges(run)
     for metric, was in run.measured.items():
         value = found.predicted[metric]
         if not isfinite(value) or value <= 0:
             yield Unsupported(f"no {metric} came out of the replay", run.row.where)
             continue
         low, high = run.replica.engine.band(metric)
-        yield Prediction(
+        one = Prediction(
             source=_source(run), hardware=run.replica.chip.name, model=run.replica.model.name, label=_label(run),
             where=run.row.where, measured=was, predicted=value, low=value * low, high=value * high,
-            unit=UNITS[metric], metric=metric, basis=found.level, fitted=run.row.fitted_on(metric),
+            unit=UNITS[metric], metric=metric, basis=found.level,
             as_stated_ratio=None if plain is None else plain.predicted[metric] / value,
         )  # fmt: skip
+        yield unless_fitted(run.row, one)
+
+
+def _edges(run: Run) -> list[Unsupported]:
+    """The latencies that a run states beside the greatest rate that keeps its limits."""
+    return [Unsupported(EDGE, run.row.where) for _ in latencies(run.row)] if run.traffic.limits else []
 
 
 def _source(run: Run) -> str:

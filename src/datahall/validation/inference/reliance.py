@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from datahall.errors import DatahallError
 from datahall.validation.inference.assumptions import ASSUMPTIONS, Assumption
-from datahall.validation.inference.predict import outcomes_of, replayed, replayed_without
+from datahall.validation.inference.predict import is_scored, outcomes_of, replayed, runs_of, without
 from datahall.validation.inference.replay import Replayed
 from datahall.validation.inference.run import Run
 from datahall.validation.inference.sources import read_run
-from datahall.validation.measurement import Row, RowError
+from datahall.validation.measurement import Row
 from datahall.validation.scorecard import Prediction, Score, Unsupported, score
 
 
@@ -27,16 +26,21 @@ class Reliance(msgspec.Struct, frozen=True):
 
 def reliances(rows: Sequence[Row]) -> tuple[Reliance, ...]:
     """For each assumption the errors of the rows that it touches and that nothing was fitted on."""
-    runs = [run for row in rows if not row.fitted_on() and (run := _run(row)) is not None]
-    touched = [run for run in runs if any(one.touches(run.traffic) for one in ASSUMPTIONS)]
-    again = replayed([run.row for run in touched], read_run)
-    usual = {one[0].row.where: one[1] for one in again if not isinstance(one, Unsupported)}
-    return tuple(_reliance(one, touched, usual) for one in ASSUMPTIONS)
+    known = (run for run in runs_of(rows, read_run) if isinstance(run, Run) and is_scored(run))
+    runs = [run for run in known if without(ASSUMPTIONS, run) != run]
+    usual = _figures(runs)
+    return tuple(_reliance(one, runs, usual) for one in ASSUMPTIONS)
+
+
+def _figures(runs: Sequence[Run]) -> dict[str, Replayed]:
+    """By where their rows stand."""
+    found = zip(runs, replayed(runs), strict=True)
+    return {run.row.where: one for run, one in found if not isinstance(one, Unsupported)}
 
 
 def _reliance(assumption: Assumption, runs: Sequence[Run], usual: Mapping[str, Replayed]) -> Reliance:
     own = [run for run in runs if assumption.touches(run.traffic) and run.row.where in usual]
-    plain = replayed_without((assumption,), own)
+    plain = _figures([without((assumption,), run) for run in own])
     return Reliance(assumption, len(own), _scores(own, usual), _scores(own, plain))
 
 
@@ -47,10 +51,3 @@ def _scores(runs: Sequence[Run], figures: Mapping[str, Replayed]) -> dict[str, S
             if isinstance(one, Prediction):
                 groups.setdefault(one.metric, []).append(one)
     return {metric: score(group) for metric, group in groups.items()}
-
-
-def _run(row: Row) -> Run | None:
-    try:
-        return read_run(row)
-    except (RowError, DatahallError):
-        return None

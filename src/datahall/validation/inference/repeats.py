@@ -28,12 +28,11 @@ COLUMNS = {"TPOT": "tpot_ms", "TTFT": "ttft_ms", "throughput": "throughput_tok_s
 def repeats(rows: Sequence[Row]) -> dict[str, Noise]:
     """The spread of repeated runs by metric; the same figures exported twice count as one run."""
     found: dict[str, Noise] = {}
+    same = [(*(row.text(name) for name in SAME), *row.text("notes").split(";")[:2]) for row in rows]
     for metric, column in COLUMNS.items():
         groups: dict[tuple[str, ...], set[float]] = {}
-        for row in rows:
+        for row, key in zip(rows, same, strict=True):
             if text := row.text(column):
-                split = row.text("notes").split(";")[:2]
-                key = (*(row.text(name) for name in SAME), *split)
                 groups.setdefault(key, set()).add(round(float(text), 2))
         several = [np.array(sorted(group)) for group in groups.values() if len(group) > 1]
         if several:

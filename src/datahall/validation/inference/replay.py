@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import StepPrice, narrowed, price_steps
 from datahall.validation.inference.figures import figures_of
-from datahall.validation.inference.run import THROUGHPUT, Run, Traffic
+from datahall.validation.inference.run import THROUGHPUT, TPOT, TTFT, Run, Traffic
 from datahall.validation.inference.server import held_rate
 from datahall.workload.traffic.requests import Requests
 
@@ -65,15 +65,15 @@ class Prices:
         self._most = most
         self._known: OrderedDict[tuple[object, ...], Priced] = OrderedDict()
         self._wide: OrderedDict[tuple[object, ...], StepPrice] = OrderedDict()
-        self._sizes: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._sizes: dict[tuple[object, ...], Sizes] = {}
         self.replayed: dict[tuple[object, ...], Replayed] = {}
 
     def foresee(self, replica: Replica) -> None:
         """A replica will be asked for: the table of its machine shall reach so far."""
         wanted = rounded(replica)
-        key, sequences, context = machine_key(wanted), wanted.engine.max_sequences, wanted.max_context
-        before = self._sizes.get(key, (0, 0))
-        self._sizes[key] = max(before[0], sequences), max(before[1], context)
+        key, sizes = machine_key(wanted), sizes_of(wanted)
+        before = self._sizes.get(key, sizes)
+        self._sizes[key] = Sizes(*(max(pair) for pair in zip(before, sizes, strict=True)))
 
     def of(self, replica: Replica) -> Priced:
         """The table and the blocks of a replica; sizes are rounded up so that rows share tables."""
@@ -103,22 +103,37 @@ class Prices:
         return cut or price_steps(replica, max_context=replica.max_context)
 
 
+class Sizes(NamedTuple):
+    """How far a table reaches."""
+
+    token_budget: int
+    sequences: int
+    context: int
+
+
+def sizes_of(replica: Replica) -> Sizes:
+    """Those of a replica."""
+    return Sizes(replica.engine.token_budget, replica.engine.max_sequences, replica.max_context)
+
+
 def rounded(replica: Replica) -> Replica:
     """The replica with sizes that many share."""
-    engine = msgspec.structs.replace(replica.engine, token_budget=_power(replica.engine.token_budget))
-    sizes = _power(max(64, engine.max_sequences)), _power(max(LEAST_CONTEXT, replica.max_context))
-    return of_sizes(msgspec.structs.replace(replica, engine=engine), sizes)
+    budget, sequences, context = sizes_of(replica)
+    sizes = Sizes(_power(budget), _power(max(64, sequences)), _power(max(LEAST_CONTEXT, context)))
+    return of_sizes(replica, sizes)
 
 
-def of_sizes(replica: Replica, sizes: tuple[int, int]) -> Replica:
-    """The replica with a table that reaches so many sequences and such a context."""
-    engine = msgspec.structs.replace(replica.engine, max_sequences=sizes[0])
-    return msgspec.structs.replace(replica, engine=engine, max_context=sizes[1])
+def of_sizes(replica: Replica, sizes: Sizes) -> Replica:
+    """The replica with a table that reaches so far."""
+    engine = msgspec.structs.replace(
+        replica.engine, token_budget=sizes.token_budget, max_sequences=sizes.sequences
+    )
+    return msgspec.structs.replace(replica, engine=engine, max_context=sizes.context)
 
 
 def machine_key(replica: Replica) -> tuple[object, ...]:
     """What the widest table of a replica depends on."""
-    return replica_key(of_sizes(msgspec.structs.replace(replica, kv_blocks=0), (0, 0)))
+    return replica_key(of_sizes(msgspec.structs.replace(replica, kv_blocks=0), Sizes(0, 0, 0)))
 
 
 def replica_key(replica: Replica) -> tuple[object, ...]:
@@ -136,10 +151,24 @@ def replay(run: Run, prices: Prices) -> Replayed:
         scaled = {THROUGHPUT: alone.predicted[THROUGHPUT] * run.num_replicas}
         return msgspec.structs.replace(alone, predicted=scaled)
     replica = sized(run.replica, run.traffic, run.num_replicas)
-    key = (*replica_key(replica), run.num_replicas, run.traffic, run.pools is None or run.row.text("notes"))
+    at_once = msgspec.structs.replace(run, traffic=msgspec.structs.replace(run.traffic, unseen_tokens=0.0))
+    key = (
+        *replica_key(replica),
+        run.num_replicas,
+        at_once.traffic,
+        run.pools is None or run.row.text("notes"),
+    )
     if key not in prices.replayed:
-        prices.replayed[key] = _replayed(run, replica, prices)
-    return prices.replayed[key]
+        prices.replayed[key] = _replayed(at_once, replica, prices)
+    return _seen(prices.replayed[key], run.traffic.unseen_tokens)
+
+
+def _seen(found: Replayed, unseen_tokens: float) -> Replayed:
+    """As a client sees it, so many decode steps late: the server does the same."""
+    if not unseen_tokens:
+        return found
+    late_s = unseen_tokens * found.predicted[TPOT]
+    return msgspec.structs.replace(found, predicted=found.predicted | {TTFT: found.predicted[TTFT] + late_s})
 
 
 def _replayed(run: Run, replica: Replica, prices: Prices) -> Replayed:

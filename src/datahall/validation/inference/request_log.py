@@ -18,14 +18,14 @@ from datahall.validation.inference.names import chip_of, model_of
 from datahall.validation.inference.replay import Served, replay_log
 from datahall.validation.inference.run import TPOT, TTFT
 from datahall.validation.measurement import Outcome, Row, RowError
-from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.scorecard import Fitted, Prediction, Unsupported
 from datahall.workload.traffic.requests import Requests
 
 CONFIGURATION = ("hardware", "model", "tp", "dp", "max_num_seqs", "max_num_batched_tokens")
 # blocks of 16 tokens that vLLM reported, where memory does not tell them: LLMServingSim's configuration of the RTX 4090
 # run has the share of memory (0.833919 of 24 GiB, weights included) that gives vLLM's number
 REPORTED_BLOCKS = {("rtx-4090", "llama-3.1-8b"): 2588}
-FITTED = ("rtx-pro-6000", "llama-3.1-8b")  # the host's time per step was fitted on this configuration
+FITTED_ON = ("rtx-pro-6000", "llama-3.1-8b")  # the host's time per step was fitted on this configuration
 # per step, in place of the preset's host times: the one constant of this log.  It stands for all that layers timed
 # alone do not show, of which sequences of unequal length are a part
 HOST_STEP_S = 1.55e-3
@@ -91,7 +91,6 @@ def _figures(rows: Sequence[Row]) -> Iterable[Outcome]:
         raise RowError("requests of the log did not end in the replay")
     several = ended & (column["output_toks"] > 1)
     first_s = served.ttft_s + AHEAD_STEPS * np.nan_to_num(served.tpot_s)
-    fitted = (replica.chip.name, replica.model.name) == FITTED
     for metric, was, found in (
         (TPOT, tpot_s[several], served.tpot_s[several]),
         (TTFT, ttft_s[ended], first_s[ended]),
@@ -101,19 +100,19 @@ def _figures(rows: Sequence[Row]) -> Iterable[Outcome]:
             ("P50", np.median(was), np.median(found)),
             ("P99", np.quantile(was, 0.99), np.quantile(found, 0.99)),
         ):
-            yield _prediction(
-                rows[0], replica, served, metric, name, float(measured_s), float(predicted_s), fitted
-            )
+            yield _prediction(rows[0], replica, served, metric, name, float(measured_s), float(predicted_s))
 
 
 def _prediction(
-    row: Row, replica: Replica, served: Served, metric: str, name: str, measured_s: float, predicted_s: float,
-    fitted: bool,
-) -> Prediction:  # fmt: skip
+    row: Row, replica: Replica, served: Served, metric: str, name: str, measured_s: float, predicted_s: float
+) -> Prediction | Fitted:  # fmt: skip
+    figure = f"{metric} {name}"
+    if (replica.chip.name, replica.model.name) == FITTED_ON:
+        return Fitted(row.where, figure)
     low, high = replica.engine.band(metric)
     return Prediction(
         source=SOURCE, hardware=replica.chip.name, model=replica.model.name,
         label=f"{name} {metric} of {served.num_requests} requests, TP {replica.tp} DP {replica.dp}", where=row.where,
         measured=measured_s, predicted=predicted_s, low=predicted_s * low, high=predicted_s * high,
-        metric=f"{metric} {name}", fitted=fitted,
+        metric=figure,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import DatahallError
 from datahall.silicon.kernel import KernelTime, time_operators
-from datahall.validation.measurement import Outcome, Row, RowError
+from datahall.validation.measurement import Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.workload.operator import Operator
 
@@ -20,7 +20,7 @@ def each(rows: Sequence[Row], predict: Callable[[Row], Prediction]) -> Iterator[
     """Predict row by row; what cannot be expressed becomes a counted reason."""
     for row in rows:
         try:
-            yield predict(row)
+            yield unless_fitted(row, predict(row))
         except (RowError, DatahallError) as problem:
             reason = problem.message if isinstance(problem, DatahallError) else str(problem)
             yield Unsupported(reason, row.where)
@@ -64,7 +64,6 @@ def prediction(
         predicted=found.time_s,
         low=found.low_s,
         high=found.high_s,
-        fitted=row.fitted_on(),
     )
 
 

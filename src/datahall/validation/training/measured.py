@@ -6,11 +6,11 @@ import re
 
 from datahall.cluster.cluster import Cluster
 from datahall.training.step.step import Job
+from datahall.units import GIB
 from datahall.validation.measurement import Row, RowError
 from datahall.validation.training.sources import Source
 from datahall.workload.flops import training_flop_per_token
 
-GIB = 2.0**30
 MEMORY = (  # words that give a peak of memory, and the unit they are in
     (re.compile(r"real alloc ([\d.]+) GiB"), GIB),
     (re.compile(r"peak mem ([\d.]+) GiB"), GIB),

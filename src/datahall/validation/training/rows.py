@@ -15,7 +15,7 @@ from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_band, step_times
-from datahall.validation.measurement import Outcome, Row, RowError
+from datahall.validation.measurement import Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.validation.training.completion import completed
 from datahall.validation.training.layouts import laid_out
@@ -79,14 +79,15 @@ def predict(row: Row) -> Iterator[Outcome]:
     kit = framework(run.framework)
     predicted_s = float(step_times(run.job, run.cluster, Space.of(run.layout), kit).step_s[0])
     band = step_band(run.job, run.cluster, kit)
-    yield _prediction(run, STEP, measured_s, predicted_s, band, "s")
+    yield unless_fitted(row, _prediction(run, STEP, measured_s, predicted_s, band, "s"))
     measured_bytes = measured_memory(run.row)
     if not measured_bytes:
         return
     if reason := beyond_memory(run):
         yield Unsupported(reason, row.where)
     else:
-        yield _prediction(run, MEMORY, measured_bytes, predicted_memory(run), MEMORY_BAND, "bytes")
+        peak = _prediction(run, MEMORY, measured_bytes, predicted_memory(run), MEMORY_BAND, "bytes")
+        yield unless_fitted(row, peak)
 
 
 def understood(row: Row) -> Run:
@@ -99,7 +100,7 @@ def understood(row: Row) -> Run:
     num_chips = int(row.positive("n_gpus"))
     torus: tuple[int, ...] = ()
     if chip.family == "tpu":
-        if source.framework != "maxtext":
+        if not source.states_slices:
             raise RowError("layouts of TPU runs are not stated")
         torus, row = slice_shape(row, chip, num_chips), on_tpu(row, chip)
     cluster = cluster_of(
@@ -111,11 +112,9 @@ def understood(row: Row) -> Run:
 
 def beyond_memory(run: Run) -> str:
     """Why our memory model cannot express what a framework keeps; empty where it can."""
-    if run.framework != "torchtitan":
-        return ""
-    if run.layout.recompute == "selective":
-        return "memory: torchtitan's selective recomputation keeps every second product"
-    if run.layout.pp > 1:
+    if run.layout.recompute == "selective" and run.source.every_second:
+        return f"memory: {run.framework}'s selective recomputation keeps every second product"
+    if run.layout.pp > 1 and run.source.gathers_stages:
         return "memory: FSDP under a pipeline keeps gathered parameters and whole gradients"
     return ""
 
@@ -147,5 +146,4 @@ def _prediction(
         unit=unit,
         metric=metric,
         choice=run.choice if metric == STEP else "",
-        fitted=run.row.fitted_on(metric),
     )

@@ -18,7 +18,7 @@ from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job, step_times
-from datahall.validation.measurement import Format, Outcome, Row, RowError
+from datahall.validation.measurement import Format, Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.validation.training.rows import MEMORY, MEMORY_BAND, STEP
 from datahall.workload.memory.activation import Recompute
@@ -43,13 +43,13 @@ def predict_rows(rows: Sequence[Row]) -> Iterable[Outcome]:
             )
 
 
-def predict(row: Row) -> Iterator[Prediction]:
+def predict(row: Row) -> Iterator[Outcome]:
     """The step and the peak of memory that a row should have had."""
     job, layout = task(row)
     chip = load().chip(row.text("chip") or CHIP)
     space, kit = Space.of(layout), framework(framework_of(row))
     step_s = float(step_times(job, cluster_of(chip, 1), space, kit).step_s[0])
-    peak_bytes = float(peak_memory(job, chip, space, BOOKS[kit.name]).allocated_bytes[0])
+    peak_bytes = float(peak_memory(job, chip, space, BOOKS[kit.books]).allocated_bytes[0])
     peak_bytes += 0.0 if FRESH in row.text("source") else LEFT_OVER_BYTES
     words = f"{job.model.name}, {layout.micro_batch} × {job.seq}, recompute {layout.recompute}"
     figures = [(STEP, row.positive("step_ms") * 1e-3, step_s, kit.band, "s")]
@@ -57,7 +57,7 @@ def predict(row: Row) -> Iterator[Prediction]:
         peak = row.positive("peak_mem_GiB") * 2.0**30
         figures.append((MEMORY, peak, peak_bytes, MEMORY_BAND, "bytes"))
     for metric, measured, predicted, band, unit in figures:
-        yield Prediction(
+        found = Prediction(
             source=row.text("source") or SOURCE,
             hardware=chip.name,
             model=job.model.name,
@@ -69,8 +69,8 @@ def predict(row: Row) -> Iterator[Prediction]:
             high=predicted * band[1],
             unit=unit,
             metric=metric,
-            fitted=row.fitted_on(metric),
         )
+        yield unless_fitted(row, found)
 
 
 def framework_of(row: Row) -> str:

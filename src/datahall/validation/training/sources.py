@@ -25,6 +25,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     defaults: dict[str, str] = {}  # of other columns, with the reason in a comment beside them
     convention: Convention | None = None  # in which it counts the FLOPs of a rate or of MFU
     books: str = ""  # bookkeeping of memory, where it is not the framework's usual one
+    states_slices: bool = False  # of TPUs: how its runs are laid out on them
+    every_second: bool = False  # its selective recomputation keeps every second product
+    gathers_stages: bool = False  # under a pipeline it keeps gathered parameters and whole gradients
     memory: str = "allocated"  # what its memory figures are: "allocated", "reserved" or "total"
 
 
@@ -82,6 +85,8 @@ SOURCES = (
         nic_bytes_per_s=50e9,
         defaults={"seq_len": "8192", "recompute": "selective"},  # train_configs/llama3_*.toml
         memory="reserved",  # torchtitan logs max_reserved
+        every_second=True,
+        gathers_stages=True,
     ),
     Source(
         words="MegaScale",
@@ -101,9 +106,15 @@ SOURCES = (
         convention="causal",
         defaults={"micro_batch": "1", "global_batch_seqs": "2048"},  # 16M tokens of 8,192
     ),
-    Source(words="MaxText published", framework="maxtext", moe_framework="maxtext-moe", convention="full"),
-    Source(words="tpu-recipes", framework="maxtext", moe_framework="maxtext-moe"),
-    Source(words="PaLM paper", framework="maxtext"),
+    Source(
+        words="MaxText published",
+        framework="maxtext",
+        moe_framework="maxtext-moe",
+        convention="full",
+        states_slices=True,
+    ),
+    Source(words="tpu-recipes", framework="maxtext", moe_framework="maxtext-moe", states_slices=True),
+    Source(words="PaLM paper", framework="maxtext", states_slices=True),
 )
 
 

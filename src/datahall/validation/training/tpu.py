@@ -10,12 +10,10 @@ from math import prod
 
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.tpu_pod import PODS, slice_for
+from datahall.fabric.topology.tpu_pod import FLAT, PODS, slice_for
 from datahall.validation.measurement import Row, RowError
 
-FLAT = {
-    8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8), 128: (8, 16), 256: (16, 16),
-}  # fmt: skip  # slices of chips with four links (v5e, v6e), Google Cloud TPU documentation
+BY_SIZE = {prod(shape): shape for shape in FLAT}
 DEVICES = {"tpu-v7x": 2}  # devices that JAX sees on one chip
 LARGEST = 3072  # chips of the largest slice of the PaLM paper; later runs state their slices
 
@@ -32,13 +30,13 @@ def slice_shape(row: Row, chip: Chip, num_chips: int) -> tuple[int, ...]:
             return slice_for(size, PODS[chip.name])
         except ScenarioError as problem:
             raise RowError(problem.message) from None
-    if size not in FLAT:
+    if size not in BY_SIZE:
         raise RowError(f"no slice of {chip.name} has {size} chips")
-    return FLAT[size]
+    return BY_SIZE[size]
 
 
 def _num_slices(chip: Chip, num_chips: int) -> int:
-    most = min(LARGEST, prod(PODS[chip.name].largest)) if chip.name in PODS else max(FLAT)
+    most = min(LARGEST, prod(PODS[chip.name].largest)) if chip.name in PODS else max(BY_SIZE)
     return -(-num_chips // most)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -22,11 +22,10 @@ from datahall.workload.mixer import recurrent_widths
 from datahall.workload.operator import Number
 from datahall.workload.sharding import ONE_CHIP, Sharding
 
-Framework = Literal["megatron", "huggingface-eager"]
+Modules = Literal["megatron", "huggingface-eager"]
 Split = Literal["sequence", "tensor", "expert"]
 
-FRAMEWORKS = ("megatron", "huggingface-eager")
-_SCAN_CHUNK = 64.0  # tokens between the states that a chunked scan keeps
+MODULES_OF: tuple[str, ...] = get_args(Modules)
 
 
 class SavedTensor(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,20 +66,20 @@ class SavedTensor(msgspec.Struct, frozen=True, kw_only=True):
 class Saving(msgspec.Struct, frozen=True, kw_only=True):
     """How a framework runs a layer, which decides what must be kept."""
 
-    framework: Framework = "megatron"
+    modules: Modules = "megatron"  # whose run a layer
     flash: bool = True  # attention keeps no scores
     dropout: bool = False
     value_bytes: float = 2.0  # of an ordinary activation
 
     def __post_init__(self) -> None:
-        if self.framework not in FRAMEWORKS:
+        if self.modules not in MODULES_OF:
             raise UnknownNameError(
-                "framework", self.framework, FRAMEWORKS, hint=f"frameworks: {', '.join(FRAMEWORKS)}"
+                "modules", self.modules, MODULES_OF, hint=f"modules: {', '.join(MODULES_OF)}"
             )
 
     @property
     def eager(self) -> bool:
-        return self.framework == "huggingface-eager"
+        return self.modules == "huggingface-eager"
 
     @property
     def upcasts(self) -> bool:
@@ -287,11 +286,11 @@ def _latent_attention(model: Model, mla: Mla, saving: Saving) -> list[SavedTenso
 
 
 def _recurrence(recurrent: Recurrent, saving: Saving) -> list[SavedTensor]:
-    heads, values, convolved, state = (float(width) for width in recurrent_widths(recurrent, 1.0))
+    """The scan keeps its inputs and output; backward forms states and scores again, as `workload.scan` counts."""
+    heads, values, convolved, _ = (float(width) for width in recurrent_widths(recurrent, 1.0))
     return [
         saving.tensor("projected", values + convolved + heads, "tensor"),
         saving.tensor("convolved", convolved, "tensor"),
-        saving.tensor("chunk_states", state / _SCAN_CHUNK, "tensor", value_bytes=4.0),
         saving.tensor("scanned", values, "tensor"),
         saving.tensor("gated_output", values, "tensor"),
     ]

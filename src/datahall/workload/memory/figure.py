@@ -21,8 +21,8 @@ from datahall.catalog.entries.model import Layer, Model
 from datahall.catalog.number_formats import bytes_per_value
 from datahall.counted import counted
 from datahall.workload.memory.kv_cache import recurrent_state_bytes
-from datahall.workload.parameters import Part, count_parameters
-from datahall.workload.precision import Precision
+from datahall.workload.parameters import ATTENTION, LATENT, Part, count_parameters
+from datahall.workload.precision import Precision, attention_stays_wide
 
 SPREAD = {
     "sharded": "cut by tensor parallelism",
@@ -101,7 +101,8 @@ def token_figure(model: Model, layer: Layer, count: int, precision: Precision, c
 
 def _held(model: Model, part: Part, precision: Precision, shared: Breakdown) -> Breakdown:
     """Bytes of one part on one chip."""
-    narrow = part.sharding in ("sharded", "expert") or part.name == "latent projections"
+    narrow = part.sharding in ("sharded", "expert") or part.name == LATENT
+    narrow = narrow and not (part.name in (ATTENTION, LATENT) and attention_stays_wide(model, precision))
     form = precision.weights if narrow else precision.wide
     each = assumed(
         "bytes of a parameter", bytes_per_value(form), "bytes", f"{form}, by definition of the format"
@@ -218,7 +219,7 @@ def _norms(model: Model, name: str) -> Breakdown:
 _CHAINS: dict[str, Callable[[Model, str], Breakdown | None]] = {
     "token table": _table,
     "head": _table,
-    "attention": _attention,
+    ATTENTION: _attention,
     "mlp": _mlp,
     "experts": _experts,
     "shared experts": _shared_experts,

@@ -14,7 +14,8 @@ import numpy as np
 from datahall.catalog.entries.model import Model
 from datahall.workload.memory.recipe import StateRecipe
 from datahall.workload.operator import Number
-from datahall.workload.precision import BF16, Precision
+from datahall.workload.parameters import ATTENTION, count_parameters
+from datahall.workload.precision import BF16, Precision, attention_stays_wide
 
 Stage = Literal["heaviest", "first", "middle", "last"]
 
@@ -125,11 +126,15 @@ def serving_weight_bytes(
 ) -> Number:
     """Weights on one chip of the heaviest stage [B]: linear layers in their format, tables, norms and routers wide.
 
-    The latent projections of MLA are whole on every chip yet quantised like other linear layers.
+    The latent projections of MLA are whole on every chip yet quantised like other linear layers; attention is where
+    checkpoints keep it so.
     """
     latent = _latent_projections(model)
     chip = chip_parameters(counts, tp=tp, pp=pp, ep=ep)
     quantised = (counts.sharded / tp + latent) / pp + chip.expert
+    if attention_stays_wide(model, precision):
+        attention = sum(part.count for part in count_parameters(model).parts if part.name == ATTENTION)
+        quantised = quantised - (attention / tp + latent) / pp
     wide = chip.dense + chip.expert - quantised
     return quantised * precision.weight_bytes_per_value + wide * precision.wide_bytes_per_value
 

@@ -64,6 +64,13 @@ class Cut(msgspec.Struct, kw_only=True):
     num_outputs: int = 0  # answers shortened
     num_turns: int = 0  # later turns dropped, because the history had filled the context
 
+    def fraction(self, num_requests: int) -> float:
+        """Share of requests that were shortened or dropped, where so many are left.
+
+        A prompt that is cut leaves an answer of one token: the same request.
+        """
+        return (max(self.num_prompts, self.num_outputs) + self.num_turns) / (num_requests + self.num_turns)
+
 
 def check_conversation(conversation: Conversation) -> None:
     """Raise where the description makes no sense."""

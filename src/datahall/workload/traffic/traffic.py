@@ -17,13 +17,16 @@ from datahall.workload.traffic.conversation import (
     check_conversation,
     mean_session_tokens,
 )
-from datahall.workload.traffic.lengths import cut_to_context
+from datahall.workload.traffic.lengths import cut_to_context, quantile_tokens
 from datahall.workload.traffic.replay import replay
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats, Requests, in_chunks, join
+from datahall.workload.traffic.room import check_room
 from datahall.workload.traffic.shapes import Fixed, Lengths, check_lengths
 from datahall.workload.traffic.sharing import reusable_tokens
 from datahall.workload.traffic.trace_file import Trace, read_trace
 from datahall.workload.traffic.users import Users
+
+SHORT_FRACTION = 0.01  # of prompts, which must leave room for an answer, or there is nothing to serve
 
 
 class TraceReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,16 +98,14 @@ def check_traffic(traffic: Traffic) -> None:
 
 def _check_context(traffic: Traffic) -> None:
     talk = traffic.conversation
-    prompt = traffic.prompt.tokens if isinstance(traffic.prompt, Fixed) and talk.opening is None else 1
-    parts = {"isl": prompt, "system": talk.system_tokens, "document": talk.quoted_tokens}
-    least = sum(parts.values())
-    if traffic.max_context and least >= traffic.max_context:
-        raise ScenarioError(
-            f"prompts of {least:,} tokens for a context of {traffic.max_context:,}",
-            field=max(parts, key=parts.__getitem__),
-            hint=f"at most {traffic.max_context - 1:,} tokens leave room for an answer; shorten the prompt, its "
-            "system prompt or its documents, or choose a model with a longer context",
-        )
+    lengths = talk.opening or traffic.prompt
+    check_room(
+        traffic.max_context,
+        isl=max(1, round(quantile_tokens(lengths, SHORT_FRACTION))),
+        system=talk.system_tokens,
+        document=talk.quoted_tokens,
+        varied=not isinstance(lengths, Fixed),
+    )
 
 
 class TrafficStream:
@@ -206,7 +207,6 @@ def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> Tr
             "no request comes in the time given", field="duration", hint="a longer duration or a higher rate"
         )
     tokens = int(rows.prompt.sum())
-    cut = drawn.cut
     rate = _rate_per_s(traffic, rows)
     return TrafficFigures(
         mean_prompt_tokens=tokens / num,
@@ -215,9 +215,7 @@ def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> Tr
         prompt_tokens_per_s=rate * tokens / num,
         output_tokens_per_s=rate * float(rows.output.mean()),
         reusable_fraction=float(reusable_tokens(rows).sum()) / tokens,
-        # a prompt that is cut leaves an answer of one token: the same request
-        cut_fraction=(max(cut.num_prompts, cut.num_outputs) + cut.num_turns)
-        / (drawn.num_requests + cut.num_turns),
+        cut_fraction=drawn.cut.fraction(drawn.num_requests),
         num_sampled=num,
     )
 

@@ -46,12 +46,3 @@ class Users(msgspec.Struct, frozen=True, kw_only=True):
         random = stream(seed, "arrivals", "think")
         for start in range(0, num, CHUNK_ROWS):
             yield np.asarray(self.think.draw(random, min(CHUNK_ROWS, num - start)))
-
-
-def offered_per_s(users: Users, service_s: float) -> float:
-    """Requests per second that users ask for when an answer takes `service_s` (Little's law): N / (think + service).
-
-    >>> offered_per_s(Users(num=10_000, think=Think(mean_s=30.0)), 10.0)
-    250.0
-    """
-    return users.num / (users.think.mean_s + service_s)

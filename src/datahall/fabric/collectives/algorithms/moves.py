@@ -10,6 +10,9 @@ from typing import Literal, NamedTuple
 
 from datahall.scenario.words import Collective
 
+# how the data of a collective goes, which is what the formulas of an algorithm are made for: every rank has a share of
+# the array to pass on, one rank's whole array goes to or from all, a piece from each to each, to the next one only
+Way = Literal["shares", "copy", "pieces", "message"]
 NUMBER_BYTES = 4.0  # of the one number on which a collective stands for another
 
 
@@ -27,7 +30,6 @@ class Moves(NamedTuple):
     stands_for: Collective | None = None  # what runs in its place, on one number
     # on a torus: buckets along the axes so many times, pieces over the bisection, one link; None: nobody published it
     on_torus: Literal["buckets", "bisection", "link"] | None = None
-    joins_slices: bool = True  # whether slices of a torus exchange theirs over the network
 
     @property
     def is_sized(self) -> bool:
@@ -37,16 +39,28 @@ class Moves(NamedTuple):
     @property
     def goes_in_shares(self) -> bool:
         """Whether every step of a ring passes a share of the array on, and each rank has as many of them to pass."""
-        return self.result in {"sum", "whole", "share"}
+        return self.result in {"sum", "whole", "share"} and not self.is_rooted
+
+    @property
+    def way(self) -> Way | None:
+        """How its data goes; None: no formula here is made for that, e.g. for a root that scatters pieces."""
+        if self.goes_in_shares:
+            return "shares"
+        ways: dict[tuple[str, bool, bool], Way] = {
+            ("copy", True, False): "copy",
+            ("copy", False, True): "message",
+            ("pieces", False, False): "pieces",
+        }
+        return ways.get((self.result, self.is_rooted, self.is_pairwise))
 
 
 MOVES: dict[Collective, Moves] = {
     "all-reduce": Moves("sum", adds=True, num_bus_passes=2, num_rounds=2, on_torus="buckets"),
-    "all-gather": Moves("whole", num_bus_passes=1, on_torus="buckets", joins_slices=False),
+    "all-gather": Moves("whole", num_bus_passes=1, on_torus="buckets"),
     "reduce-scatter": Moves("share", adds=True, num_bus_passes=1, on_torus="buckets"),
     "all-to-all": Moves("pieces", num_bus_passes=1, on_torus="bisection"),
     "broadcast": Moves("copy", is_rooted=True),
     "reduce": Moves("copy", adds=True, is_rooted=True),
-    "send-recv": Moves("copy", is_pairwise=True, on_torus="link", joins_slices=False),
+    "send-recv": Moves("copy", is_pairwise=True, on_torus="link"),
     "barrier": Moves("nothing", stands_for="all-reduce"),
 }

@@ -87,7 +87,10 @@ def _trees(_: Collective, num_ranks: int, num_domain: int, first: Ints, last: In
 
 
 def _trees_between(_: Collective, num_ranks: int, num_domain: int, num_part: int) -> float:
-    parts = [ends * num_domain // num_part for ends in two_trees(-(-num_ranks // num_domain))]
+    # a domain is in the part where most of its ranks are
+    parts = [
+        (ends * num_domain + num_domain // 2) // num_part for ends in two_trees(-(-num_ranks // num_domain))
+    ]
     both = np.sort(np.stack(parts), axis=0)
     count = np.unique(both[:, both[0] != both[1]], axis=1, return_counts=True)[1]
     return float(count.max(initial=0)) / 2

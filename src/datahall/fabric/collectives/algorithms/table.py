@@ -14,7 +14,7 @@ import numpy as np
 from datahall.fabric.collectives import figure, nccl, tuner
 from datahall.fabric.collectives.algorithms import sent as sending
 from datahall.fabric.collectives.algorithms.bus import Floats, Number
-from datahall.fabric.collectives.algorithms.moves import MOVES, NUMBER_BYTES
+from datahall.fabric.collectives.algorithms.moves import MOVES, NUMBER_BYTES, Way
 from datahall.fabric.collectives.figure import Ask, Told
 from datahall.fabric.collectives.nccl import Run
 from datahall.fabric.collectives.system import System
@@ -23,7 +23,7 @@ from datahall.fabric.topology.graph import Ints
 from datahall.scenario.words import Collective, NcclAlgo
 
 Pair = tuple[str, str]  # an algorithm's name and a protocol
-SIMPLE, OF_ONE_NUMBER = "Simple", "LL"  # the protocol of what has but one, and that of a single number
+SIMPLE = "Simple"  # the protocol of what has but one
 
 
 class Algorithm(NamedTuple):
@@ -32,6 +32,7 @@ class Algorithm(NamedTuple):
     name: str  # as answers say it
     word: NcclAlgo | None  # as an input says it; None: NCCL cannot be limited to it
     of: tuple[Collective, ...]  # what it runs
+    ways: tuple[Way, ...]  # what its functions compute, and the collectives in `of` with it
     time: Callable[[Run, Floats], Floats | None]  # [s]; None: NCCL does not have it on this machine
     # NCCL's own estimate [s], or None where it weighs none
     estimate: Callable[[Setting, Collective, str, Floats], Floats | None] | None
@@ -44,29 +45,30 @@ class Algorithm(NamedTuple):
 
 _ROWS = (
     Algorithm(
-        "ring", "ring", ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"), nccl.ring, tuner.ring,
-        figure.ring, nccl.ring_steps, sending.RING, protocols=PROTOCOLS,
+        "ring", "ring", ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"), ("shares", "copy"),
+        nccl.ring, tuner.ring, figure.ring, nccl.ring_steps, sending.RING, protocols=PROTOCOLS,
     ),
     Algorithm(
-        "tree", "tree", ("all-reduce",), nccl.tree, tuner.tree, figure.tree, nccl.tree_steps, sending.TREES,
-        protocols=PROTOCOLS, since=(2, 4),
+        "tree", "tree", ("all-reduce",), ("shares",), nccl.tree, tuner.tree, figure.tree, nccl.tree_steps,
+        sending.TREES, protocols=PROTOCOLS, since=(2, 4),
     ),
     Algorithm(
-        "NVLS", "nvls", ("all-reduce",), nccl.nvls, tuner.nvls, figure.nvls, nccl.nvls_steps,
+        "NVLS", "nvls", ("all-reduce",), ("shares",), nccl.nvls, tuner.nvls, figure.nvls, nccl.nvls_steps,
         sending.RING,  # of one domain, which no part divides
         since=(2, 17),
     ),
     Algorithm(
-        "NVLS tree", "nvls-tree", ("all-reduce",), nccl.nvls_tree, tuner.nvls_tree, figure.nvls_tree,
+        "NVLS tree", "nvls-tree", ("all-reduce",), ("shares",), nccl.nvls_tree, tuner.nvls_tree, figure.nvls_tree,
         nccl.nvls_tree_steps, sending.TREES, since=(2, 18),
     ),
     Algorithm(
-        "PAT", "pat", ("all-gather", "reduce-scatter"), nccl.pat, tuner.pat, figure.pat, nccl.pat_steps, sending.PAT,
+        "PAT", "pat", ("all-gather", "reduce-scatter"), ("shares",), nccl.pat, tuner.pat, figure.pat, nccl.pat_levels,
+        sending.PAT,
         since=(2, 23),
     ),
     Algorithm(
-        "direct", None, ("all-to-all", "send-recv"), nccl.direct, None, figure.direct, nccl.direct_steps,
-        sending.DIRECT,
+        "direct", None, ("all-to-all", "send-recv"), ("pieces", "message"), nccl.direct, None, figure.direct,
+        nccl.direct_steps, sending.DIRECT,
     ),
 )  # fmt: skip
 ALGORITHMS: dict[str, Algorithm] = {one.name: one for one in _ROWS}
@@ -115,8 +117,7 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
     """Return the time [s] of every algorithm and protocol that NCCL has for a collective."""
     other = MOVES[collective].stands_for
     if other is not None:
-        tiny = times(system, other, np.full_like(size_bytes, NUMBER_BYTES), num_ranks)
-        return {pair: time for pair, time in tiny.items() if pair[1] == OF_ONE_NUMBER}
+        return times(system, other, np.full_like(size_bytes, NUMBER_BYTES), num_ranks)
     found = {
         (one.name, protocol): one.time(Run(system, collective, num_ranks, protocol), size_bytes)
         for one, protocol in _pairs(collective, system.version)
@@ -127,6 +128,9 @@ def times(system: System, collective: Collective, size_bytes: Floats, num_ranks:
 def estimates(setting: Setting, collective: Collective, size_bytes: Number) -> dict[Pair, Floats]:
     """Return NCCL's own estimate [s] of every pair it weighs, on arrays of sizes."""
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
+    other = MOVES[collective].stands_for
+    if other is not None:
+        return estimates(setting, other, np.full_like(size, NUMBER_BYTES))
     found = {
         (one.name, protocol): one.estimate(setting, collective, protocol, size)
         for one, protocol in _pairs(collective, setting.version)

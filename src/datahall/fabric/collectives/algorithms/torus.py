@@ -25,7 +25,8 @@ def bucket_all_gather_time(
     """Return the time [s] of an all-gather over the axes of a torus, bytes_per_s one way of one link.
 
     T = max(α Σ ⌊Xⱼ/2⌋, S / (2 d B)) with all d axes busy both ways.  Without wrap-around a line of X needs X−1 hops,
-    and the end chip has one link only: T = max(α Σ (Xⱼ−1), (X−1)/X · S / (d B)).
+    and of N = Π Xⱼ chips one in a corner gets all others' over one link an axis:
+    T = max(α Σ (Xⱼ−1), (N−1)/N · S / (d B)).  An axis of two has one link either way.
 
     Ranks that stand gⱼ `apart` along an axis share its links with the gⱼ − 1 groups between them, so that Σ 1/gⱼ stands
     for d, hops are gⱼ as many, and no axis is faster than its cut: T ≥ (Xⱼ−1)/Xⱼ · S gⱼ / (2 B Π Xᵢ), i ≠ j.
@@ -36,6 +37,8 @@ def bucket_all_gather_time(
     373
     >>> round(bucket_all_gather_time(2**25, (4,), hop_s=1e-6, bytes_per_s=45e9, wrapped=False) * 1e6)
     559
+    >>> round(bucket_all_gather_time(2**25, (4, 4), hop_s=1e-6, bytes_per_s=45e9, wrapped=False) * 1e6)
+    350
     >>> round(bucket_all_gather_time(2**25, (4,), hop_s=1e-6, bytes_per_s=45e9, apart=(4,)) * 1e6)
     1491
     """
@@ -59,14 +62,14 @@ def buckets(axes: Sequence[int], apart: Sequence[int] = (), *, wrapped: bool = T
     """How an all-gather is spread over axes of a torus whose ranks stand so far apart (default: next to each other)."""
     gaps = apart or (1,) * len(axes)
     spans = [(length, gap) for length, gap in zip(axes, gaps, strict=True) if length > 1]
-    ways, ranks = 2 if wrapped else 1, prod(axes)
-    ends = [(length - 1) / length for length, _ in spans]
+    ways = [2 if wrapped and length * gap > 2 else 1 for length, gap in spans]
+    ranks = prod(axes)
     return Buckets(
         num_hops=sum(length * gap // 2 if wrapped else (length - 1) * gap for length, gap in spans),
-        num_links=ways * sum(1.0 / gap for _, gap in spans),
-        share=1.0 if wrapped else max(ends, default=1.0),
+        num_links=sum(links / gap for links, (_, gap) in zip(ways, spans, strict=True)),
+        share=1.0 if 2 in ways else (ranks - 1) / ranks,
         cut=max(
-            (end * gap * length / (ways * ranks) for end, (length, gap) in zip(ends, spans, strict=True)),
+            ((length - 1) * gap / (links * ranks) for links, (length, gap) in zip(ways, spans, strict=True)),
             default=0.0,
         ),
     )
@@ -106,8 +109,19 @@ def torus_all_to_all_time(
     return hops * hop_s + size_bytes * longest / ((8.0 if wrapped else 4.0) * bytes_per_s)
 
 
-CUBE_SIDE, FLAT_SIDE = 4, 16  # an axis closes into a ring at whole cubes (v4, v5p, v7x), or at 16 (v5e, v6e)
-HOP_S = 1e-6  # of one link; Austin et al., How to Scale Your Model, 2025
+CUBE_SIDE, FLAT_SIDE = 4, 16  # axes close into rings at whole cubes (v4, v5p, v7x), or at 16×16 (v5e, v6e)
+# Of one link: 1 µs on the wire and about as much again in the kernel (estimate).  Austin et al., How to Scale Your
+# Model, 2025, state the first, and 8 µs for three hops of a TPU v5e in practice.
+HOP_S = 2e-6
+
+
+def closes(sides: Sequence[int]) -> bool:
+    """Whether TPUs close the axes of a slice into rings; a smaller one is a mesh.
+
+    >>> [closes(sides) for sides in ((2, 2, 4), (4, 4, 4), (8, 16), (16, 16))]
+    [False, True, False, True]
+    """
+    return all(side % CUBE_SIDE == 0 if len(sides) > 2 else side >= FLAT_SIDE for side in sides)
 
 
 class TorusGroup(NamedTuple):
@@ -132,8 +146,8 @@ def group_axes(
     Ranks are numbered with the first axis fastest.  Along a side of X, steps of s meet X / gcd(X, s) places before
     they return to the first, s / gcd(X, s) further on the next axis.
 
-    Only a whole axis closes into a ring: one of more than two chips where the fabric is known to be `wrapped`, or one
-    that TPUs close where nothing is known.  All chips of a wrapped fabric are on rings.
+    Only a whole axis closes into a ring, one of more than two chips, where the fabric is `wrapped` (default: as TPUs
+    are).  All chips of a wrapped fabric are on rings, unless all its axes are of two.
 
     >>> group_axes((4, 4, 8), 4, 1)
     TorusGroup(axes=(4,), apart=(1,), rings=True, num_slices=1)
@@ -142,7 +156,10 @@ def group_axes(
     >>> group_axes((6, 4, 4), 24, 4).axes
     (3, 2, 4)
     """
-    axes, apart, rings, left = [], [], True, num_ranks
+    if stride >= prod(sides):  # each in a slice of its own
+        return TorusGroup((), (), False, num_ranks)
+    around = closes(sides) if wrapped is None else wrapped
+    axes, apart, rings, left = [], [], around, num_ranks
     for side in sides:
         shared = gcd(side, stride)
         taken = min(side // shared, left)
@@ -151,11 +168,38 @@ def group_axes(
         if taken > 1:
             axes.append(taken)
             apart.append(shared)
-            closed = side % CUBE_SIDE == 0 if len(sides) > 2 else side >= FLAT_SIDE
-            if wrapped is not None:
-                closed = wrapped and (side > 2 or num_ranks == prod(sides))
-            rings = rings and taken * shared == side and closed
-    return TorusGroup(tuple(axes), tuple(apart), rings, left)
+            rings = rings and taken * shared == side and (side > 2 or num_ranks == prod(sides))
+    long = any(length * gap > 2 for length, gap in zip(axes, apart, strict=True))
+    return TorusGroup(tuple(axes), tuple(apart), rings and long, left)
+
+
+def between_slices(collective: Collective, group: TorusGroup) -> float:
+    """Bytes that a chip sends to those of other slices, or gets from them, over the size of the array.
+
+    An array that is gathered, or scattered and summed, goes once as the share of one chip of a slice, (m − 1)/m · S/n
+    for m slices of n chips, and of an all-reduce twice; of pieces to all chips those for other slices go,
+    (m − 1)/m · S; a message goes whole.
+    """
+    row, others = MOVES[collective], (group.num_slices - 1) / group.num_slices
+    if row.on_torus == "link":
+        return 1.0 if others else 0.0
+    if row.on_torus == "bisection":
+        return others
+    return row.num_rounds * others / prod(group.axes)
+
+
+def torus_steps(collective: Collective, group: TorusGroup) -> int:
+    """The hops that follow each other in a collective of a group that stays inside a slice.
+
+    >>> torus_steps("all-reduce", group_axes((16, 16, 16), 4096, 1))
+    48
+    """
+    row = MOVES[collective]
+    if row.on_torus == "link":
+        return max(group.apart, default=1)
+    if row.on_torus == "bisection":
+        return sum(length // 2 for length in group.spans)
+    return row.num_rounds * buckets(group.axes, group.apart, wrapped=group.rings).num_hops
 
 
 def torus_times(
@@ -171,11 +215,11 @@ def torus_times(
     hop_s: float | None = None,
     wrapped: bool | None = None,
 ) -> Number:
-    """Return the time [s] of a collective among ranks of slices that each hold a whole copy of what is shared.
+    """Return the time [s] of a collective among ranks of a slice, or of several that a network joins.
 
-    A gather therefore stays inside a slice; a sum is scattered inside, and each chip's share is then summed over the
-    network: + 2·(m − 1)/m · S/n / B for m slices of n chips.  Where nothing is said of the links, a chip's bandwidth is
-    spread over two an axis, and an axis is a ring where it is whole and TPUs close it.
+    Where there are several, what `between_slices` counts goes over the network: shares before or after the slices do
+    theirs, pieces and messages, which go straight to whom they are for, at the same time.  Where nothing is said of the
+    links, a chip's bandwidth is spread over two an axis, and an axis is a ring where it is whole and TPUs close it.
     """
     group = group_axes(sides, num_ranks, stride, wrapped=wrapped)
     rings, slices = group.rings, group.num_slices
@@ -190,7 +234,7 @@ def torus_times(
     else:
         run = bucket_all_reduce_time if row.num_rounds == 2 else bucket_all_gather_time
         inside = run(size_bytes, group.axes, hop_s=hop, bytes_per_s=link, wrapped=rings, apart=group.apart)
-    if slices == 1 or not row.joins_slices:
+    if slices == 1:
         return inside
     if not network_bytes_per_s > 0:
         raise InfeasibleError(
@@ -198,5 +242,7 @@ def torus_times(
             field="nic",
             hint=f"e.g. {option('nic', '100 Gb/s')}",
         )
-    share = size_bytes / prod(group.axes)
-    return inside + 2.0 * (slices - 1) / slices * share / network_bytes_per_s
+    across = between_slices(collective, group) * size_bytes / network_bytes_per_s
+    if row.on_torus == "buckets":
+        return inside + across
+    return np.maximum(inside, across) if group.axes else across

@@ -1,0 +1,123 @@
+"""Verbs about a service: its plan, what fits, what techniques give, and its simulation."""
+
+from __future__ import annotations
+
+from datahall.answers.verb import Verb
+from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.scenario.takes import Takes
+
+UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
+ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
+# what some verbs take of a deployment
+FIT = (
+    "chip", "tp", "precision", "engine", "adapters", "adapter_rank", "resident_adapters", "memory_fraction",
+    "reserved",
+)  # fmt: skip
+SERVED = (
+    "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
+)  # fmt: skip
+
+VERBS = (
+    Verb(
+        name="plan serve",
+        about="the least hardware that serves a model within its latency limits",
+        answer="serving.plan:plan_serve",
+        check="inference.closed_form.early:check_closed_form",
+        prepare="serving.plan:prepare",
+        takes=(
+            Takes("", only=("model", "seed")),
+            Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
+            Takes("promise"),
+            Takes("candidates"),
+            Takes(
+                "deployment",
+                only=("tp", "engine", "speculation…", "adapters…", "max_context", "engine…"),
+                without=UNPLANNED,
+            ),
+            Takes("fabric", only=("wiring…",)),
+            Takes("failure", only=("fabric…",)),
+        ),
+        arguments=("model",),
+        required=("model",),
+        means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
+        examples=(
+            "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
+            "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
+            "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
+        ),
+        details=f"Replicas and chips of each kind, the knee, what binds. {MODEL_DETAILS}",
+    ),
+    Verb(
+        name="show fit",
+        about="does it fit, how many sequences, and which precision makes it fit",
+        answer="serving.fit:show_fit",
+        takes=(
+            MODEL,
+            Takes("deployment", only=FIT),
+            Takes("sequences"),
+        ),
+        arguments=("model",),
+        required=("model",),
+        means=(("tp", "Chips that share each layer (default: the fewest that hold it)."),),
+        examples=(
+            "llama-3.1-70b --chip h100-sxm --context 32k",
+            "deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256",
+        ),
+        details="Exit code 1 where it does not, with the cheapest changes that would.",
+    ),
+    Verb(
+        name="show techniques",
+        about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
+        answer="serving.techniques:show_techniques",
+        check="inference.closed_form.early:check_closed_form",
+        takes=(
+            MODEL,
+            Takes("deployment", only=SERVED, without=UNPLANNED, anyway=("draft",)),
+            Takes("traffic", only=("rate", "lengths…")),
+            Takes("promise"),
+            Takes("prefix"),
+            Takes("fabric", only=("wiring…",)),
+            Takes("failure", only=("fabric…",)),
+        ),
+        arguments=("model",),
+        required=("model", "rate"),
+        means=(ON_FABRIC,),
+        examples=(
+            "llama-3.1-70b --chip h200 --rate 5",
+            'llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"',
+            "deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp",
+        ),
+        details="The rate is what one replica gets.",
+    ),
+    Verb(
+        name="simulate serve",
+        about="a fleet under traffic: TTFT, TPOT, ITL, E2E, goodput, cache, queue; closed form beside it",
+        answer="serving.simulation:simulate_serve",
+        check="inference.early:check_service",
+        prepare="serving.simulation:prepare",
+        takes=(
+            Takes(""),
+            Takes("deployment", many=True),
+            Takes("router"),
+            Takes("traffic", many=True),
+            Takes("promise"),
+            Takes("fabric", only=("wiring…",)),
+            Takes("measurement"),
+            Takes("region"),
+            Takes("cache"),
+            Takes("failure", without=("reroute",)),
+        ),
+        arguments=("model",),
+        required=("model",),
+        traced=True,
+        means=(ON_FABRIC, ("rate", 'Requests per second, or "inf": all at once.')),
+        examples=(
+            "llama-3.1-70b --chip h100-sxm --tp 4 --replicas 45 --rate 80 --isl 1000",
+            "llama-3.1-8b --chip l40s --users 32 --traffic azure-conversation",
+            "llama-3.1-8b --disaggregated prefill=1xh200,decode=2xh200 --rate 20",
+            "llama-3.1-8b --chip h100-sxm --trace requests.csv -o run.perfetto-trace",
+            "service.toml",
+        ),
+        details="In place of MODEL, a scenario file says all this, with several pools and streams.",
+    ),
+)

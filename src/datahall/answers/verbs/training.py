@@ -1,0 +1,97 @@
+"""Verbs about a training run: its plan, its memory, and one step of it."""
+
+from __future__ import annotations
+
+from datahall.answers.verb import Verb
+from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.scenario.takes import Takes
+
+VERBS = (
+    Verb(
+        name="plan train",
+        about="the fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline",
+        answer="training.plan:plan_train",
+        check="planner.training.early:check_plan",
+        prepare="training.plan:prepare",
+        takes=(
+            MODEL,
+            Takes("training"),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("failure", only=("fabric…",)),
+            Takes("layout", only=("offload",)),
+        ),
+        arguments=("model",),
+        required=("model", "tokens"),
+        means=(
+            (
+                "chips",
+                "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
+            ),
+            (
+                "global_batch",
+                "Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.",
+            ),
+            ("seq", "Tokens of a sequence (default 8192)."),
+            ("precision", "Number format: bf16, fp8, mxfp8, … (default bf16)."),
+            (
+                "offload",
+                "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
+            ),
+        ),
+        examples=(
+            "llama-3.1-70b --tokens 15T --chips 2048 --chip h200",
+            "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
+            "path/to/config.json --tokens 2T --deadline 30d",
+        ),
+        details=MODEL_DETAILS,
+    ),
+    Verb(
+        name="show memory",
+        about="what takes the memory of a chip in training: state, activations by tensor, buffers",
+        answer="training.memory:show_memory",
+        check="training.early:check_run",
+        takes=(
+            MODEL,
+            Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("layout"),
+        ),
+        arguments=("model",),
+        required=("model",),
+        means=(
+            (
+                "chips",
+                "How many chips (default: all of a fabric that was built, or as few as the layout needs).",
+            ),
+        ),
+        examples=(
+            "deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full",
+            "llama-3.1-70b --layout run.sh --chips 512",
+        ),
+        details="Exit code 1 where it does not fit, with the cheapest change. For serving: datahall show fit.",
+    ),
+    Verb(
+        name="simulate train",
+        about="one training step, stage by stage: time, MFU, bubble, exchange, memory; closed form beside it",
+        answer="training.simulation:simulate_train",
+        check="training.early:check_step",
+        prepare="training.simulation:prepare",
+        takes=(
+            Takes(""),
+            Takes("training", without=("tokens", "deadline", "memory_margin")),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("failure", only=("fabric…",)),
+            Takes("layout"),
+            Takes("stragglers"),
+        ),
+        arguments=("model",),
+        required=("model",),
+        traced=True,
+        examples=(
+            "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",
+            "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5",
+            'llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"',
+            "llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace",
+        ),
+    ),
+)
