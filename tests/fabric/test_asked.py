@@ -18,11 +18,11 @@ from datahall.fabric.design.asked import (
     fabric_of,
     fitting,
     possible,
-    without_network,
 )
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.chips import is_built, num_chips
-from datahall.fabric.design.early import check_collective, idle_inputs_of
+from datahall.fabric.design.early import check_collective, check_used
+from datahall.fabric.design.idle import idle_inputs, idle_inputs_of_domain
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.fabric import FabricDesign
 
@@ -108,16 +108,16 @@ def test_a_collective_is_among_chips_that_are_said_or_as_many_as_there_are_exper
 
 def test_an_input_without_use_is_refused_alone_and_said_beside_others() -> None:
     wanted = FabricDesign(chips=64, sides=(8, 8), chip="tpu-v5p")
-    assert idle_inputs_of(wanted, ("torus", "fat-tree"), CATALOG) == {
-        "torus": {},
-        "fat-tree": {"sides": "a fat-tree has no sides to choose"},
-    }
+    ring, tree, clos = (idle_inputs(wanted, name, CATALOG) for name in ("torus", "fat-tree", "clos"))
+    assert (ring, tree) == ({}, {"sides": "a fat-tree has no sides to choose"})
+    check_used([tree, ring])
     with pytest.raises(ScenarioError, match="no sides to choose") as caught:
-        idle_inputs_of(wanted, ("fat-tree", "clos"), CATALOG)
+        check_used([tree, clos])
     assert caught.value.field == "sides"
-    beside = idle_inputs_of(FabricDesign(chips=64), ("fat-tree", BUILT), CATALOG)
-    assert beside == {"fat-tree": {}, BUILT: {"chips": f"{BUILT} was built, and has its own"}}
-    assert idle_inputs_of(FabricDesign(chips=64), (BUILT,), CATALOG) == {BUILT: {}}
+    sized = FabricDesign(chips=64)
+    assert idle_inputs(sized, "fat-tree", CATALOG, beside=True) == {}
+    assert idle_inputs(sized, BUILT, CATALOG, beside=True) == {"chips": f"{BUILT} was built, and has its own"}
+    assert idle_inputs(sized, BUILT, CATALOG) == {}
 
 
 def test_one_of_several_leaves_out_what_it_has_no_use_for() -> None:
@@ -137,11 +137,12 @@ def test_those_that_can_be_built_are_possible() -> None:
 
 
 def test_a_network_that_is_not_there_has_nothing_to_choose() -> None:
-    alone = without_network(design("hgx", 8, catalog=CATALOG))
+    alone = idle_inputs_of_domain(design("hgx", 8, catalog=CATALOG))
+    assert set(alone.values()) == {"all 8 chips are in one scale-up domain"}
     assert {"oversubscription", "radix", "tiers"} <= set(alone)
     assert not {"server", "domain"} & set(alone)
-    assert without_network(design("hgx", 16, catalog=CATALOG)) == ()
-    assert without_network(design("torus", 64, catalog=CATALOG, chip="tpu-v5p")) == ()
+    assert idle_inputs_of_domain(design("hgx", 16, catalog=CATALOG)) == {}
+    assert idle_inputs_of_domain(design("torus", 64, catalog=CATALOG, chip="tpu-v5p")) == {}
 
 
 def test_links_that_are_all_alike_need_a_plain_topology_and_a_number() -> None:

@@ -12,7 +12,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.idle_wiring import Joined
 from datahall.fabric.design.chips import is_built, usual_chip
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.early import uses_of
+from datahall.fabric.design.idle import uses_of
 from datahall.fabric.design.parts import Parts, parts_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign

@@ -8,6 +8,7 @@ import msgspec
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
 from datahall.answers.fabric.collective_table import algorithms, crossings, every_collective, phases
+from datahall.answers.fabric.idle import idle_in_collective
 from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import explained, follow, our_error
 from datahall.answers.slices import slice_notes, slices
@@ -18,7 +19,6 @@ from datahall.cluster.collective import (
     refuse_on_torus,
     time_collective,
 )
-from datahall.cluster.idle import idle_inputs
 from datahall.cluster.used import used_by_machine
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted, with_article
@@ -29,7 +29,6 @@ from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.fabric.design.asked import possible
 from datahall.fabric.design.chips import is_built
 from datahall.fabric.topology.tpu_pod import written
-from datahall.scenario.idle import idle_notes
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
@@ -64,12 +63,9 @@ def show_collective(scenario: Scenario) -> Answer:
     check_level(cluster, call.level)
     only = (name_of(call.algorithm),) if call.algorithm else ()
     found = time_collective(cluster, kind, array_of(call, kind, moe), only=only)
-    idle = idle_inputs(cluster, found, wiring, scenario.catalog, level=call.level, only=only)
-    if moe is None and wiring.design.chips is None:
-        idle.pop("on", None)  # the fabric says how many chips take part
-    return _answer(
-        scenario, found, cluster, moe, idle_notes(scenario, idle | _no_more(found)), every=call.all
-    )
+    says_chips = moe is not None or wiring.design.chips is not None
+    idle = idle_in_collective(scenario, cluster, found, only, says_chips=says_chips)
+    return _answer(scenario, found, cluster, moe, idle, every=call.all)
 
 
 def _answer(
@@ -120,12 +116,6 @@ def _inputs(scenario: Scenario, found: CollectiveTime, cluster: Cluster) -> dict
         "version": ".".join(map(str, cluster.system.version)),
         "level": LEVEL_OF[found.choice.level],
     }
-
-
-def _no_more(found: CollectiveTime) -> dict[str, str]:
-    """Whether there is nothing but what is shown anyway."""
-    same = found.ways and algorithms(found, every=True).rows == algorithms(found, every=False).rows
-    return {"all": f"these are all there are for {found.choice.collective}"} if same else {}
 
 
 def _headline(timed: CollectiveTime, cluster: Cluster, moe: Dispatch | None, topology: str) -> str:

@@ -7,17 +7,16 @@ import msgspec
 from datahall.answer import Answer, Cell, Quantity, keyed
 from datahall.answers.fabric.drawing import drawn
 from datahall.answers.fabric.fabric_table import compared, made_of, reach, survives
+from datahall.answers.fabric.idle import idle_beside, idle_in_fabric
 from datahall.answers.fabric.words import sentence
 from datahall.answers.follow import explained, follow
 from datahall.cluster.used import used_by_design
 from datahall.counted import counted, is_several, with_article
 from datahall.errors import DatahallError
-from datahall.fabric.design.asked import design_of, fitting, possible, without_network
+from datahall.fabric.design.asked import design_of, fitting, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.early import idle_inputs_of
 from datahall.fabric.design.survival import cubes_up, survivals
-from datahall.scenario.idle import does_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
@@ -35,11 +34,7 @@ def show_fabric(scenario: Scenario) -> Answer:
     if len(names) == 1:
         made = _made(scenario, names[0], alone=True)
         return _one(scenario, names[0], made, bill(made, catalog))
-    idle = [
-        f"{name}: {does_nothing(word, why)}"
-        for name, reasons in idle_inputs_of(asked, names, catalog).items()
-        for word, why in reasons.items()
-    ]
+    idle = idle_beside(scenario, names)
     designs = [_made(scenario, name) for name in names]
     return _several(scenario, names, designs, [bill(one, catalog) for one in designs], idle)
 
@@ -70,7 +65,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
         tables=tuple(table for table in tables if table.rows),
         figure=cost.price if cost.items else None,
         charts=(drawn(made),),
-        notes=(*made.notes, *_idle(scenario, made), *_notes(made, cost)),
+        notes=(*made.notes, *idle_in_fabric(scenario, made), *_notes(made, cost)),
         sources=(*cost.power.citations(), *dict.fromkeys(one.source for one in failures)),
         next_commands=(
             follow(scenario, changes={"topologies": [name, *others[:3]], "chips": chips}),
@@ -80,7 +75,7 @@ def _one(scenario: Scenario, name: str, made: Design, cost: Bill) -> Answer:
 
 
 def _several(
-    scenario: Scenario, names: list[str], designs: list[Design], bills: list[Bill], idle: list[str]
+    scenario: Scenario, names: list[str], designs: list[Design], bills: list[Bill], idle: tuple[str, ...]
 ) -> Answer:
     best = most_for_the_money(designs, bills)
     results: dict[str, Cell] = {}
@@ -89,7 +84,7 @@ def _several(
     notes = [
         f"{name}: {note}"
         for name, made in zip(names, designs, strict=True)
-        for note in (*made.notes, *_idle(scenario, made))
+        for note in (*made.notes, *idle_in_fabric(scenario, made))
     ]
     return Answer(
         kind="fabrics",
@@ -220,11 +215,6 @@ def _results(made: Design, cost: Bill) -> dict[str, Cell]:
         "power_w": cost.power.value,
         "price_usd": _with_range(cost),
     }
-
-
-def _idle(scenario: Scenario, made: Design) -> tuple[str, ...]:
-    why = f"all {made.counts.num_hosts:,} chips are in one scale-up domain"
-    return idle_notes(scenario, dict.fromkeys(without_network(made), why))
 
 
 def _with_range(cost: Bill) -> Quantity:

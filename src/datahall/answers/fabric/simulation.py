@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
 
 from datahall.answer import Answer, Cell
+from datahall.answers.fabric.idle import idle_in_run, said_of_run
 from datahall.answers.fabric.simulation_tables import chart, difference_table, job_table, link_table, timeline
 from datahall.answers.follow import follow
 from datahall.answers.reply import Traced
@@ -17,13 +17,11 @@ from datahall.fabric.flows.detours import usual_reroute
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
-from datahall.fabric.routing.policies import SPRAY_EFFICIENCY, rule_of
-from datahall.scenario.idle import do_nothing, idle_notes
+from datahall.fabric.routing.policies import SPRAY_EFFICIENCY
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign, FabricJob, Network
+from datahall.scenario.sections.fabric import FabricDesign, FabricJob
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.views import Simulation
-from datahall.scenario.words import Policy
 from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows
@@ -52,9 +50,8 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     """What happened, in the order a person asks."""
     run, sent, last = outcome.run, Sent(outcome), last_flow(outcome)
     done = run.num_stuck == 0
-    idle = _idle(scenario, outcome)
+    idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said_of_run(scenario))
     rerouted, sources = ([], []) if "failure" in idle else _rerouted(scenario, outcome)
-    slowed = () if "failure" in idle else _not_rerouted(scenario)
     drawn = done and 0 < sent.num_flows <= MOST_CHARTED and run.makespan_s > 0
     return Answer(
         kind="fabric simulation",
@@ -75,8 +72,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
             *_notes(outcome),
             *_unasked(scenario, outcome),
             *rerouted,
-            *idle_notes(scenario, idle),
-            *slowed,
+            *idle_in_run(scenario, idle, sprays=outcome.scenario.net.routing.rule.sprays),
         ),
         sources=tuple(sources),
         next_commands=_next(scenario, other),
@@ -212,22 +208,6 @@ def _transport(outcome: Outcome) -> tuple[str, ...]:
         f"{lost} of packets are lost, and each is sent again {again}: {new} of the bytes on the wire are new; a "
         f"message waits {wait} on average for the timeout that tells of its last packet",
     )
-
-
-def _idle(scenario: Scenario, outcome: Outcome) -> dict[str, str]:
-    act = ("on", "chips", "chip", "name", "bandwidth", "job", "background")
-    names = [*scenario.form.fields, *(table.name for table in scenario.form.tables)]
-    said = [name for name in names if name not in act and (scenario.given(name) or scenario.said.get(name))]
-    return idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said)
-
-
-def _not_rerouted(scenario: Scenario) -> tuple[str, ...]:
-    """That a time to reroute says nothing of a part that keeps some of its bandwidth, where routing stays with it."""
-    slowed = [one for one in scenario.all(Failure) if one.reroute_s is not None and one.left_fraction > 0]
-    if not slowed or rule_of(cast(Policy, scenario.one(Network).routing)).sprays:
-        return ()
-    why = "the part keeps some of its bandwidth, and only who sprays packets sends fewer that way"
-    return (do_nothing(["reroute"], why),)
 
 
 def _next(scenario: Scenario, other: Crosscheck | None) -> tuple[str, ...]:

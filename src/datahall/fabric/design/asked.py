@@ -10,10 +10,11 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import idle_error, is_built, own_chips, unused
+from datahall.fabric.design.chips import is_built, own_chips
 from datahall.fabric.design.chips import num_chips as num_chips_of
 from datahall.fabric.design.design import Design, design
-from datahall.fabric.design.early import check_design, chosen_parts, uses_of
+from datahall.fabric.design.early import check_design, chosen_parts
+from datahall.fabric.design.idle import idle_error, unused, uses_of
 from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.topologies import BY_NAME, PLAIN, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
@@ -42,13 +43,6 @@ def design_for(
     domain = chosen_parts(named, catalog).num_domain
     needed = max(least_domains, ceil(num_chips_of(named, catalog) / domain))
     return design(msgspec.structs.replace(named, chips=needed * domain), catalog)
-
-
-def without_network(made: Design) -> tuple[str, ...]:
-    """Inputs that say nothing of a fabric because it is one scale-up domain."""
-    alone = made.counts.num_hosts == made.parts.num_domain and made.parts.switch is not None
-    uses = made.kind.uses if alone else ()
-    return tuple(key_of(name) for name in uses if name not in ("server", "domain"))
 
 
 def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:

@@ -5,18 +5,14 @@ What is wrong with it is found here before anything is laid, so that it costs no
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import prod
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.topologies import topology_of_parts
-from datahall.scenario.field import grouped
-from datahall.scenario.idle import does_nothing
-from datahall.scenario.kinds import key_of
 from datahall.scenario.sections.deployment import USUAL_CHIP
-from datahall.scenario.sections.fabric import PARTS, WIRING, FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import PLAIN_TOPOLOGIES, TOPOLOGIES
 
 
@@ -55,33 +51,3 @@ def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:
     if count < 1:
         raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     return count
-
-
-def unused(asked: FabricDesign, uses: Collection[str] = ()) -> tuple[str, ...]:
-    """What a section gives beside the inputs that a topology has a use for; one that was built has none."""
-    plain = FabricDesign()
-    chosen = (one.attribute for one in grouped("fabric", WIRING, PARTS) if one.attribute != "topology")
-    return tuple(name for name in chosen if name not in uses and getattr(asked, name) != getattr(plain, name))
-
-
-def own_parts(topology: str) -> str:
-    """Why nothing of a fabric that was built is there to choose."""
-    return f"{topology} was built, and has its own"
-
-
-def check_built(asked: FabricDesign, catalog: Catalog, *, whole: bool = False) -> None:
-    """Refuse to choose the parts of a fabric that was built, or more chips than it has; of a `whole` one also fewer."""
-    for name in unused(asked):
-        raise idle_error(key_of(name), own_parts(asked.topology), "name a topology and its chips")
-    built, count = catalog.known_fabric(asked.topology).num_chips, asked.chips
-    if count is not None and (count > built or (whole and count != built)):
-        raise ScenarioError(
-            f"{asked.topology} has {built:,} chips, not {count:,}",
-            field="chips",
-            hint=f"leave {option('chips')} out" if whole else f"at most {option('chips', built)}",
-        )
-
-
-def idle_error(word: str, why: str, instead: str) -> ScenarioError:
-    """The refusal of an input that a topology has no use for."""
-    return ScenarioError(does_nothing(word, why), field=word, hint=f"leave {option(word)} out, or {instead}")

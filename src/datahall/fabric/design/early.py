@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.fabric.design.chips import check_built, idle_error, is_built, num_chips, own_parts, unused
+from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import is_built, num_chips
+from datahall.fabric.design.idle import idle_error, idle_inputs
 from datahall.fabric.design.parts import Parts, parts_of
 from datahall.fabric.design.tiers import check_tiers
-from datahall.fabric.design.topologies import BY_NAME, TABLE, topology_of_parts
+from datahall.fabric.design.topologies import TABLE
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
@@ -36,6 +38,19 @@ def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bo
         check_built(asked, scenario.catalog, whole=alone)
 
 
+def check_built(asked: FabricDesign, catalog: Catalog, *, whole: bool = False) -> None:
+    """Refuse to choose the parts of a fabric that was built, or more chips than it has; of a `whole` one also fewer."""
+    for word, why in idle_inputs(asked, asked.topology, catalog).items():
+        raise idle_error(word, why, "name a topology and its chips")
+    built, count = catalog.known_fabric(asked.topology).num_chips, asked.chips
+    if count is not None and (count > built or (whole and count != built)):
+        raise ScenarioError(
+            f"{asked.topology} has {built:,} chips, not {count:,}",
+            field="chips",
+            hint=f"leave {option('chips')} out" if whole else f"at most {option('chips', built)}",
+        )
+
+
 def check_design(asked: FabricDesign, catalog: Catalog) -> None:
     """Refuse what can be refused of a design before anything is laid; of one with so many chips, tiers it has not."""
     if is_built(asked.topology, catalog):
@@ -48,34 +63,13 @@ def check_design(asked: FabricDesign, catalog: Catalog) -> None:
 
 def chosen_parts(asked: FabricDesign, catalog: Catalog) -> Parts:
     """The parts of a topology, and nothing chosen that it has no use for."""
-    idle_inputs_of(asked, (asked.topology,), catalog)
+    check_used([idle_inputs(asked, asked.topology, catalog)])
     return parts_of(asked, catalog)
 
 
-def idle_inputs_of(
-    asked: FabricDesign, topologies: Sequence[str], catalog: Catalog
-) -> dict[str, dict[str, str]]:
-    """By topology, the inputs that it has no use for and why; one that none of them has a use for is refused."""
-    reasons = {
-        name: {key_of(one): _why(name, one) for one in unused(asked, uses_of(name, catalog))}
-        for name in topologies
-    }
-    for name, those in reasons.items() if len(reasons) > 1 else ():
-        if is_built(name, catalog):
-            those |= {one: _why(name, one) for one in ("chip", "chips") if getattr(asked, one)}
-    for word, why in next(iter(reasons.values())).items():
-        if all(word in those for those in reasons.values()):
+def check_used(idle: Sequence[Mapping[str, str]]) -> None:
+    """Refuse an input that none of some topologies has a use for; `idle`: what each has none for, and why."""
+    for word, why in idle[0].items():
+        if all(word in one for one in idle):
             able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
             raise idle_error(word, why, f"take one of {able}")
-    return reasons
-
-
-def uses_of(topology: str, catalog: Catalog) -> tuple[str, ...]:
-    """The inputs that say something of a topology."""
-    return () if is_built(topology, catalog) else topology_of_parts(topology).uses
-
-
-def _why(topology: str, attribute: str) -> str:
-    if topology in BY_NAME:  # of a fabric that was built, nothing is there to choose
-        return f"a {topology} has no {key_of(attribute)} to choose"
-    return own_parts(topology)
