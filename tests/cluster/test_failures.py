@@ -14,7 +14,8 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.cluster.collective import time_collective
 from datahall.cluster.groups import group_times, machine_times
-from datahall.cluster.idle_wiring import Joined, idle_wiring
+from datahall.cluster.idle import idle_inputs_of_groups
+from datahall.cluster.joined import Joined
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.fabric.collectives.choice import Choice, collective_times
@@ -406,4 +407,4 @@ def test_what_is_left_of_a_pod_is_measured_against_pods_of_its_size(
     assert [way.at(LEFT).value for way in slowed] == pytest.approx([share])
     assert [way.value for way in slowed] == pytest.approx([cables * share * whole.system.nic_bytes_per_s])
     joined = Joined(after.chip, after.system, after.num_chips)
-    assert "failure" not in idle_wiring(Wiring(design, failures), joined, CATALOG)
+    assert "failure" not in idle_inputs_of_groups(Wiring(design, failures), [joined], CATALOG)

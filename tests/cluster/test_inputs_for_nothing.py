@@ -8,8 +8,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_from
 from datahall.cluster.collective import refuse_on_torus, time_collective
-from datahall.cluster.idle import idle_inputs
-from datahall.cluster.idle_wiring import Joined, idle_wiring
+from datahall.cluster.idle import idle_inputs, idle_inputs_of_groups
+from datahall.cluster.joined import Joined
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import DEFAULT_VERSION
@@ -100,27 +100,27 @@ def test_an_algorithm_that_was_named_is_compared_with_itself() -> None:
 
 
 def joined(
-    span: int, *, ports: bool = False, design: FabricDesign | None = None, **more: object
-) -> frozenset[str]:
+    span: int, *, ports: bool = False, design: FabricDesign | None = None, searched: bool = False
+) -> set[str]:
     asked = design or FabricDesign(chips=64)
     cluster = cluster_from(asked, CATALOG, chip="h100-sxm")
-    return idle_wiring(
-        Wiring(asked),
-        Joined(cluster.chip, cluster.system, span, ports),
-        CATALOG,
-        **more,  # type: ignore[arg-type]
-    )
+    group = Joined(cluster.chip, cluster.system, span, ports)
+    return set(idle_inputs_of_groups(Wiring(asked), [group], CATALOG, searched=searched))
+
+
+def idle_under(wiring: Wiring, *groups: Joined) -> set[str]:
+    return set(idle_inputs_of_groups(wiring, groups, CATALOG))
 
 
 EVERYTHING = {"on", "domain", "nic", "oversubscription", "failure"}
 
 
 def test_chips_that_exchange_nothing_feel_nothing_of_what_joins_them() -> None:
-    assert joined(0) == EVERYTHING
-    assert joined(0, ports=True) != EVERYTHING
+    assert joined(1) == EVERYTHING
+    assert joined(1, ports=True) != EVERYTHING
     nobody = Joined(CATALOG.chip("h100-sxm"), None, 1)
-    assert idle_wiring(Wiring(), nobody, CATALOG) == {"domain", "nic"}
-    assert idle_wiring(Wiring(), nobody._replace(ports=True), CATALOG) == {"domain"}
+    assert idle_under(Wiring(), nobody) == {"domain", "nic"}
+    assert idle_under(Wiring(), nobody._replace(ports=True)) == {"domain"}
 
 
 def test_a_group_inside_a_domain_feels_no_network_unless_its_ports_are_used() -> None:
@@ -144,24 +144,37 @@ def test_cuts_are_felt_by_who_crosses_them() -> None:
     assert "oversubscription" not in joined(256, design=tapered)
     assert "failure" in joined(256, design=tapered)
     ring = FabricDesign(topology="torus", sides=(4, 4, 4), chip="tpu-v5p")
-    assert joined(8, design=ring) == frozenset()
+    assert joined(8, design=ring) == set()
 
 
 def test_a_failure_is_felt_by_who_crosses_what_it_narrowed() -> None:
     design = FabricDesign(topology="fat-tree", chips=64)
     cluster = cluster_from(design, CATALOG, failures=(Failure(nics=(0,), left_fraction=0.5),))
     feels = Joined(cluster.chip, cluster.system, 64)
-    assert "failure" not in idle_wiring(Wiring(design), feels, CATALOG)
-    assert "failure" in idle_wiring(Wiring(design), feels._replace(span=8), CATALOG)
-    assert "oversubscription" in idle_wiring(Wiring(design), feels, CATALOG)  # ports are no tier
+    assert "failure" not in idle_under(Wiring(design), feels)
+    assert "failure" in idle_under(Wiring(design), feels._replace(span=8))
+    assert "oversubscription" in idle_under(Wiring(design), feels)  # ports are no tier
 
 
 def test_a_topology_that_brings_its_own_chip_is_felt() -> None:
     rack = FabricDesign(topology="nvl72", chips=72)
     cluster = cluster_from(rack, CATALOG)
     brought = Joined(cluster.chip, cluster.system, 8)
-    assert "on" not in idle_wiring(Wiring(rack), brought, CATALOG)
-    assert "on" in idle_wiring(Wiring(rack, chip_said=True), brought, CATALOG)
+    assert "on" not in idle_under(Wiring(rack), brought)
+    assert "on" in idle_under(Wiring(rack, chip_said=True), brought)
     named = msgspec.structs.replace(rack, topology="hgx", chips=64)
     usual = cluster_from(named, CATALOG)
-    assert "on" in idle_wiring(Wiring(named), Joined(usual.chip, usual.system, 8), CATALOG)
+    assert "on" in idle_under(Wiring(named), Joined(usual.chip, usual.system, 8))
+
+
+def test_what_one_of_several_groups_crosses_does_something_and_the_reason_is_that_of_all() -> None:
+    cluster = cluster_from(FabricDesign(topology="fat-tree", chips=64), CATALOG, chip="h100-sxm")
+    alone, inside, across = (Joined(cluster.chip, cluster.system, span) for span in (1, 8, 64))
+
+    def reasons(*groups: Joined) -> dict[str, str]:
+        return idle_inputs_of_groups(Wiring(), groups, CATALOG)
+
+    assert set(reasons(inside, across)) == set(reasons(across)) < set(reasons(inside)) == EVERYTHING
+    assert {*reasons(alone).values()} == {"no chip exchanges anything with another"}
+    assert {*reasons(alone, inside).values()} == {"no group of chips leaves its scale-up domain"}
+    assert reasons(inside, across)["oversubscription"].startswith("no group of chips crosses a place")

@@ -4,40 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from datahall.cluster.idle_wiring import Joined, idle_wiring
+from datahall.cluster.idle import idle_inputs_of_groups
+from datahall.cluster.joined import Joined
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.design.chips import own_chips
 from datahall.scenario.field import grouped
-from datahall.scenario.idle import idle_notes, idle_together, is_changed
+from datahall.scenario.idle import idle_notes, is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
 
 def idle_network(
     scenario: Scenario,
-    chips: Sequence[Joined],
+    groups: Sequence[Joined],
+    idle_inputs: Callable[[], Mapping[str, str]] = dict,
     *,
     searched: bool = False,
     felt: Sequence[str] = (),
-    why: str = "",
-    unfelt: Callable[[], Mapping[str, str]] = dict,
 ) -> tuple[str, ...]:
     """That what was said of the network does nothing: no group of chips crosses what it is about.
 
-    `felt` did something beside the network.  `unfelt` finds what they cross and do not feel, with why; it is asked
-    where something else was said of the network.
+    `idle_inputs` finds what does nothing for those that cross it, and is asked only where one does.  `felt` did
+    something beside the network.
     """
-    wiring = wiring_of(scenario)
-    idle = [idle_wiring(wiring, joined, scenario.catalog, searched=searched) for joined in chips]
-    said = (*(field.name for field in grouped("fabric", WIRING)), *(("failure",) if wiring.failures else ()))
-    said = tuple(name for name in said if name not in felt and (name != "on" or not _gives_chips(scenario)))
-    names = [name for name in said if all(name in one for one in idle)]
-    others = [name for name in said if name not in names and is_changed(scenario, name)]
-    found = unfelt() if others else {}
-    return (
-        *idle_together(scenario, names, why or _why(chips)),
-        *idle_notes(scenario, {name: found[name] for name in others if name in found}),
-    )
+    said = [name for name in said_of_network(scenario) if name not in felt]
+    idle = idle_inputs_of_groups(wiring_of(scenario), groups, scenario.catalog, searched=searched)
+    if any(name not in idle for name in said):
+        idle |= {name: why for name, why in idle_inputs().items() if name not in idle}
+    return idle_notes(scenario, {name: why for name, why in idle.items() if name in said})
+
+
+def said_of_network(scenario: Scenario) -> tuple[str, ...]:
+    """Inputs of the network that were given; a fabric that says how many chips there are does something by that."""
+    names = [field.name for field in grouped("fabric", WIRING) if is_changed(scenario, field.name)]
+    if wiring_of(scenario).failures:
+        names.append("failure")
+    return tuple(name for name in names if name != "on" or not _gives_chips(scenario))
 
 
 def _gives_chips(scenario: Scenario) -> bool:
@@ -46,12 +48,3 @@ def _gives_chips(scenario: Scenario) -> bool:
     if field is None or field.section != "fabric" or any(scenario.given(name) for name in others):
         return False
     return own_chips(scenario.one(FabricDesign), scenario.catalog) is not None
-
-
-def _why(chips: Sequence[Joined]) -> str:
-    if all(joined.span <= 1 for joined in chips):
-        return "no chip exchanges anything with another"
-    inside = [joined.system is None or joined.span <= joined.system.num_domain for joined in chips]
-    if all(inside):
-        return "no group of chips leaves its scale-up domain"
-    return "no group of chips crosses a place that it would make narrower"

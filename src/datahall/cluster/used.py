@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from datahall.cluster.cluster import Cluster
-from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.joined import Joined
 from datahall.fabric.design.chips import is_built, usual_chip
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.idle import uses_of

@@ -12,7 +12,7 @@ from datahall.inference.engine.replica import Replica, joined
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.fleet.summary import is_scaled, is_shrunk
 from datahall.inference.simulation.run import ServingRun
-from datahall.inference.step.unfelt import unfelt
+from datahall.inference.step.idle import idle_inputs
 from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.idle import do_nothing, idle_together, is_changed
 from datahall.scenario.scenario import Scenario
@@ -33,9 +33,7 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         *idle_network(
             scenario,
             [pool.joined for pool in pools],
-            unfelt=lambda: _by_all(
-                scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]
-            ),
+            lambda: _by_all(scenario, [(pool.replica, pool.count, pool.role != "both") for pool in pools]),
         ),
         *_idle_experts(scenario, [pool.replica for pool in pools]),
         *_idle_by_engine(scenario, run, any(stream.traffic.shares_prefixes for stream in service.streams)),
@@ -79,10 +77,8 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         *idle_network(
             scenario,
             [joined(best.replica)],
+            lambda: _by_all(scenario, [(one.replica, one.num_joined, False) for one in plan.candidates]),
             searched=True,
-            unfelt=lambda: _by_all(
-                scenario, [(one.replica, one.num_joined, False) for one in plan.candidates]
-            ),
         ),
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
@@ -114,10 +110,10 @@ def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]
 
 
 def _by_all(scenario: Scenario, placed: Iterable[tuple[Replica, int, bool]]) -> dict[str, str]:
-    """What no replica feels of the network, with why; each with how many there are and whether it hands over."""
+    """What does nothing for any replica, with why; each with how many there are and whether it hands over."""
     wiring = wiring_of(scenario)
     found = [
-        unfelt(replica, count, wiring, scenario.catalog, hands_over=hands_over)
+        idle_inputs(replica, count, wiring, scenario.catalog, hands_over=hands_over)
         for replica, count, hands_over in placed
     ]
     brought = implied_chip(scenario) is not None  # where the fabric brought its chip, it did something

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.idle import idle_network
+from datahall.answers.training.idle import idle_layout, network_of_memory
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
-from datahall.answers.training.words import compression_notes, file_notes, idle_layout
-from datahall.cluster.idle_wiring import Joined
+from datahall.answers.training.words import compression_notes, file_notes
 from datahall.counted import counted
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -57,11 +56,7 @@ def show_memory(scenario: Scenario) -> Answer:
             *_notes(asked),
             *idle_layout(scenario, layout),
             *(line.sentence for line in outside),
-            *idle_network(
-                scenario,
-                [Joined(asked.cluster.chip, asked.cluster.system, 0)],
-                why="what a chip holds does not depend on the network",
-            ),
+            *network_of_memory(scenario),
         ),
         sources=books.sources,
         next_commands=_next(scenario, asked, shortage),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
-from datahall.answers.idle import idle_network
 from datahall.answers.slices import slice_notes
+from datahall.answers.training.idle import idle_offload, network_of_plan
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -17,17 +17,13 @@ from datahall.answers.training.plan_table import (
 )
 from datahall.answers.training.sensitivity import sensitivity_charts
 from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
-from datahall.cluster.gone import besides, without_gone
-from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.gone import besides
 from datahall.cluster.used import used_by_machine
-from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
 from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
-from datahall.planner.training.idle import unfelt
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
-from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -67,17 +63,11 @@ def plan_train(scenario: Scenario) -> Answer:
         notes=(
             *_notes(plan),
             *slice_notes(plan.cluster),
-            *_kept_on_chips(scenario, plan),
+            *idle_offload(scenario, plan),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
             ),
-            *idle_network(
-                scenario,
-                [Joined(plan.cluster.chip, plan.cluster.system, plan.layout.num_chips)],
-                searched=True,
-                felt=("failure",) if plan.num_out else (),
-                unfelt=lambda: unfelt(plan, without_gone(wiring_of(scenario)), scenario.catalog),
-            ),
+            *network_of_plan(scenario, plan),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
         next_commands=_next(scenario, plan),
@@ -227,15 +217,6 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
         "MFU counts causal attention and no recomputation",
-    )
-
-
-def _kept_on_chips(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """That nothing is offloaded, where it might have been."""
-    return (
-        ()
-        if plan.layout.offload
-        else idle_together(scenario, ["offload"], "all fits on the chips, and is faster there")
     )
 
 

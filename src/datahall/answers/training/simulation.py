@@ -5,9 +5,9 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
-from datahall.answers.idle import idle_network
 from datahall.answers.reply import Traced
 from datahall.answers.slices import slice_notes
+from datahall.answers.training.idle import idle_layout, idle_stragglers, network_of_step
 from datahall.answers.training.memory import enough
 from datahall.answers.training.offload_table import offload_table
 from datahall.answers.training.simulation_tables import (
@@ -21,25 +21,20 @@ from datahall.answers.training.words import (
     beside_simulation,
     compression_notes,
     file_notes,
-    idle_layout,
     leaf_notes,
     routing_notes,
     torus_failure_notes,
 )
-from datahall.cluster.idle_wiring import Joined
 from datahall.cluster.used import used_by_machine
-from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
 from datahall.events import perfetto
 from datahall.fabric.collectives.algorithms.table import spoken
-from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import Stragglers
 from datahall.training.memory.remedy import layout_offload, why_not
 from datahall.training.pipeline.account import kernels_part, largest_loss
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
-from datahall.training.pipeline.idle import unfelt
 from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_names
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
 from datahall.training.pipeline.table import less_idle_order
@@ -98,16 +93,12 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
             *leaf_notes(asked.cluster, run.layout),
             *slice_notes(asked.cluster),
             *idle_layout(scenario, run.layout),
-            *_idle_stragglers(scenario, run),
+            *idle_stragglers(scenario, run),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, run.job, run.cluster, run.layout, run.framework)
             ),
             *(line.sentence for line in outside),
-            *idle_network(
-                scenario,
-                [Joined(asked.cluster.chip, asked.cluster.system, asked.layout.num_chips)],
-                unfelt=lambda: unfelt(run, wiring_of(scenario), scenario.catalog, seed=scenario.root.seed),
-            ),
+            *network_of_step(scenario, run),
         ),
         sources=(run.framework.source,),
         next_commands=_next(scenario, run) if memory.fits else _next_that_fits(scenario, asked),
@@ -228,14 +219,6 @@ def _data_notes(run: Execution) -> tuple[str, ...]:
         f"gradients are reduced over {choices[0].num_ranks:,} ranks with {reduced} and {back} with "
         f"{gathered}, {why}{better}",
     )
-
-
-def _idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:
-    """That a share of the hosts is slow which makes none of them so."""
-    if run.num_slow_hosts:
-        return ()
-    hosts = counted(run.num_hosts, "host")
-    return idle_together(scenario, ("slow_hosts", "slow_by"), f"that share of {hosts} is none")
 
 
 def _next(scenario: Scenario, run: Execution) -> tuple[str, ...]:

@@ -6,9 +6,6 @@ from datahall.cluster.across import lain_across
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.scenario.idle import idle_together
-from datahall.scenario.scenario import Scenario
-from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Loss
@@ -101,18 +98,6 @@ def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
         f"the failure {does}: failed links of a torus narrow the ways out of chips and the middles of its axes; a ring "
         "along an axis is timed as if its links were whole",
     )
-
-
-def idle_layout(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
-    """Inputs that change nothing on a layout: a state that is shared with nobody, experts that every chip holds."""
-    lines: tuple[str, ...] = ()
-    if not Space.of(layout).is_shared[0]:
-        lines += idle_together(scenario, ("zero",), "one replica shares its state with nobody")
-    if layout.ep == 1:
-        lines += idle_together(scenario, ("imbalance",), "every chip holds all experts")
-    if layout.cp == 1:
-        lines += idle_together(scenario, ("context",), "no chips share a sequence")
-    return lines
 
 
 def compression_notes(layout: Layout) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.fabric.design.asked import fabric_of
-from datahall.fabric.design.without import each_left_out, unfelt
+from datahall.fabric.design.left_out import each_left_out, same_without
 from datahall.fabric.flows.jobs import traffic
 from datahall.fabric.flows.outcome import Outcome, lost_links, meets
 from datahall.fabric.routing.paths import num_paths
@@ -41,7 +41,7 @@ def _of_wiring(outcome: Outcome, asked: FabricDesign, catalog: Catalog, used: In
         other = fabric_of(less, catalog)
         return "no flow meets what it changes" if _alike(outcome.scenario.wired, other, used) else ""
 
-    return unfelt(each_left_out(asked, WIRING, PARTS, LINKS), why)
+    return same_without(each_left_out(asked, WIRING, PARTS, LINKS), why)
 
 
 def _alike(one: Fabric, other: Fabric, used: Ints) -> bool:

@@ -10,7 +10,7 @@ from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
-from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.joined import Joined
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.engine import Engine

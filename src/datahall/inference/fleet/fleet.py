@@ -6,7 +6,7 @@ from typing import cast
 
 import msgspec
 
-from datahall.cluster.idle_wiring import Joined
+from datahall.cluster.joined import Joined
 from datahall.errors import ScenarioError, UnknownNameError
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Replica, joined

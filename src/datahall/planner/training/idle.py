@@ -8,10 +8,10 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.wiring import Wiring
 from datahall.planner.training.plan import TrainingPlan
-from datahall.training.pipeline.idle import unfelt_by_step
+from datahall.training.pipeline.idle import idle_inputs_of_step
 
 
-def unfelt(plan: TrainingPlan, wiring: Wiring, catalog: Catalog) -> dict[str, str]:
+def idle_inputs(plan: TrainingPlan, wiring: Wiring, catalog: Catalog) -> dict[str, str]:
     """Inputs without which the plan is the same, each with why.
 
     A machine that differs in its narrow places alone lies between this one and one with full bisection, so that where
@@ -23,4 +23,4 @@ def unfelt(plan: TrainingPlan, wiring: Wiring, catalog: Catalog) -> dict[str, st
     def as_long(other: Cluster) -> bool:
         return alike and msgspec.structs.replace(other.system, cuts=here.cuts) == here
 
-    return unfelt_by_step(plan.cluster, wiring, catalog, as_long)
+    return idle_inputs_of_step(plan.cluster, wiring, catalog, as_long)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from datahall.catalog import Catalog
-from datahall.cluster import without
+from datahall.cluster import left_out
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.wiring import Wiring
 from datahall.training.layout.columns import Space
@@ -15,16 +15,16 @@ from datahall.training.step.step import step_times
 AS_LONG = "the step takes as long otherwise"
 
 
-def unfelt(run: Execution, wiring: Wiring, catalog: Catalog, *, seed: int = 0) -> dict[str, str]:
+def idle_inputs(run: Execution, wiring: Wiring, catalog: Catalog, *, seed: int = 0) -> dict[str, str]:
     """Inputs without which the simulated step takes as long, each with why."""
-    return unfelt_by_step(run.cluster, wiring, catalog, lambda other: _takes_as_long(run, other, seed))
+    return idle_inputs_of_step(run.cluster, wiring, catalog, lambda other: _takes_as_long(run, other, seed))
 
 
-def unfelt_by_step(
+def idle_inputs_of_step(
     cluster: Cluster, wiring: Wiring, catalog: Catalog, as_long: Callable[[Cluster], bool]
 ) -> dict[str, str]:
     """Inputs without which the machine is the same, or another on which the step takes `as_long`."""
-    found = without.unfelt(cluster, wiring, catalog, as_long, otherwise=AS_LONG)
+    found = left_out.same_without(cluster, wiring, catalog, as_long, otherwise=AS_LONG)
     if cluster.system.torus:
         found.pop("failure", None)  # what failed links of a torus do to a step is said apart
     return found

@@ -10,7 +10,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import Cluster, cluster_from, stands_on_torus
 from datahall.cluster.wiring import Wiring
-from datahall.fabric.design import without
+from datahall.fabric.design import left_out
 from datahall.fabric.design.chips import usual_chip
 from datahall.scenario.sections.fabric import WIRING, FabricDesign
 
@@ -20,7 +20,7 @@ SAME, BINDS = "the machine has the same without it", "something else binds"
 
 def each_left_out(wiring: Wiring, chip: Chip, catalog: Catalog) -> dict[str, Wiring]:
     """By name, the wiring without each input that was given, for the same chip."""
-    designs = without.each_left_out(wiring.design, WIRING)
+    designs = left_out.each_left_out(wiring.design, WIRING)
     own = wiring.design.topology == "torus" and stands_on_torus(chip)
     if brings_chip(wiring, chip, catalog) or own:  # what the chips have anyway is no input for nothing
         designs.pop("on", None)
@@ -36,7 +36,7 @@ def brings_chip(wiring: Wiring, chip: Chip, catalog: Catalog) -> bool:
     return chip.name == usual_chip(design, catalog).name != usual_chip(FabricDesign(), catalog).name
 
 
-def unfelt(
+def same_without(
     cluster: Cluster,
     wiring: Wiring,
     catalog: Catalog,
@@ -63,4 +63,4 @@ def unfelt(
             return SAME
         return otherwise if as_fast(other) else ""
 
-    return without.unfelt(each_left_out(wiring, cluster.chip, catalog), why)
+    return left_out.same_without(each_left_out(wiring, cluster.chip, catalog), why)

@@ -24,10 +24,10 @@ def each_left_out(asked: FabricDesign, *groups: str) -> dict[str, FabricDesign]:
     }
 
 
-def unfelt(left: Mapping[str, Less], why: Callable[[Less], str]) -> dict[str, str]:
-    """Inputs without which nothing changes, each with why: `why` says it of what is left, or nothing where it is felt.
+def same_without(left: Mapping[str, Less], why: Callable[[Less], str]) -> dict[str, str]:
+    """Inputs without which nothing changes, each with why: `why` says it of what is left, or nothing if that differs.
 
-    What cannot be built, or joined, without an input feels it.
+    What cannot be built, or joined, without an input differs.
     """
     found = {}
     for name, less in left.items():

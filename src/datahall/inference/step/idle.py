@@ -1,13 +1,13 @@
-"""What was said of a network that a replica crosses and does not feel: its exchange takes as long without it."""
+"""Which inputs of the network replicas were given for nothing: they exchange as fast without them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from datahall.catalog import Catalog
+from datahall.cluster.left_out import BINDS, SAME, each_left_out
 from datahall.cluster.wiring import Wiring
-from datahall.cluster.without import BINDS, SAME, each_left_out
-from datahall.fabric.design.without import unfelt as unfelt_of
+from datahall.fabric.design.left_out import same_without
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.exchange import Column, exchange, gather_logits
@@ -15,7 +15,7 @@ from datahall.inference.step.exchange import Column, exchange, gather_logits
 NUM_SIZES = 24  # numbers of tokens at which two machines are compared, from 1 to the most of a step
 
 
-def unfelt(
+def idle_inputs(
     replica: Replica, count: int, wiring: Wiring, catalog: Catalog, *, hands_over: bool = False
 ) -> dict[str, str]:
     """Inputs of the wiring without which so many replicas exchange as fast, each with why."""
@@ -28,7 +28,7 @@ def unfelt(
             return ""
         return SAME if other.system == replica.system else BINDS
 
-    return unfelt_of(each_left_out(wiring, replica.chip, catalog), why)
+    return same_without(each_left_out(wiring, replica.chip, catalog), why)
 
 
 def _times_s(replica: Replica) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.errors import ScenarioError
-from datahall.fabric.design.without import each_left_out, unfelt
+from datahall.fabric.design.left_out import each_left_out, same_without
 from datahall.scenario.sections.fabric import PARTS, WIRING, FabricDesign
 
 ASKED = FabricDesign(topology="clos", chips=64, domain=4, radix=32)
@@ -18,10 +18,10 @@ def test_each_input_of_a_group_that_was_given_is_left_out_alone() -> None:
     assert each_left_out(FabricDesign(chips=64), WIRING, PARTS) == {}
 
 
-def test_an_input_is_felt_where_something_changes_or_cannot_be_without_it() -> None:
+def test_an_input_does_something_where_anything_changes_or_cannot_be_without_it() -> None:
     def why(less: FabricDesign) -> str:
         if not less.topology:
             raise ScenarioError("nothing joins them")
         return "as fast" if less.radix is None else ""
 
-    assert unfelt(each_left_out(ASKED, WIRING, PARTS), why) == {"radix": "as fast"}
+    assert same_without(each_left_out(ASKED, WIRING, PARTS), why) == {"radix": "as fast"}
