@@ -257,6 +257,71 @@ def test_arithmetic_is_known_when_seen(text: str, is_computed: bool) -> None:
     assert bool(list(computed(ast.parse(text)))) is is_computed
 
 
+# what words that an input does nothing, and the module that has it
+WORDING = {
+    ("datahall.scenario", "idle"),
+    *(
+        ("datahall.scenario.idle", name)
+        for name in ("does_nothing", "do_nothing", "idle_notes", "idle_together")
+    ),
+}
+
+
+def words_idle_inputs(tree: ast.Module) -> bool:
+    """Whether a module imports what words that an input does nothing."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return bool(WORDING & {(node.module, alias.name) for node in imports for alias in node.names})
+
+
+@each([path for path in inside("answers") if path.name != "idle.py"])
+def test_answers_word_what_does_nothing_in_modules_of_that_name(path: Path) -> None:
+    assert not words_idle_inputs(parsed(path)), "say it in idle.py of its folder"
+
+
+def misplaced_finders(path: Path, tree: ast.Module) -> list[str]:
+    """Functions that find inputs that do nothing, in a module or by a name where nobody looks for them."""
+    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    elsewhere = path.name != "idle.py" and room_of(path) not in {"scenario", "answers"}
+    return [
+        name
+        for name in names
+        if name == "unfelt" or (elsewhere and name.lstrip("_").startswith("idle_inputs"))
+    ]
+
+
+@each_module
+def test_inputs_that_do_nothing_are_found_in_modules_of_that_name(path: Path) -> None:
+    assert not misplaced_finders(path, parsed(path)), "idle_inputs, in idle.py of its folder"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wording"),
+    [
+        ("from datahall.scenario.idle import idle_notes", True),
+        ("def f():\n    from datahall.scenario.idle import is_changed, does_nothing", True),
+        ("from datahall.scenario import idle", True),
+        ("from datahall.scenario.idle import is_changed", False),
+        ("from datahall.answers.idle import idle_network", False),
+    ],
+)
+def test_wording_is_known_when_seen(text: str, is_wording: bool) -> None:
+    assert words_idle_inputs(ast.parse(text)) is is_wording
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "is_misplaced"),
+    [
+        ("cluster/idle.py", "idle_inputs_of_groups", False),
+        ("cluster/cluster.py", "idle_inputs", True),
+        ("fabric/design/early.py", "idle_inputs_of", True),
+        ("answers/training/plan.py", "idle_inputs", False),
+        ("cluster/idle.py", "unfelt", True),
+    ],
+)
+def test_a_finder_is_known_when_seen(place: str, name: str, is_misplaced: bool) -> None:
+    assert bool(misplaced_finders(HOUSE / place, ast.parse(f"def {name}(): ..."))) is is_misplaced
+
+
 @each_module
 def test_a_file_that_a_text_points_at_is_there(path: Path) -> None:
     """Beside the file that names it, in its room, in the house or in the repository."""
