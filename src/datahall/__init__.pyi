@@ -664,7 +664,7 @@ def show_memory(
     etp: str | int | None = None,
     shard: str | int | None = None,
     modules: str | Sequence[str] | None = None,
-    context: str | None = None,
+    context_exchange: str | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[str] | None = None,
     compress: str | None = None,
@@ -731,7 +731,7 @@ def show_memory(
         Replicas that share a state, others hold copies (HSDP).
     modules : str | Sequence[str] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
-    context : str | None
+    context_exchange : str | None
         How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
@@ -965,7 +965,7 @@ def simulate_serve(
     requests: str | int | None = None,
     duration: str | float | None = None,
     speed: str | float = "1",
-    sort: bool = False,
+    sort_trace: bool = False,
     first: str | int | None = None,
     hash_block: str | int | None = None,
     from_region: str | Mapping[str, Any] | None = None,
@@ -1085,7 +1085,8 @@ def simulate_serve(
     first_token : str | float | None
         Front end: tokenising, queues, the first chunk back.
     routing : str
-        round-robin, least-outstanding, two-choices, prefix-affinity, session. (default least-outstanding)
+        How requests find a replica: round-robin, least-outstanding, two-choices, prefix-affinity, session.
+        (default least-outstanding)
     affinity_load : str | float
         Prefix affinity: load over the mean at which the next replica is asked. (default 1.25)
     spill : str | int
@@ -1156,7 +1157,7 @@ def simulate_serve(
         For how long requests come; beside their number, what ends first.
     speed : str | float
         2 replays a trace twice as fast. (default 1)
-    sort : bool
+    sort_trace : bool
         Sort a trace by arrival.
     first : str | int | None
         Only so many rows of a trace.
@@ -1233,7 +1234,7 @@ def simulate_train(
     etp: str | int | None = None,
     shard: str | int | None = None,
     modules: str | Sequence[str] | None = None,
-    context: str | None = None,
+    context_exchange: str | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[str] | None = None,
     compress: str | None = None,
@@ -1308,7 +1309,7 @@ def simulate_train(
         Replicas that share a state, others hold copies (HSDP).
     modules : str | Sequence[str] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
-    context : str | None
+    context_exchange : str | None
         How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
@@ -1362,7 +1363,7 @@ def simulate_fabric(
     loss: str | float = "0%",
     selective_repeat: bool = False,
     watchdog: str | float = "100ms",
-    level: str = "symmetric",
+    detail: str = "symmetric",
     check_with: str | None = None,
     job: Tables | None = None,
     background: Tables | None = None,
@@ -1424,7 +1425,7 @@ def simulate_fabric(
         Send only what was lost again, not the whole window.
     watchdog : str | float
         Time after which a paused port drops what it holds. (default 100ms)
-    level : str
+    detail : str
         How finely: symmetric folds alike flows, full simulates every message. (default symmetric)
     check_with : str | None
         Show the difference from closed-form, symmetric or full.
@@ -1442,7 +1443,7 @@ def simulate_fabric(
     Examples of the command
 
         datahall simulate fabric scenario.toml
-        datahall simulate fabric scenario.toml --level full --check-with symmetric
+        datahall simulate fabric scenario.toml --detail full --check-with symmetric
         datahall simulate fabric scenario.toml -o run.perfetto-trace
         datahall simulate fabric --on fat-tree --chips 64 --job "collective=all-reduce,ranks=64,size=64MB"
     """

@@ -108,7 +108,7 @@ def test_levels_are_compared_the_coarser_first() -> None:
     )
     assert check_levels("symmetric", "closed-form") == ("closed-form", "symmetric")
     assert check_levels("full", "symmetric") == ("symmetric", "full")
-    with pytest.raises(ScenarioError, match="is the level") as caught:
+    with pytest.raises(ScenarioError, match="is the detail") as caught:
         check_levels("full", "full")
     assert caught.value.field == "check_with"
     assert (level_named("full"), level_named("closed-form")) == ("full", "symmetric")

@@ -30,9 +30,9 @@ MOST_CHARTED = 300_000  # flows
 
 
 def simulate_fabric(scenario: Scenario) -> Traced:
-    """Simulate a scenario; `check_with` does it at another level too and shows the difference."""
+    """Simulate a scenario; `check_with` does it in another detail too and shows the difference."""
     flows, levels = _asked(scenario)
-    outcome = simulate_flows(flows, level_named(scenario.one(Simulation).level))
+    outcome = simulate_flows(flows, level_named(scenario.one(Simulation).detail))
     other = crosscheck(outcome.scenario, *levels, known=outcome) if levels else None
     return Traced(_answer(scenario, outcome, other), partial(trace_of, outcome))
 
@@ -44,7 +44,7 @@ def prepare(scenario: Scenario) -> None:
 
 def _asked(scenario: Scenario) -> tuple[FlowScenario, tuple[Fidelity, Fidelity] | None]:
     asked = scenario.one(Simulation)
-    levels = check_levels(asked.level, asked.check_with) if asked.check_with else None
+    levels = check_levels(asked.detail, asked.check_with) if asked.check_with else None
     return flow_scenario(scenario), levels
 
 
@@ -162,7 +162,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(f"many flows: ends within {share} of a flow's own time are taken together")
     if outcome.level == "symmetric":
         lines.append(
-            "a phase starts when the one before has ended everywhere; the full level simulates each message"
+            "a phase starts when the one before has ended everywhere; full detail simulates each message"
         )
     return tuple(lines)
 

@@ -76,7 +76,7 @@ VERBS = (
         ),
         examples=(
             "scenario.toml",
-            "scenario.toml --level full --check-with symmetric",
+            "scenario.toml --detail full --check-with symmetric",
             "scenario.toml -o run.perfetto-trace",
             '--on fat-tree --chips 64 --job "collective=all-reduce,ranks=64,size=64MB"',
         ),

@@ -1,4 +1,4 @@
-"""One scenario at two levels of detail, and the difference.
+"""One scenario in two details, and the difference.
 
 closed form: each job alone, from the bytes that every place must pass, spread evenly over its links.
 symmetric:   flows that share links, alike ones folded, a phase at a time.
@@ -55,7 +55,7 @@ def check_levels(level: str, other: str) -> tuple[Fidelity, Fidelity]:
     if other == level:
         known = ", ".join(one for one in FIDELITIES if one != level)
         raise ScenarioError(
-            f"{option('check_with', other)} is the level that is simulated",
+            f"{option('check_with', other)} is the detail that is simulated",
             field="check_with",
             hint=f"one of {known}",
         )

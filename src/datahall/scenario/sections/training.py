@@ -201,7 +201,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
             rare=True,
         ),
     ] = ()
-    context: Annotated[
+    context_exchange: Annotated[
         str | None,
         Choice(
             "How chips that share a sequence exchange it: ring or all-to-all.",
