@@ -1253,7 +1253,7 @@ def simulate_train(
     model : str
         Name of the catalogue, or a config.json in the Hugging Face format.
     seed : str | int
-        Seed of every random draw. (default 0)
+        Seed of which hosts are slow, and of how much chips jitter. (default 0)
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
