@@ -12,8 +12,9 @@ from datahall.answers.reply import Traced
 from datahall.breakdown import Source
 from datahall.cluster.used import used_by_wires
 from datahall.counted import with_article
-from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
+from datahall.fabric.flows.crosscheck import Crosscheck, crosscheck, level_named
 from datahall.fabric.flows.detours import usual_reroute
+from datahall.fabric.flows.early import Fidelity, check_levels
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of

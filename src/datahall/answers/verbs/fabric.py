@@ -57,6 +57,7 @@ VERBS = (
         name="simulate fabric",
         about="jobs, background traffic and failures on a fabric, flow by flow",
         answer="fabric.simulation:simulate_fabric",
+        check="fabric.flows.early:check_flows",
         prepare="fabric.simulation:prepare",
         takes=(
             Takes("", only=("name", "seed")),

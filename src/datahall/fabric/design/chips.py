@@ -57,6 +57,16 @@ def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:
     return count
 
 
+def check_sides(asked: FabricDesign, num_chips: int) -> None:
+    """Refuse sides of a torus that do not make so many chips."""
+    if asked.sides and prod(asked.sides) != num_chips:
+        raise ScenarioError(
+            f"{'x'.join(map(str, asked.sides))} has {prod(asked.sides):,} chips, not {num_chips:,}",
+            field="sides",
+            hint=f"{option('chips', prod(asked.sides))}, or other sides",
+        )
+
+
 def unused(asked: FabricDesign, uses: Collection[str] = ()) -> tuple[str, ...]:
     """What a section gives beside the inputs that a topology has a use for; one that was built has none."""
     plain = FabricDesign()
