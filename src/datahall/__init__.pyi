@@ -3,7 +3,7 @@
 # Written by docs/generate.py from the table of verbs: change that, and run make docs.
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from datahall.answer import Answer as Answer
 from datahall.answers.ask import ask_document
@@ -41,10 +41,10 @@ def plan_serve(
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     chips: str | Sequence[str] | None = None,
-    precision: str | Sequence[str] = ["bf16", "fp8"],
+    precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
     headroom: str | float = "10%",
     tp: str | int | None = None,
-    engine: str = "vllm",
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     draft: str = "",
     num_draft: str | int = 3,
     acceptance: str | float = "50%",
@@ -62,8 +62,8 @@ def plan_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
-    preemption: str | None = None,
-    expert_exchange: str | None = None,
+    preemption: Literal["recompute", "swap"] | None = None,
+    expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
     reserved: str | float | None = None,
     host_step: str | float | None = None,
@@ -115,13 +115,13 @@ def plan_serve(
         Share of requests that must keep both limits. (default 95)
     chips : str | Sequence[str] | None
         Kinds of chip to weigh (default: a few usual ones).
-    precision : str | Sequence[str]
+    precision : str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]]
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
         Share of what a replica holds that is left free. (default 10%)
     tp : str | int | None
         Chips that share each layer of a replica (default: several are weighed).
-    engine : str
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
         Speculative decoding: ngram, mtp, or the name of a draft model.
@@ -157,9 +157,9 @@ def plan_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
-    preemption : str | None
+    preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
-    expert_exchange : str | None
+    expert_exchange : Literal["auto", "gather", "all-to-all"] | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
         Share of the chip's memory that the engine takes.
@@ -198,9 +198,9 @@ def plan_train(
     deadline: str | float | None = None,
     seq: str | int | None = None,
     global_batch: str | int | None = None,
-    precision: str | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
-    state: str = "",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -209,7 +209,7 @@ def plan_train(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str | None = None,
-    offload: str | Sequence[str] | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -229,11 +229,11 @@ def plan_train(
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
         Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
-    precision : str | None
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
-    state : str
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
     memory_margin : str | float
@@ -252,7 +252,7 @@ def plan_train(
         Network of a chip, one way (default: its usual one).
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
-    offload : str | Sequence[str] | None
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
@@ -315,7 +315,7 @@ def show_hierarchy(
     chip: str,
     *,
     working_set: str | float | None = None,
-    offload: str | None = None,
+    offload: Literal["host", "nvme"] | None = None,
     prefetch: bool = False,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -327,7 +327,7 @@ def show_hierarchy(
         Chip that it runs on. (default h100-sxm)
     working_set : str | float | None
         What is read over and over.
-    offload : str | None
+    offload : Literal["host", "nvme"] | None
         Where to keep what does not fit: host or nvme.
     prefetch : bool
         Fetch what does not fit while what fits is worked on.
@@ -345,7 +345,7 @@ def show_model(
     *,
     context: str | int = 8192,
     batch: str | int = 1,
-    precision: str = "bf16",
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
     chips: str | Sequence[str] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -361,7 +361,7 @@ def show_model(
         Tokens of a sequence. (default 8192)
     batch : str | int
         Sequences at once. (default 1)
-    precision : str
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     chips : str | Sequence[str] | None
         Kinds of chip to see whether it fits on (default: a few usual ones).
@@ -380,11 +380,11 @@ def show_roofline(
     *,
     model: str = "",
     tp: str | int | None = None,
-    precision: str = "bf16",
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
     context: str | int = 8192,
     batch: str | int = 1,
-    phase: str = "decode",
-    level: str | None = None,
+    phase: Literal["prefill", "decode"] = "decode",
+    level: Literal["datasheet", "family", "measured"] | None = None,
     eager: bool = False,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -401,16 +401,16 @@ def show_roofline(
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
         Chips that share each layer, of which one is shown (default: one alone).
-    precision : str
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
     context : str | int
         Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one. (default
         8192)
     batch : str | int
         Sequences at once. (default 1)
-    phase : str
+    phase : Literal["prefill", "decode"]
         What runs: prefill (whole prompts) or decode (one token each). (default decode)
-    level : str | None
+    level : Literal["datasheet", "family", "measured"] | None
         Constants of the chip's kernels: datasheet, family or measured (default: the best there are).
     eager : bool
         Launch each kernel from the host instead of replaying a graph.
@@ -428,8 +428,8 @@ def show_fit(
     *,
     chip: str = "h100-sxm",
     tp: str | int | None = None,
-    precision: str = "bf16",
-    engine: str = "vllm",
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     adapters: str | int | None = None,
     adapter_rank: str | int = 16,
     resident_adapters: str | int | None = None,
@@ -451,9 +451,9 @@ def show_fit(
         Chip that it runs on. (default h100-sxm)
     tp : str | int | None
         Chips that share each layer (default: the fewest that hold it).
-    precision : str
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
-    engine : str
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     adapters : str | int | None
         LoRA adapters that requests ask for.
@@ -486,8 +486,8 @@ def show_techniques(
     pp: str | int = 1,
     dp: str | int = 1,
     ep: str | int = 1,
-    precision: str = "bf16",
-    engine: str = "vllm",
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     draft: str = "",
     num_draft: str | int = 3,
     acceptance: str | float = "50%",
@@ -505,8 +505,8 @@ def show_techniques(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
-    preemption: str | None = None,
-    expert_exchange: str | None = None,
+    preemption: Literal["recompute", "swap"] | None = None,
+    expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
     reserved: str | float | None = None,
     host_step: str | float | None = None,
@@ -546,9 +546,9 @@ def show_techniques(
         Ranks of a replica that attend to sequences of their own. (default 1)
     ep : str | int
         Chips that share the experts. (default 1)
-    precision : str
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
-    engine : str
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
         Speculative decoding: ngram, mtp, or the name of a draft model.
@@ -584,9 +584,9 @@ def show_techniques(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
-    preemption : str | None
+    preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
-    expert_exchange : str | None
+    expert_exchange : Literal["auto", "gather", "all-to-all"] | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
         Share of the chip's memory that the engine takes.
@@ -641,9 +641,9 @@ def show_memory(
     *,
     seq: str | int | None = None,
     global_batch: str | int | None = None,
-    precision: str | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
-    state: str = "",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
     on: str = "",
     chips: str | int | None = None,
     chip: str = "",
@@ -659,15 +659,15 @@ def show_memory(
     dp: str | int | None = None,
     zero: str | int | None = None,
     micro_batch: str | int | None = None,
-    recompute: str | None = None,
-    schedule: str | None = None,
+    recompute: Literal["none", "selective", "full"] | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
     etp: str | int | None = None,
     shard: str | int | None = None,
-    modules: str | Sequence[str] | None = None,
-    context: str | None = None,
+    modules: str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
-    offload: str | Sequence[str] | None = None,
-    compress: str | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """What takes the memory of a chip in training: state, activations by tensor, buffers.
@@ -683,11 +683,11 @@ def show_memory(
     global_batch : str | int | None
         Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
         what the layout divides).
-    precision : str | None
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
-    state : str
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
     on : str
@@ -720,24 +720,24 @@ def show_memory(
         What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
     micro_batch : str | int | None
         Sequences at once on a replica (default 1).
-    recompute : str | None
+    recompute : Literal["none", "selective", "full"] | None
         What backward computes again: none, selective or full.
-    schedule : str | None
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
         Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
         vpp).
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
         Replicas that share a state, others hold copies (HSDP).
-    modules : str | Sequence[str] | None
+    modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
-    context : str | None
+    context_exchange : Literal["ring", "all-to-all"] | None
         How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
-    offload : str | Sequence[str] | None
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : str | None
+    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     catalog : Catalog
         Entries of your own over the shipped ones.
@@ -805,17 +805,17 @@ def show_fabric(
     """
 
 def show_collective(
-    collective: str,
+    collective: Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"] | str,
     *,
     size: str | float | None = None,
     experts: str | int | None = None,
     tokens: str | int | None = None,
     topk: str | int | None = None,
     hidden: str | int | None = None,
-    precision: str = "bf16",
-    algorithm: str | None = None,
+    precision: Literal["fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "nvfp4"] = "bf16",
+    algorithm: Literal["ring", "tree", "nvls", "nvls-tree", "pat"] | None = None,
     version: str | None = None,
-    level: str | None = None,
+    level: Literal["datasheet", "family", "measured"] | None = None,
     all: bool = False,
     on: str = "",
     chips: str | int | None = None,
@@ -831,7 +831,7 @@ def show_collective(
 
     Parameters
     ----------
-    collective : str
+    collective : Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"] | str
         all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-recv, barrier. (default
         all-reduce)
     size : str | float | None
@@ -844,13 +844,13 @@ def show_collective(
         MoE: experts of each token.
     hidden : str | int | None
         MoE: hidden size.
-    precision : str
+    precision : Literal["fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "nvfp4"]
         MoE: what the tokens are sent in: fp32, bf16, fp16, fp8, mxfp8, int8, nvfp4. (default bf16)
-    algorithm : str | None
+    algorithm : Literal["ring", "tree", "nvls", "nvls-tree", "pat"] | None
         Only this one of NCCL's: ring, tree, nvls, nvls-tree, pat.
     version : str | None
         Version of NCCL (default 2.27).
-    level : str | None
+    level : Literal["datasheet", "family", "measured"] | None
         Constants of links and network: datasheet, family or measured (default: the best there are).
     all : bool
         Every protocol, and what textbooks add.
@@ -892,8 +892,8 @@ def simulate_serve(
     ep: str | int = 1,
     replicas: str | int = 1,
     disaggregated: str = "",
-    precision: str = "bf16",
-    engine: str = "vllm",
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     draft: str = "",
     num_draft: str | int = 3,
     acceptance: str | float = "50%",
@@ -909,10 +909,10 @@ def simulate_serve(
     max_context: str | int | None = None,
     routing_skew: str | float = "0",
     kv_blocks: str | int | None = None,
-    role: str | None = None,
+    role: Literal["both", "prefill", "decode"] | None = None,
     in_region: str = "",
     handoff: str | float | None = None,
-    batching: str | None = None,
+    batching: Literal["continuous", "static", "dynamic"] | None = None,
     token_budget: str | int | None = None,
     max_sequences: str | int | None = None,
     block_tokens: str | int | None = None,
@@ -921,15 +921,15 @@ def simulate_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
-    preemption: str | None = None,
-    expert_exchange: str | None = None,
+    preemption: Literal["recompute", "swap"] | None = None,
+    expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
     reserved: str | float | None = None,
     host_step: str | float | None = None,
     host_sequence: str | float | None = None,
     wait: str | float | None = None,
     first_token: str | float | None = None,
-    routing: str = "least-outstanding",
+    routing: Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"] = "least-outstanding",
     affinity_load: str | float = "1.25",
     spill: str | int = 64,
     autoscale: str | None = None,
@@ -965,7 +965,7 @@ def simulate_serve(
     requests: str | int | None = None,
     duration: str | float | None = None,
     speed: str | float = "1",
-    sort: bool = False,
+    sort_trace: bool = False,
     first: str | int | None = None,
     hash_block: str | int | None = None,
     from_region: str | Mapping[str, Any] | None = None,
@@ -1010,9 +1010,9 @@ def simulate_serve(
         Replicas behind the router. (default 1)
     disaggregated : str
         Prompts on replicas of their own: prefill=4xh200,decode=8xh200.
-    precision : str
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
         Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
-    engine : str
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
         Serving engine: vllm, sglang, trtllm, … (default vllm)
     draft : str
         Speculative decoding: ngram, mtp, or the name of a draft model.
@@ -1044,13 +1044,13 @@ def simulate_serve(
         Power-law exponent of the experts' popularity; 0: balanced. (default 0)
     kv_blocks : str | int | None
         Blocks of cache that the engine reported.
-    role : str | None
+    role : Literal["both", "prefill", "decode"] | None
         What a pool does (default: both).
     in_region : str
         Region that a pool stands in.
     handoff : str | float | None
         Rate at which a prefill pool hands its cache over (default: its network's).
-    batching : str | None
+    batching : Literal["continuous", "static", "dynamic"] | None
         How requests share steps.
     token_budget : str | int | None
         Most new tokens in one step.
@@ -1068,9 +1068,9 @@ def simulate_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
-    preemption : str | None
+    preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
-    expert_exchange : str | None
+    expert_exchange : Literal["auto", "gather", "all-to-all"] | None
         How attention ranks meet at the experts.
     memory_fraction : str | float | None
         Share of the chip's memory that the engine takes.
@@ -1084,8 +1084,9 @@ def simulate_serve(
         Dynamic batching: how long a first request waits for company.
     first_token : str | float | None
         Front end: tokenising, queues, the first chunk back.
-    routing : str
-        round-robin, least-outstanding, two-choices, prefix-affinity, session. (default least-outstanding)
+    routing : Literal["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]
+        How requests find a replica: round-robin, least-outstanding, two-choices, prefix-affinity, session.
+        (default least-outstanding)
     affinity_load : str | float
         Prefix affinity: load over the mean at which the next replica is asked. (default 1.25)
     spill : str | int
@@ -1156,7 +1157,7 @@ def simulate_serve(
         For how long requests come; beside their number, what ends first.
     speed : str | float
         2 replays a trace twice as fast. (default 1)
-    sort : bool
+    sort_trace : bool
         Sort a trace by arrival.
     first : str | int | None
         Only so many rows of a trace.
@@ -1209,9 +1210,9 @@ def simulate_train(
     seed: str | int = 0,
     seq: str | int | None = None,
     global_batch: str | int | None = None,
-    precision: str | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
-    state: str = "",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -1228,15 +1229,15 @@ def simulate_train(
     dp: str | int | None = None,
     zero: str | int | None = None,
     micro_batch: str | int | None = None,
-    recompute: str | None = None,
-    schedule: str | None = None,
+    recompute: Literal["none", "selective", "full"] | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
     etp: str | int | None = None,
     shard: str | int | None = None,
-    modules: str | Sequence[str] | None = None,
-    context: str | None = None,
+    modules: str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
-    offload: str | Sequence[str] | None = None,
-    compress: str | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
     slow_hosts: str | float = "0%",
     slow_by: str | float = "10%",
     jitter: str | float = "0%",
@@ -1252,17 +1253,17 @@ def simulate_train(
     model : str
         Name of the catalogue, or a config.json in the Hugging Face format.
     seed : str | int
-        Seed of every random draw. (default 0)
+        Seed of which hosts are slow, and of how much chips jitter. (default 0)
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
         Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
         what the layout divides).
-    precision : str | None
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
         Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
-    state : str
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
     imbalance : str | float | None
@@ -1297,24 +1298,24 @@ def simulate_train(
         What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
     micro_batch : str | int | None
         Sequences at once on a replica (default 1).
-    recompute : str | None
+    recompute : Literal["none", "selective", "full"] | None
         What backward computes again: none, selective or full.
-    schedule : str | None
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
         Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
         vpp).
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
         Replicas that share a state, others hold copies (HSDP).
-    modules : str | Sequence[str] | None
+    modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
-    context : str | None
+    context_exchange : Literal["ring", "all-to-all"] | None
         How chips that share a sequence exchange it: ring or all-to-all.
     split : str | int | Sequence[int] | None
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
-    offload : str | Sequence[str] | None
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : str | None
+    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     slow_hosts : str | float
         Share of the hosts that are always slow. (default 0%)
@@ -1355,15 +1356,15 @@ def simulate_fabric(
     latency: str | float = "500ns",
     scale_up: str | float = "450GB/s",
     scale_up_latency: str | float = "500ns",
-    routing: str = "ecmp",
+    routing: Literal["deterministic", "ecmp", "adaptive", "spray"] = "ecmp",
     paths: str | int = 1,
-    transport: str = "infiniband",
+    transport: Literal["infiniband", "roce", "lossy"] = "infiniband",
     lanes: str | int = 2,
     loss: str | float = "0%",
     selective_repeat: bool = False,
     watchdog: str | float = "100ms",
-    level: str = "symmetric",
-    check_with: str | None = None,
+    detail: Literal["symmetric", "full"] = "symmetric",
+    check_with: Literal["closed-form", "symmetric", "full"] | None = None,
     job: Tables | None = None,
     background: Tables | None = None,
     failure: Tables | None = None,
@@ -1410,11 +1411,11 @@ def simulate_fabric(
         A chip's scale-up links beside them, one way. (default 450GB/s)
     scale_up_latency : str | float
         Latency of a scale-up link. (default 500ns)
-    routing : str
+    routing : Literal["deterministic", "ecmp", "adaptive", "spray"]
         How flows choose among equal paths: deterministic, ecmp, adaptive, spray. (default ecmp)
     paths : str | int
         Queue pairs that a flow is split into. (default 1)
-    transport : str
+    transport : Literal["infiniband", "roce", "lossy"]
         How the network meets contention: infiniband, roce, lossy. (default infiniband)
     lanes : str | int
         Virtual lanes; with 1 a blocked flow blocks all behind it. (default 2)
@@ -1424,9 +1425,9 @@ def simulate_fabric(
         Send only what was lost again, not the whole window.
     watchdog : str | float
         Time after which a paused port drops what it holds. (default 100ms)
-    level : str
+    detail : Literal["symmetric", "full"]
         How finely: symmetric folds alike flows, full simulates every message. (default symmetric)
-    check_with : str | None
+    check_with : Literal["closed-form", "symmetric", "full"] | None
         Show the difference from closed-form, symmetric or full.
     job : table, or several
         A collective on some endpoints, over and over.
@@ -1442,13 +1443,13 @@ def simulate_fabric(
     Examples of the command
 
         datahall simulate fabric scenario.toml
-        datahall simulate fabric scenario.toml --level full --check-with symmetric
+        datahall simulate fabric scenario.toml --detail full --check-with symmetric
         datahall simulate fabric scenario.toml -o run.perfetto-trace
         datahall simulate fabric --on fat-tree --chips 64 --job "collective=all-reduce,ranks=64,size=64MB"
     """
 
 def validate(
-    domain: str,
+    domain: Literal["kernels", "collectives", "training", "inference", ""],
     *,
     data: str | Sequence[str] | None = None,
     catalog: Catalog | None = None,
@@ -1459,7 +1460,7 @@ def validate(
 
     Parameters
     ----------
-    domain : str
+    domain : Literal["kernels", "collectives", "training", "inference", ""]
         What was measured: kernels, collectives, training, inference.
     data : str | Sequence[str] | None
         Score this CSV instead of the shipped measurements.
@@ -1497,9 +1498,9 @@ def check(
 def catalog_chips(
     scenario: str = "",
     *,
-    sort: str = "name",
+    sort: Literal["name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year"] = "name",
     vendor: str = "",
-    precision: str = "",
+    precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4", "mxfp8", "mxfp6", "mxfp4", "nvfp4", ""] = "",
     catalog: Catalog | None = None,
 ) -> Answer:
     """Accelerators, with dense peaks.
@@ -1508,11 +1509,11 @@ def catalog_chips(
     ----------
     scenario : str
         A file, TOML or JSON, that says what is not said here.
-    sort : str
+    sort : Literal["name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year"]
         Column to sort by: name, memory, bandwidth, bf16, fp8, power, price, year. (default name)
     vendor : str
         Only this vendor's.
-    precision : str
+    precision : Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4", "mxfp8", "mxfp6", "mxfp4", "nvfp4", ""]
         Only chips that multiply in this format; shows its dense peak.
     catalog : Catalog
         Entries of your own over the shipped ones.
@@ -1525,7 +1526,7 @@ def catalog_chips(
 def catalog_models(
     scenario: str = "",
     *,
-    sort: str = "name",
+    sort: Literal["name", "parameters", "active", "context", "kv", "year"] = "name",
     family: str = "",
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -1535,7 +1536,7 @@ def catalog_models(
     ----------
     scenario : str
         A file, TOML or JSON, that says what is not said here.
-    sort : str
+    sort : Literal["name", "parameters", "active", "context", "kv", "year"]
         Column to sort by: name, parameters, active, context, kv, year. (default name)
     family : str
         Only this family.
@@ -1583,7 +1584,7 @@ def catalog_prices(
     scenario: str = "",
     *,
     chip: str = "",
-    kind: str | None = None,
+    kind: Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "owned-hyperscaler", "owned-neocloud", "auction", "reported", "purchase"] | None = None,
     max_age: str | float | None = None,
     as_of: str = "",
     catalog: Catalog | None = None,
@@ -1596,7 +1597,7 @@ def catalog_prices(
         A file, TOML or JSON, that says what is not said here.
     chip : str
         Only of this chip.
-    kind : str | None
+    kind : Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "owned-hyperscaler", "owned-neocloud", "auction", "reported", "purchase"] | None
         How it is sold: on-demand, spot, reserved-1y, reserved-3y, owned, owned-hyperscaler, owned-neocloud,
         auction, reported, purchase.
     max_age : str | float | None

@@ -172,8 +172,8 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate train", "chips"): (8, 16),
     ("simulate fabric", "chips"): (32, 64),
     ("simulate train", "global_batch"): (32, "64"),
-    ("simulate train", "context"): ("ring", "all-to-all"),
-    ("show memory", "context"): ("ring", "all-to-all"),
+    ("simulate train", "context_exchange"): ("ring", "all-to-all"),
+    ("show memory", "context_exchange"): ("ring", "all-to-all"),
     ("catalog prices", "chip"): ("h100", "b200"),
     ("show memory", "dp"): (8,),
     ("simulate train", "dp"): (8,),
@@ -236,7 +236,10 @@ COMPANY: dict[str, dict[str, Any]] = {
     },
     "nic": {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None, "failure": None},
     "tiers": {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None},
-    "dp": {"chips": 8, **dict.fromkeys(("tp", "pp", "cp", "vpp", "schedule", "split", "context", "layout"))},
+    "dp": {
+        "chips": 8,
+        **dict.fromkeys(("tp", "pp", "cp", "vpp", "schedule", "split", "context_exchange", "layout")),
+    },
     "shard": {"zero": 3},
     "algorithm": {
         "collective": "all-reduce",
@@ -273,7 +276,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "version": {"on": "fat-tree", "sides": None, "failure": None},
     "vpp": {"pp": 2, "schedule": "interleaved"},
     "split": {"pp": 2, "model": "llama-3.1-8b"},
-    "context": {"cp": 2},
+    "context_exchange": {"cp": 2},
     "handoff": {"role": None, "replicas": None, "disaggregated": "prefill=1xh200,decode=2xh200"},
     "loss": {"transport": "lossy"},
     "experts": {
@@ -300,7 +303,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "trace": {"rate": None, "requests": None, "hash_block": 256},
     **{
         name: {"rate": None, "trace": str(FILES / "requests.jsonl")}
-        for name in ("speed", "sort", "first", "hash_block")
+        for name in ("speed", "sort_trace", "first", "hash_block")
     },
 }
 BY_UNIT: dict[str, Sequence[Any]] = {

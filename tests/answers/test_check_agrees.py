@@ -53,7 +53,7 @@ WRONG = {
     ),
     "simulate fabric": (
         f'{ON_NOTHING}[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
-        '[fabric]\ntopology = "fat-tree"\nchips = 64\n[simulation]\nlevel = "full"\ncheck_with = "full"\n'
+        '[fabric]\ntopology = "fat-tree"\nchips = 64\n[simulation]\ndetail = "full"\ncheck_with = "full"\n'
         '[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
     ),
     "catalog chips": ('[chips]\nsort = "colour"\n',),

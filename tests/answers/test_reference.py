@@ -13,10 +13,11 @@ from datahall.answers.ask import form_of
 from datahall.answers.functions import documentation, signature, stub
 from datahall.answers.reference import allowed, reference
 from datahall.answers.verb import Verb
-from datahall.answers.verbs import VERBS
+from datahall.answers.verbs import BY_NAME, VERBS
+from datahall.catalog import load
 from datahall.cli.names import completer
 from datahall.scenario.field import CONCEPTS, fields
-from datahall.scenario.kinds import Kind, Listed
+from datahall.scenario.kinds import Kind, Listed, Reading
 from datahall.workload.precision import PRESETS, TRAINED
 
 HOUSE = Path(datahall.__file__).parent
@@ -41,6 +42,46 @@ def test_the_stub_has_every_function_with_its_parameters_and_words() -> None:
         assert names == list(signature(verb).parameters)
         assert all(one.annotation is not None for one in (*node.args.args, *node.args.kwonlyargs))
         assert ast.get_docstring(node) == documentation(verb).strip()
+
+
+def words_of(annotation: ast.expr | None) -> list[str]:
+    """The words of every Literal in a type."""
+    assert annotation is not None
+    found = [
+        node.slice
+        for node in ast.walk(annotation)
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal"
+    ]
+    return [one.value for part in found for one in ast.walk(part) if isinstance(one, ast.Constant)]
+
+
+@each_verb
+def test_an_input_of_a_few_words_has_them_in_the_stub(verb: Verb) -> None:
+    """For editors, and for type checkers that find one misspelt; a list may be text with commas."""
+    (node,) = [one for one in ast.parse(stub()).body if getattr(one, "name", "") == verb.function]
+    assert isinstance(node, ast.FunctionDef)
+    types = {one.arg: one.annotation for one in (*node.args.args, *node.args.kwonlyargs)}
+    for name, field in form_of(verb.name).fields.items():
+        unsaid = [""] if field.kind.words and field.default == "" else []
+        assert words_of(types[name]) == [*field.kind.words, *unsaid], name
+        if isinstance(field.kind, Listed):
+            assert ast.unparse(types[name]).startswith("str | "), name  # type: ignore[arg-type]
+
+
+WORDED = {field.path: field.kind for section in CONCEPTS for field in fields(section) if field.kind.words}
+
+
+def test_the_few_words_of_an_input_are_those_that_are_read() -> None:
+    assert {"deployment.engine", "training.state", "candidates.precision", "chips.sort"} <= WORDED.keys()
+    for path, kind in WORDED.items():
+        for word in kind.words:
+            read = kind.read(word, Reading(catalog=load()))
+            assert read == ((word,) if isinstance(kind, Listed) else word), path
+
+
+def test_a_file_may_stand_in_the_place_of_a_first_word() -> None:
+    assert str(signature(BY_NAME["show collective"]).parameters["collective"].annotation).endswith("] | str")
+    assert str(signature(BY_NAME["validate"]).parameters["domain"].annotation).endswith("]")
 
 
 @each_verb

@@ -63,8 +63,8 @@ def test_what_is_said_beside_a_file_stands_in_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "field", "words"),
     [
-        ({"level": "ful"}, "level", "there is no"),
-        ({"check_with": "symmetric"}, "check_with", "the level that is simulated"),
+        ({"detail": "ful"}, "detail", "there is no"),
+        ({"check_with": "symmetric"}, "check_with", "the detail that is simulated"),
         ({"job": {"ranks": "0-99"}}, "job", "endpoint 64 is not there"),
         ({"job": {"colour": "red"}}, "job", "unknown key"),
         ({"loss": 0.1, "job": {}}, "loss", "does not drop packets"),

@@ -61,8 +61,8 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "simulate train", {"model": "qwen3-30b-a3b", "chips": 16, "chip": "h200-sxm", "ep": 8, "imbalance": 1.3},
     ),
     "step context": (
-        "simulate train", {"model": "llama-3.1-8b", "chips": 64, "cp": 8, "context": "all-to-all", "seq": 32768,
-                           "zero": 3, "global_batch": 64},
+        "simulate train", {"model": "llama-3.1-8b", "chips": 64, "cp": 8, "context_exchange": "all-to-all",
+                           "seq": 32768, "zero": 3, "global_batch": 64},
     ),
     "step offload": (
         "simulate train", {"model": "llama-3.1-405b", "chips": 64, "tp": 8, "pp": 8, "global_batch": 64,

@@ -132,7 +132,7 @@ IDLE = [
     (f"{RUN} --rate 5 --host-link 20GB/s", "--host-link does nothing here: it needs --host-cache"),
     (f"{RUN} --rate 5 --drive-rate 20GB/s", "--drive-rate does nothing here: it needs --drive-cache"),
     (f"{RUN} --rate 5 --speed 2", "--speed does nothing here: it needs --trace"),
-    (f"{RUN} --rate 5 --sort", "--sort does nothing here: it needs --trace"),
+    (f"{RUN} --rate 5 --sort-trace", "--sort-trace does nothing here: it needs --trace"),
     (f"{RUN} --users 5 --burstiness 2", "--burstiness does nothing here: it needs --rate"),
     (
         f"{RUN} --rate 5 --wait 5ms",
@@ -180,7 +180,7 @@ HEAD = "arrival,prompt_tokens,output_tokens\n"
 TRACES = {
     "empty": ("", "is empty"),
     "a head only": (HEAD, "no rows"),
-    "unsorted": (HEAD + "0,100,10\n5,100,10\n2,100,10\n", "--sort"),
+    "unsorted": (HEAD + "0,100,10\n5,100,10\n2,100,10\n", "--sort-trace"),
     "a negative prompt": (HEAD + "0,100,10\n1,-100,10\n", ":3: prompt_tokens is -100"),
     "a negative answer": (HEAD + "0,100,10\n1,100,-1\n", ":3: output_tokens is -1"),
     "no prompt": (HEAD + "0,0,10\n", "at least 1"),

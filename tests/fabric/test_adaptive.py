@@ -83,12 +83,12 @@ def test_of_very_many_paths_some_are_looked_at() -> None:
     assert len({tuple(ways.ways.of(one).tolist()) for one in range(MOST_CHOSEN)}) == MOST_CHOSEN
 
 
-@pytest.mark.parametrize("level", ["symmetric", "full"])
-def test_a_ring_over_servers_loses_nothing_to_hashing(level: str) -> None:
+@pytest.mark.parametrize("detail", ["symmetric", "full"])
+def test_a_ring_over_servers_loses_nothing_to_hashing(detail: str) -> None:
     shelf = Catalog(user=False)
     adaptive, hashed = (
         dh.simulate_fabric(
-            on="fat-tree", chips=128, routing=routing, level=level, catalog=shelf,
+            on="fat-tree", chips=128, routing=routing, detail=detail, catalog=shelf,
             job={"collective": "all-reduce", "size": "64MB"},
         )
         for routing in ("adaptive", "ecmp")

@@ -92,7 +92,9 @@ def test_chips_are_as_many_as_somebody_says_or_as_are_usual() -> None:
         assert caught.value.field == "chips"
 
 
-@pytest.mark.parametrize("more", [{"chips": 8}, {"experts": 64, "tokens": 4096, "topk": 2, "hidden": 512}])
+@pytest.mark.parametrize(
+    "more", [{"chips": 8, "size": "1 MB"}, {"experts": 64, "tokens": 4096, "topk": 2, "hidden": 512}]
+)
 def test_a_collective_is_among_chips_that_are_said_or_as_many_as_there_are_experts(
     more: dict[str, Any],
 ) -> None:

@@ -170,19 +170,19 @@ def asked(**more: object) -> Answer:
     return found
 
 
-def test_two_ports_that_are_slow_one_after_the_other_add_up_at_either_level() -> None:
+def test_two_ports_that_are_slow_one_after_the_other_add_up_in_either_detail() -> None:
     """A ring waits for the first, and what was late there is late again at the second."""
     lame = [
         {"nics": str(nic), "left": "50 %", "start": start, "duration": "2ms"}
         for nic, start in ((5, "1ms"), (20, "4ms"))
     ]
     first, both, full = (
-        float(asked(failure=some, level=level).results["makespan_s"])
-        for some, level in ((lame[:1], "symmetric"), (lame, "symmetric"), (lame, "full"))
+        float(asked(failure=some, detail=detail).results["makespan_s"])
+        for some, detail in ((lame[:1], "symmetric"), (lame, "symmetric"), (lame, "full"))
     )
     whole = float(asked().results["makespan_s"])
     assert both - whole > 1.2 * (first - whole) > 0
-    # in step all wait for each; at the full level the ring is late at the second while it still is from the first
+    # in step all wait for each; in full detail the ring is late at the second while it still is from the first
     assert whole < full < both
     assert both - whole == pytest.approx(2 * 2e-3 * 0.5, rel=0.02)  # half of the rate for 2 ms, twice
 

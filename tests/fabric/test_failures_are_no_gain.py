@@ -66,4 +66,4 @@ def test_rounds_in_step_last_as_long_as_those_that_one_flow_stands_for(sides: di
     whole = dh.simulate_fabric(**said)
     slower = dh.simulate_fabric(**said, failure="links=42,left=99.99 %,start=10us")
     assert slower.results["makespan_s"] == pytest.approx(whole.results["makespan_s"], rel=1e-3)
-    assert dh.simulate_fabric(**said, level="full").results["makespan_s"] < whole.results["makespan_s"]
+    assert dh.simulate_fabric(**said, detail="full").results["makespan_s"] < whole.results["makespan_s"]

@@ -39,17 +39,17 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize("level", ["symmetric", "full"])
+@pytest.mark.parametrize("detail", ["symmetric", "full"])
 @pytest.mark.parametrize(
     ("job", "start", "duration"), [row[1:] for row in TIMES], ids=[row[0] for row in TIMES]
 )
 @pytest.mark.parametrize("table", ["failure", "stall"])
 def test_it_is_said_to_do_nothing_where_nothing_ends_later(
-    table: str, job: dict[str, Any], start: str, duration: str | None, level: str
+    table: str, job: dict[str, Any], start: str, duration: str | None, detail: str
 ) -> None:
     part = {"nics": "3", "left": "50 %"} if table == "failure" else {"chip": 3}
     row = {key: value for key, value in {**part, "start": start, "duration": duration}.items() if value}
-    plain, beside = simulated(job, level=level), simulated(job, level=level, **{table: row})
+    plain, beside = simulated(job, detail=detail), simulated(job, detail=detail, **{table: row})
     same = plain.results["makespan_s"] == beside.results["makespan_s"]
     assert is_said(beside, table) is same
 

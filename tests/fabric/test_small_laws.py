@@ -13,7 +13,8 @@ from datahall.fabric.collectives.system import system_of
 from datahall.fabric.design.lay import LAYING
 from datahall.fabric.design.parts import usual_nic_bytes_per_s, usual_port, usual_server
 from datahall.fabric.design.topologies import BY_NAME, TABLE, topology_of_parts
-from datahall.fabric.flows.crosscheck import check_levels, level_named
+from datahall.fabric.flows.crosscheck import level_named
+from datahall.fabric.flows.early import check_levels
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.fat_tree import fat_tree
@@ -108,7 +109,7 @@ def test_levels_are_compared_the_coarser_first() -> None:
     )
     assert check_levels("symmetric", "closed-form") == ("closed-form", "symmetric")
     assert check_levels("full", "symmetric") == ("symmetric", "full")
-    with pytest.raises(ScenarioError, match="is the level") as caught:
+    with pytest.raises(ScenarioError, match="is the detail") as caught:
         check_levels("full", "full")
     assert caught.value.field == "check_with"
     assert (level_named("full"), level_named("closed-form")) == ("full", "symmetric")

@@ -230,10 +230,10 @@ def test_a_cube_of_a_torus_may_fail(shelf: Catalog) -> None:
     assert number(broken, "makespan_s") >= whole
 
 
-@pytest.mark.parametrize("level", ["symmetric", "full"])
-def test_a_slow_port_is_felt_at_every_level(level: str, shelf: Catalog) -> None:
+@pytest.mark.parametrize("detail", ["symmetric", "full"])
+def test_a_slow_port_is_felt_in_every_detail(detail: str, shelf: Catalog) -> None:
     """At half its rate for 5.5 ms a port is 2.75 ms behind, and a ring waits for its slowest."""
-    asked = {"on": "fat-tree", "chips": 32, "domain": 1, "level": level}
+    asked = {"on": "fat-tree", "chips": 32, "domain": 1, "detail": detail}
     job = {"collective": "all-reduce", "ranks": "32", "size": "256MB", "algorithm": "ring"}
     lame = {"nics": "5", "left": "50 %", "start": "0.5ms", "duration": "5.5ms"}
     whole = number(simulated(shelf, **asked, job=job), "makespan_s")
@@ -246,15 +246,15 @@ def test_levels_agree_on_a_broken_ring(shelf: Catalog) -> None:
     asked = {"on": "fat-tree", "chips": 32, "domain": 1, "failure": {"nics": "5", "left": "50 %"}}
     job = {"collective": "all-reduce", "ranks": "32", "size": "64MB", "algorithm": "ring"}
     symmetric, full = (
-        number(simulated(shelf, **asked, job=job, level=level), "makespan_s")
-        for level in ("symmetric", "full")
+        number(simulated(shelf, **asked, job=job, detail=detail), "makespan_s")
+        for detail in ("symmetric", "full")
     )
     assert symmetric == pytest.approx(full, rel=0.1)
 
 
 def test_a_full_ring_of_1024_ranks_in_servers_of_eight_is_not_refused(shelf: Catalog) -> None:
     """Eight channels of 1,024 messages in each of 2 · 1,023 rounds, and no faster than its ports."""
-    asked = {"on": "fat-tree", "chips": 1024, "level": "full"}
+    asked = {"on": "fat-tree", "chips": 1024, "detail": "full"}
     found = simulated(shelf, **asked, job={"collective": "all-reduce", "algorithm": "ring", "size": "1GB"})
     assert number(found, "num_flows") == 8 * 1024 * 2 * 1023
     assert number(found, "num_stuck") == 0

@@ -13,7 +13,8 @@ from datahall.cluster.cluster import cluster_from
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.fabric.collectives.figure import LEFT
-from datahall.inference.engine.build import deployment_of, implied_chip, replica_of
+from datahall.inference.engine.asked import deployment_of, implied_chip
+from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.machine import placed

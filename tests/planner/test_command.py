@@ -51,7 +51,7 @@ def test_a_deadline_is_read_with_its_unit(capsys: pytest.CaptureFixture[str]) ->
         ("show memory llama-3.1-8b --pp 4 --split 8,x", 2, "is no number of layers"),
         ("show memory llama-3.1-8b --modules moe", 2, "has no experts"),
         ("show memory llama-3.1-8b --compress zip", 2, "one of none, bf16, fp8"),
-        ("show memory llama-3.1-8b --context spiral", 2, "one of ring, all-to-all"),
+        ("show memory llama-3.1-8b --context-exchange spiral", 2, "one of ring, all-to-all"),
         ("plan trane llama-3.1-8b", 2, "is not a command"),
     ],
 )

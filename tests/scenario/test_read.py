@@ -89,7 +89,7 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
         ({"cold_start": "5 s"}, "cold_start does nothing here: it needs autoscale"),
         ({"num_draft": 3}, "num_draft does nothing here: it needs draft"),
         ({"adapter_rank": 3}, "adapter_rank does nothing here: it needs adapters"),
-        ({"sort": True}, "sort does nothing here: it needs trace"),
+        ({"sort_trace": True}, "sort_trace does nothing here: it needs trace"),
         ({"rate": 5, "users": 5}, "rate and users do not go together"),
         (
             {"replicas": 2, "disaggregated": "prefill=1,decode=1"},

@@ -12,10 +12,12 @@ from datahall.catalog import Catalog
 from datahall.errors import DatahallError, DocumentError, ScenarioError, option
 from datahall.scenario.field import CONCEPTS, Field, fields
 from datahall.scenario.form import Form
+from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import LARGEST, Raw, whole_or_float
 from datahall.scenario.read import read_names
 from datahall.scenario.rules import broken_rules
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.takes import Takes
 
 SHELF = Catalog(user=False)
 EU: Raw = {"name": "eu"}
@@ -112,6 +114,28 @@ def test_what_an_input_needs_says_something(section: str, field: Field, other: F
     )
 
 
+SEEDED = (("seed", ("jitter", "slow_hosts")),)
+
+
+def slowed(*needs: tuple[str, tuple[str, ...]]) -> Form:
+    """A verb with a seed and with what makes chips slow by chance."""
+    return make_form("simulate run", (Takes("", only=("seed",), needs=needs), Takes("stragglers")))
+
+
+def test_what_an_input_of_many_verbs_needs_each_of_them_says() -> None:
+    assert read_names(slowed(), {"seed": 3}, SHELF).root.seed == 3, "others draw beside jitter"
+    with pytest.raises(ScenarioError, match="seed does nothing here: it needs jitter or slow_hosts"):
+        read_names(slowed(*SEEDED), {"seed": 3}, SHELF)
+    for beside in ({"jitter": "2 %"}, {"slow_hosts": "10 %"}):
+        assert read_names(slowed(*SEEDED), {"seed": 3, **beside}, SHELF).root.seed == 3
+
+
+@pytest.mark.parametrize("needs", [("seed", ("trace",)), ("rate", ("jitter",))])
+def test_a_verb_speaks_of_what_it_takes(needs: tuple[str, tuple[str, ...]]) -> None:
+    with pytest.raises(AssertionError, match=r"trace|rate"):
+        slowed(needs)
+
+
 @pytest.mark.parametrize("text", ["optimizer,optimizer:nvme", "activations:host,optimizer,activations:nvme"])
 @pytest.mark.parametrize("verb", ["plan train", "simulate train", "show memory"])
 def test_a_thing_is_not_moved_to_two_places(verb: str, text: str) -> None:
@@ -128,7 +152,7 @@ def test_a_key_that_a_table_has_not_is_told_what_the_border_can_say(verb: str) -
     for table in form.tables:
         keys = form.of(table.name)
         wrong = {key[:-1]: key for key in keys if len(key) > 3 and key[:-1] not in keys}
-        elsewhere = {"sides", "sort", "context", "seq", "users"} & {*form.fields} - {*keys}
+        elsewhere = {"sides", "sort_trace", "context_exchange", "seq", "users"} & {*form.fields} - {*keys}
         for key in (*wrong, *elsewhere):
             with pytest.raises(DatahallError) as caught:
                 read_names(form, {table.name: {key: "1"}}, SHELF)

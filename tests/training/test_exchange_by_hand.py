@@ -81,13 +81,13 @@ def test_a_ring_passes_keys_and_values_forward_and_twice_backward(
 @pytest.mark.parametrize(("cp", "kv_heads"), [(4, 8), (8, 16)])
 def test_heads_for_tokens_and_back(recompute: str, times: int, cp: int, kv_heads: int) -> None:
     """A head of a chip's tokens is 2·8192·128/(tp·cp) bytes; 64 queries and keys and values go, 64 outputs return."""
-    layout = Layout(tp=2, cp=cp, dp=8, context="all-to-all", recompute=recompute)  # type: ignore[arg-type]
+    layout = Layout(tp=2, cp=cp, dp=8, context_exchange="all-to-all", recompute=recompute)  # type: ignore[arg-type]
     each = 2.0**21 / (2 * cp)
     there = took("all-to-all", each * (64 + 2 * kv_heads), cp, 4)
     back = took("all-to-all", each * 64, cp, 4)
     assert one(head_exchange(JOB, CLUSTER, Space.of(layout))) == pytest.approx(times * (there + back))
     # it takes the place of the ring, not of tensor parallelism
-    ring = msgspec.structs.replace(layout, context="ring")
+    ring = msgspec.structs.replace(layout, context_exchange="ring")
     rings, both = tensor_exchange(JOB, CLUSTER, Space.of([ring, layout]), KIT)
     reduced = 0.5 * (6 if recompute == "full" else 4) * took("all-reduce", SEQUENCE / cp, 2, 8)
     assert both - reduced == pytest.approx(times * (there + back))

@@ -69,7 +69,7 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         shard=draw(st.sampled_from([0, 2])),
         micro_batch=draw(st.sampled_from([1, 2])),
         recompute=draw(st.sampled_from(RECOMPUTES)),
-        context=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
         compression=draw(st.sampled_from(COMPRESSIONS)),
         sequence_parallel=draw(st.booleans()),
     )

@@ -183,7 +183,9 @@ def test_even_routing_has_no_busiest_experts(kit: str, nic: str) -> None:
 
 @pytest.mark.parametrize(("way", "hidden"), [("ring", 0.7), ("all-to-all", 0.0)])
 def test_a_ring_of_contexts_hides_what_it_is_said_to(way: str, hidden: float) -> None:
-    found = dh.simulate_train("llama-3.1-8b", chips=16, cp=8, seq=131072, global_batch=16, context=way)
+    found = dh.simulate_train(
+        "llama-3.1-8b", chips=16, cp=8, seq=131072, global_batch=16, context_exchange=way
+    )
     (table,) = (one for one in found.tables if one.title.startswith("communication"))
     exposed_s, hidden_s = next(row[1:3] for row in table.rows if "context" in str(row[0]))
     assert hidden_s == pytest.approx(hidden * (exposed_s + hidden_s), abs=1e-12)

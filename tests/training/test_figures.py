@@ -43,7 +43,7 @@ def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
         zero=draw(st.integers(0, 3)),
         micro_batch=draw(st.sampled_from([1, 2])),
         recompute=draw(st.sampled_from(RECOMPUTES)),
-        context=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
         offload=draw(st.sampled_from(OFFLOADS)),
         compression=draw(st.sampled_from(COMPRESSIONS)),
         shard=draw(st.sampled_from([0, 2])),

@@ -126,8 +126,8 @@ def test_ends_cut_apart_as_megatron_does() -> None:
 
 
 def test_heads_are_exchanged_four_times_a_layer() -> None:
-    layout = Layout(tp=4, cp=8, dp=2, context="all-to-all")
-    ring = msgspec.structs.replace(layout, context="ring")
+    layout = Layout(tp=4, cp=8, dp=2, context_exchange="all-to-all")
+    ring = msgspec.structs.replace(layout, context_exchange="ring")
     cluster = cluster_of(H100, 64)
     assert head_exchange(JOB, cluster, Space.of(ring))[0] == 0
     whole = head_exchange(JOB, cluster, Space.of(layout))[0]

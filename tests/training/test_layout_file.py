@@ -96,7 +96,7 @@ torchrun pretrain_gpt.py --num-layers 61 --num-experts 256 \\
 def test_megatron_arguments_of_a_mixture(tmp_path: Path) -> None:
     found = read_layout(written(tmp_path, "run.sh", MIXTURE))
     layout = found.finished(found.on(2048), SHELF.model("deepseek-v3"))
-    assert (layout.etp, layout.context, layout.offload) == (1, "all-to-all", ("optimizer",))
+    assert (layout.etp, layout.context_exchange, layout.offload) == (1, "all-to-all", ("optimizer",))
     assert layout.modules == ("layernorm", "mla_up_proj", "moe_act")
     assert layout.split == (3, *(4,) * 14, 2)
     assert (layout.dp, layout.shard) == (32, 8)
@@ -272,8 +272,8 @@ ARGUMENTS = pytest.mark.parametrize(
         ("--recompute-granularity selective --recompute-modules core_attn",
          {"recompute": "selective", "modules": ("core_attn",)}),
         ("--recompute-granularity full --recompute-modules core_attn", {"recompute": "full"}),
-        ("--cp-comm-type a2a", {"context": "all-to-all"}),
-        ("--cp-comm-type p2p", {"context": "ring"}),
+        ("--cp-comm-type a2a", {"context_exchange": "all-to-all"}),
+        ("--cp-comm-type p2p", {"context_exchange": "ring"}),
         ("--optimizer-cpu-offload", {"offload": ("optimizer",)}),
         ("--optimizer-offload-fraction 1.0", {}),
         ("--num-virtual-stages-per-pipeline-rank 3 --num-layers 40", {"vpp": 3}),
@@ -405,7 +405,7 @@ def test_each_field_of_torchtitan_alone(
         ('"zero_optimization": {"stage": 2}', {"zero": 2}, {}),
         ('"tensor_parallel": {"autotp_size": 2}', {"tp": 2}, {}),
         ('"pipeline": {"stages": 2}', {"pp": 2}, {}),
-        ('"sequence_parallel_size": 2', {"cp": 2, "context": "all-to-all"}, {}),
+        ('"sequence_parallel_size": 2', {"cp": 2, "context_exchange": "all-to-all"}, {}),
         ('"sequence_parallel_size": 1', {}, {}),
         ('"train_micro_batch_size_per_gpu": 3', {"micro_batch": 3}, {}),
         ('"gradient_accumulation_steps": 3', {}, {"accumulation": 3}),
@@ -438,7 +438,7 @@ def test_each_field_of_deepspeed_alone(
     path = written(tmp_path, "one.json", "{" + text + "}")
     plain = LayoutFile(path=str(path), kind="deepspeed", layout=BARE, precision="fp32")
     found = unattributed(read_layout(path))
-    assert (set(fields) & set(INPUTS)) <= read_layout(path).states | {"context"}
+    assert (set(fields) & set(INPUTS)) <= read_layout(path).states | {"context_exchange"}
     layout = msgspec.structs.replace(BARE, **fields)
     assert found == msgspec.structs.replace(plain, layout=layout, **goes_with)
 

@@ -16,7 +16,7 @@ BESIDE = {"file", "schedule"}
 IMPLIED = {"sequence_parallel"}
 OTHER = Layout(
     tp=2, pp=3, vpp=4, cp=5, ep=6, dp=7, zero=3, micro_batch=8, recompute="selective", sequence_parallel=False,
-    etp=9, shard=10, context="all-to-all", split=(1, 2), modules=("mlp",), offload=("optimizer:nvme",),
+    etp=9, shard=10, context_exchange="all-to-all", split=(1, 2), modules=("mlp",), offload=("optimizer:nvme",),
     compression="fp8",
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ def test_kernels_hide_no_more_of_the_experts_exchange_than_lasts_as_long_as_they
 
 
 def test_heads_for_tokens_hide_nothing_and_so_show_once() -> None:
-    times = step_times(JOB, SLOW, Space.of(Layout(cp=16, dp=4, context="all-to-all")), NEMO)
+    times = step_times(JOB, SLOW, Space.of(Layout(cp=16, dp=4, context_exchange="all-to-all")), NEMO)
     assert times.slot_s == pytest.approx(times.compute_s + times.tensor_s)
 
 

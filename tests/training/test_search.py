@@ -58,7 +58,7 @@ def test_the_winner_of_the_wide_space_is_the_minimum_of_a_loop() -> None:
     cluster = cluster_of(H100, 16, servers=SHELF.servers())
     wide = Options(
         micro_batch=(1,), zero=(1, 3), vpp=(1,), recompute=("selective",), tp=(2,), ep=(1, 8),
-        etp=(0, 1, 2), shard=(0, 2, 4), context=("ring", "all-to-all"), offload=((), ("optimizer",)),
+        etp=(0, 1, 2), shard=(0, 2, 4), context_exchange=("ring", "all-to-all"), offload=((), ("optimizer",)),
     )  # fmt: skip
     found = search(job, cluster, KIT, options=wide)
     rows = [found.space.row(row) for row in range(len(found.space))]

@@ -72,7 +72,7 @@ def widened(job: Job, plain: set[Layout], num_chips: int) -> set[Layout]:
     widths = range(17) if job.model.moe else [0]
     for one in plain:
         for etp, shard, context in product(widths, range(num_chips + 1), ("ring", "all-to-all")):
-            layout = msgspec.structs.replace(one, etp=etp, shard=shard, context=context)
+            layout = msgspec.structs.replace(one, etp=etp, shard=shard, context_exchange=context)
             twice = shard == one.dp or (shard and one.zero == 0) or (context != "ring" and one.cp == 1)
             if twice or (etp and etp == max(one.tp // one.ep, 1)):
                 continue
@@ -86,7 +86,7 @@ def test_the_wide_space_is_what_loops_find(model: object, num_chips: int, batch:
     job = Job(model=model, seq=4096, global_batch=batch)
     few = Options(micro_batch=(1,), zero=(0, 3), recompute=("none",), vpp=(1,))
     wide = msgspec.structs.replace(
-        few, etp=tuple(range(17)), shard=tuple(range(num_chips + 1)), context=("ring", "all-to-all")
+        few, etp=tuple(range(17)), shard=tuple(range(num_chips + 1)), context_exchange=("ring", "all-to-all")
     )
     space, plain = layout_space(job, num_chips, wide), layout_space(job, num_chips, few)
     rows = [space.row(row) for row in range(len(space))]
@@ -163,8 +163,8 @@ BAD = [
     (Layout(dp=8, zero=0, shard=4), 8, 8, "zero 0 shares nothing", "zero=1, 2 or 3"),
     (Layout(shard=-1), 1, 1, "shard is -1", ""),
     (Layout(etp=2, dp=2), 2, 2, "etp is 2, but Llama 3.1 8B has no experts", "etp=1"),
-    (Layout(tp=8, cp=5, context="all-to-all"), 40, 4, "32 heads do not divide by tp 8 × cp 5 = 40", "cp=1"),
-    (Layout(context="spiral"), 1, 1, '"spiral" is no context', "one of ring, all-to-all"),
+    (Layout(tp=8, cp=5, context_exchange="all-to-all"), 40, 4, "32 heads do not divide by tp 8 × cp 5 = 40", "cp=1"),
+    (Layout(context_exchange="spiral"), 1, 1, '"spiral" is no context exchange', "one of ring, all-to-all"),
     (Layout(pp=4, split=(8, 8, 8, 7)), 4, 4, "the split adds up to 31 layers", "e.g. 9 8 8 7"),
     (Layout(pp=4, split=(8, 8, 16)), 4, 4, "the split names 3 stages, but pp 4", "4 numbers"),
     (Layout(pp=4, split=(17, 8, 8, -1)), 4, 4, "the split holds -1", ""),

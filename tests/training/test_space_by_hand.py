@@ -92,7 +92,13 @@ def test_rows_of_a_space_are_the_layouts_it_was_made_of() -> None:
             recompute="full",
             sequence_parallel=False,
         ),
-        Layout(etp=2, shard=4, context="all-to-all", recompute="selective", modules=("layernorm", "moe_act")),
+        Layout(
+            etp=2,
+            shard=4,
+            context_exchange="all-to-all",
+            recompute="selective",
+            modules=("layernorm", "moe_act"),
+        ),
         Layout(pp=2, split=(3, 5), offload=("optimizer:nvme", "activations"), compression="fp8"),
         Layout(pp=2, split=(4, 4)),
     ]
@@ -128,8 +134,8 @@ JOBS = [
     (Job(model=tiny(*(ROUTED,) * 4, moe=MOE, ffn=0), seq=2**14, global_batch=8), 8),
 ]
 OPTIONS = Options(
-    micro_batch=(1, 2), recompute=("none", "full"), etp=(0, 1, 2), shard=(0, 2), context=("ring", "all-to-all"),
-    offload=((), ("activations",)), zero=(0, 1, 3),
+    micro_batch=(1, 2), recompute=("none", "full"), etp=(0, 1, 2), shard=(0, 2),
+    context_exchange=("ring", "all-to-all"), offload=((), ("activations",)), zero=(0, 1, 3),
 )  # fmt: skip
 
 
@@ -158,7 +164,7 @@ def test_a_space_holds_every_legal_layout_and_no_other(job: Job, num_chips: int)
         ):
             layout = Layout(
                 tp=tp, pp=pp, vpp=vpp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=mb, recompute=recompute, etp=etp,
-                shard=shard, context=context, offload=offload, sequence_parallel=tp > 1,
+                shard=shard, context_exchange=context, offload=offload, sequence_parallel=tp > 1,
             )  # fmt: skip
             nested = max(tp, ep) % min(tp, ep) == 0
             repeats = (
@@ -204,7 +210,8 @@ def test_only_values_that_were_asked_for_are_tried() -> None:
     ("fields", "said"),
     [
         ({"etp": -1}, "etp is -1"), ({"shard": -1}, "shard is -1"), ({"zero": 4}, "zero is 4"),
-        ({"context": "spiral"}, "no context"), ({"modules": ("moe",), "recompute": "full"}, "are named, but recompute"),
+        ({"context_exchange": "spiral"}, "no context exchange"),
+        ({"modules": ("moe",), "recompute": "full"}, "are named, but recompute"),
         ({"modules": ("nothing",), "recompute": "selective"}, "no recompute module"),
         ({"compression": "zip"}, "no compression"), ({"offload": ("weights",)}, "no part to offload"),
         ({"offload": ("optimizer:tape",)}, "no tier"),
@@ -218,7 +225,7 @@ def test_only_values_that_were_asked_for_are_tried() -> None:
         ({"dp": 4, "shard": 3}, "data-parallel ranks"), ({"dp": 4, "shard": 2, "zero": 0}, "shares nothing"),
         ({"compression": "1-bit", "zero": 2}, "keeps its error"),
         ({"compression": "power-sgd", "zero": 3}, "keeps its error"),
-        ({"micro_batch": 5}, "does not divide"), ({"cp": 3, "context": "all-to-all"}, "whole heads"),
+        ({"micro_batch": 5}, "does not divide"), ({"cp": 3, "context_exchange": "all-to-all"}, "whole heads"),
         ({"pp": 3, "vpp": 2}, "multiples of pp"),
     ],
 )  # fmt: skip
@@ -236,8 +243,9 @@ def test_each_rule_refuses_what_breaks_it(fields: dict[str, object], said: str) 
     [
         {"pp": 6}, {"pp": 2, "vpp": 3}, {"pp": 2, "split": (6, 0)}, {"pp": 2, "vpp": 3, "split": (3, 3)},
         {"pp": 2, "vpp": 4, "split": (1, 1, 1, 1, 1, 1, 0, 0)}, {"dp": 4, "shard": 4, "zero": 0}, {"dp": 4, "shard": 2},
-        {"compression": "1-bit"}, {"compression": "fp8", "zero": 3}, {"cp": 3}, {"cp": 2, "context": "all-to-all"},
-        {"context": "all-to-all"}, {"pp": 2, "vpp": 1, "micro_batch": 8}, {"etp": 1},
+        {"compression": "1-bit"}, {"compression": "fp8", "zero": 3}, {"cp": 3},
+        {"cp": 2, "context_exchange": "all-to-all"}, {"context_exchange": "all-to-all"},
+        {"pp": 2, "vpp": 1, "micro_batch": 8}, {"etp": 1},
     ],
 )  # fmt: skip
 def test_what_just_keeps_the_rules_passes(fields: dict[str, object]) -> None:

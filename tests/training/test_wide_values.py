@@ -187,7 +187,7 @@ def moved(
 BIASED = msgspec.structs.replace(ROUTED, model=SHELF.model("gpt-oss-120b"))
 LAYOUTS = {
     "ring": (JOB, Layout(tp=2, pp=2, cp=4, dp=32, zero=1)),
-    "heads": (JOB, Layout(tp=2, cp=4, dp=64, context="all-to-all", zero=0)),
+    "heads": (JOB, Layout(tp=2, cp=4, dp=64, context_exchange="all-to-all", zero=0)),
     "sharded": (JOB, Layout(dp=512, zero=3)),
     "copies": (JOB, Layout(dp=512, zero=2, shard=8)),
     "experts": (ROUTED, Layout(tp=2, pp=2, dp=128, ep=16)),

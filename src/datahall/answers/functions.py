@@ -84,7 +84,7 @@ def signature(verb: Verb) -> inspect.Signature:
         needed = name in form.required
         default = inspect.Parameter.empty if needed else _default(form.fields[name])
         parameters.append(
-            inspect.Parameter(name, POSITIONAL, default=default, annotation=hint(form.fields[name]))
+            inspect.Parameter(name, POSITIONAL, default=default, annotation=_argument_hint(verb, name))
         )
     if _takes_file_alone(verb):
         parameters.append(inspect.Parameter("scenario", POSITIONAL, default="", annotation="str"))
@@ -126,13 +126,27 @@ def hint(field: Field) -> str:
         if isinstance(kind, Quantity | Share)
         else "str | int"
         if isinstance(kind, Count)
-        else "str"
+        else _one_of(kind.words, field.default)
     )
-    text = "str | Sequence[str]" if isinstance(kind, Listed) else text
+    text = f"str | Sequence[{text}]" if isinstance(kind, Listed) else text
     text = "str | int | Mapping[str, Any]" if type(kind).__name__ == "LengthsKind" else text
     text = "str | Mapping[str, Any]" if type(kind).__name__ in ("Mapped", "Regions") else text
     text = "str | int | Sequence[int]" if type(kind).__name__ in ("Numbers", "Split") else text
     return text if field.default is not None and field.default not in ((), {}) else f"{text} | None"
+
+
+def _argument_hint(verb: Verb, name: str) -> str:
+    """The type of an input without a keyword; in the place of the first a file may stand."""
+    form = form_of(verb.name)
+    text = hint(form.fields[name])
+    is_word = verb.by_file and name == form.arguments[0] and bool(form.fields[name].kind.words)
+    return f"{text} | str" if is_word else text
+
+
+def _one_of(words: tuple[str, ...], default: object) -> str:
+    """The type of a few words, with the empty one where it says nothing; of any words: text."""
+    unsaid = ("",) if default == "" else ()
+    return f"Literal[{', '.join(map(_literal, (*words, *unsaid)))}]" if words else "str"
 
 
 def documentation(verb: Verb) -> str:
@@ -145,7 +159,7 @@ def documentation(verb: Verb) -> str:
         lines += ["scenario : str", "    A file, TOML or JSON, that says what is not said here."]
     for name, field in form.fields.items():
         default = f" (default {field.shown_default})" if field.shown_default else ""
-        lines.append(f"{name} : {hint(field)}")
+        lines.append(f"{name} : {_argument_hint(verb, name) if name in form.arguments else hint(field)}")
         lines += [f"    {line}" for line in textwrap.wrap(f"{field.kind.help}{default}", WIDTH)]
     for concept in form.tables:
         lines.append(f"{concept.name} : table, or several")
@@ -165,7 +179,7 @@ STUB = '''"""Datahall plans, simulates, runs and audits AI infrastructure: each 
 # Written by docs/generate.py from the table of verbs: change that, and run make docs.
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from datahall.answer import Answer as Answer
 from datahall.answers.ask import ask_document

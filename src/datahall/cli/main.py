@@ -72,7 +72,7 @@ def run(words: Sequence[str]) -> int:
     except OSError as error:
         return _failed(OutputError(f"could not write: {error.strerror or error}"), words)
     except MemoryError:
-        hint = "fewer chips, ranks or requests, or a coarser level"
+        hint = "fewer chips, ranks or requests, or less detail"
         return _failed(
             UnsupportedError("this machine has too little memory for the question", hint=hint), words
         )

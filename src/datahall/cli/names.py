@@ -40,8 +40,8 @@ def names(kind: Kind) -> Iterable[str]:
     """All values that an input may have by name."""
     from datahall.catalog import load
 
-    if isinstance(kind, Choice):
-        return kind.options
+    if kind.words:
+        return kind.words
     assert isinstance(kind, Name)
     match kind.of:
         case "chip" | "entry":
@@ -56,18 +56,10 @@ def names(kind: Kind) -> Iterable[str]:
             from datahall.scenario.words import TOPOLOGIES
 
             return (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics()))
-        case "engine":
-            from datahall.scenario.words import ENGINES
-
-            return ENGINES
         case "framework":
             from datahall.training.step.framework import frameworks
 
             return frameworks()
-        case "recipe":
-            from datahall.workload.memory.recipe import RECIPES
-
-            return RECIPES
         case "traffic":
             from datahall.workload.traffic.presets import presets
 

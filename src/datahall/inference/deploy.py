@@ -8,12 +8,12 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
 from datahall.errors import DatahallError
-from datahall.inference.early import region_number
+from datahall.inference.early import check_format, region_number
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Pool
-from datahall.inference.memory.fit import check_format, fewest_chips
+from datahall.inference.memory.fit import fewest_chips
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.step.kernels import sharding_of

@@ -4,17 +4,75 @@ from __future__ import annotations
 
 from functools import partial
 
-from datahall.errors import ScenarioError, option
+import msgspec
+
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.errors import ScenarioError, UnsupportedError, option
+from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.early import check_design
+from datahall.fabric.design.topologies import topology_of_parts
+from datahall.inference.engine.asked import deployment_of
 from datahall.scenario.scenario import Attempts, Scenario
-from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.deployment import Deployment, split_roles
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.fleet import Region
 from datahall.scenario.sections.traffic import USUAL_DOCUMENT, Traffic
+from datahall.workload.precision import Precision
 from datahall.workload.traffic.room import check_room
 from datahall.workload.traffic.shapes import Fixed
 
 
+def check_format(chip: Chip, precision: Precision) -> None:
+    """Refuse a format that the chip cannot multiply in."""
+    try:
+        chip.peak(precision.operands)
+    except UnsupportedError as error:
+        error.field = "precision"
+        raise
+
+
+def check_pass(scenario: Scenario) -> None:
+    """Refuse a pass in a format that its chip cannot multiply in."""
+    asked = scenario.one(Deployment)
+    check_format(scenario.catalog.chip(asked.chip), Precision.named(asked.precision))
+
+
+def check_switched(topology: str, catalog: Catalog) -> None:
+    """Refuse a fabric that wires the chips of replicas to their neighbours only."""
+    if topology and _is_grid(topology, catalog):
+        raise ScenarioError(
+            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
+            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
+        )  # fmt: skip
+
+
+def _is_grid(topology: str, catalog: Catalog) -> bool:
+    """Whether a fabric wires chips to their neighbours only, whatever the number of them: it has sides."""
+    kind = catalog.known_fabric(topology).topology if is_built(topology, catalog) else topology
+    return "sides" in topology_of_parts(kind).uses
+
+
+def check_replicas(scenario: Scenario) -> None:
+    """Refuse replicas on chips that cannot multiply in their format, or that the fabric does not join.
+
+    Of a file the room that builds it does, together with all that only that room knows.
+    """
+    design, catalog = scenario.one(FabricDesign), scenario.catalog
+    if scenario.document is not None:
+        return
+    check_switched(design.topology, catalog)
+    for index, _ in enumerate(scenario.all(Deployment)):
+        asked = deployment_of(scenario, index)
+        pools = split_roles(asked.disaggregated) if asked.disaggregated else []
+        for chip in (catalog.chip(name or asked.chip) for name in [one for _, _, one in pools] or [""]):
+            check_format(chip, Precision.named(asked.precision))
+            if design.topology:
+                check_design(msgspec.structs.replace(design, chip=design.chip or chip.name), catalog)
+
+
 def check_service(scenario: Scenario) -> None:
-    """Refuse regions that nobody has described, and prompts that leave no room for an answer."""
+    """Refuse regions that nobody described, prompts that leave no room for an answer, and replicas that cannot run."""
     attempts, regions = Attempts(scenario), tuple(region.name for region in scenario.all(Region))
     for index, deployment in enumerate(scenario.all(Deployment)):
         attempts.make(
@@ -28,6 +86,7 @@ def check_service(scenario: Scenario) -> None:
             attempts.make(where, index=index, section="traffic")
         attempts.make(partial(_check_prompt, scenario, traffic), index=index, section="traffic")
     attempts.finish()
+    check_replicas(scenario)
 
 
 def check_prompts(scenario: Scenario) -> None:

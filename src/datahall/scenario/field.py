@@ -52,6 +52,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The same input with what it means to one verb."""
         return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=text))
 
+    def needing(self, names: tuple[str, ...]) -> Field:
+        """The same input with what one verb needs beside it."""
+        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, needs=names))
+
     def beside(self, keys: Collection[str], anyway: Collection[str] = ()) -> Field:
         """The same input of a verb that takes some keys of its section: a rate that nobody counts is finite, and what
         needs an input that stands `anyway` needs nothing.

@@ -99,7 +99,8 @@ def form(
     ]
     names += [concept.name for concept in made.tables]
     twice = {name for name in names if names.count(name) > 1}
-    missing = {*arguments, *required, *(means or ())} - set(names)
+    needed = {need.partition("=")[0] for one in takes for _, needs in one.needs for need in needs}
+    missing = {*arguments, *required, *(means or ()), *needed} - set(names)
     assert not twice, f"{verb} takes {twice} twice"
     assert not RESERVED & set(names), f"{verb} takes {RESERVED & set(names)}, which every question has"
     assert not missing, f"{verb} does not take {missing}"
@@ -117,8 +118,10 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
         for field in found
         if not words[field.key] & {*takes.without} and (not takes.only or words[field.key] & {*takes.only})
     ]
-    unknown = {*takes.anyway} - {field.name for field in taken}
+    needs = dict(takes.needs)
+    unknown = {*takes.anyway, *needs} - {field.name for field in taken}
     assert not unknown, f"[{takes.section}] is not taken with {unknown}"
+    taken = [field.needing(needs[field.name]) if field.name in needs else field for field in taken]
     return tuple(field.beside({one.key for one in taken}, takes.anyway) for field in taken)
 
 

@@ -55,7 +55,7 @@ def _recorded(traffic: Traffic, max_context: int) -> Requests:
     replayed = TraceReplay(
         path=traffic.trace,
         speed_ratio=traffic.speed_ratio,
-        sort=traffic.sort,
+        sort=traffic.sort_trace,
         first=traffic.first or 0,
         block_tokens=traffic.hash_block_tokens or 0,
     )

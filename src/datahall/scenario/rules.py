@@ -2,7 +2,7 @@
 
 A declaration says what an input needs beside it (`needs=("autoscale",)`; `needs=("routing=prefix-affinity",)` for a
 value; any one of several is enough, of the same section or another, unless it is what it is anyway) and what it cannot
-stand beside (`against`).
+stand beside (`against`).  What one verb alone needs beside an input, such as a seed, that verb says (`Takes.needs`).
 """
 
 from __future__ import annotations

@@ -15,4 +15,6 @@ class Takes(NamedTuple):
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     anyway: tuple[str, ...] = ()  # what stands also where nobody says it, so that what needs it acts
+    # by input what it needs beside it in this verb, in place of what is declared: one of several is enough
+    needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     many: bool = False  # whether a file may have several tables of it

@@ -62,9 +62,9 @@ COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
 Phase = Literal["prefill", "decode"]
-FlowLevel = Literal["symmetric", "full"]
+FlowDetail = Literal["symmetric", "full"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-FLOW_LEVELS: tuple[FlowLevel, ...] = get_args(FlowLevel)
+FLOW_DETAILS: tuple[FlowDetail, ...] = get_args(FlowDetail)
 # how near to the chip itself the constants of its kernels are, and what a figure then rests on
 LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_args(Basis)[1:], strict=True))
 LEVEL_OF = {basis: level for level, basis in LEVELS.items()}

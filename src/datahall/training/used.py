@@ -34,7 +34,7 @@ def used_by_layout(layout: Layout, schedule: str, *, experts: bool) -> Used:
         "vpp": staged,
         "ep": experts,
         "etp": experts,
-        "context": layout.cp > 1,
+        "context_exchange": layout.cp > 1,
         "zero": bool(Space.of(layout).is_shared[0]),
     }
     values = {name: getattr(layout, name) for name in INPUTS if acts.get(name, True)}

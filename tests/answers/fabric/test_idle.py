@@ -70,7 +70,7 @@ VALUES: dict[str, Said] = {
         "oversubscription": "2:1", "switch": "tomahawk-5", "server": "dgx-b200", "radix": 16, "tiers": 3,
         "sides": "4x4x4", "bandwidth": "200 Gb/s", "latency": "2us", "scale_up": "100 GB/s",
         "scale_up_latency": "2us", "routing": "deterministic", "paths": 4, "transport": "roce", "lanes": 3,
-        "loss": "1 %", "selective_repeat": True, "watchdog": "100us", "level": "full", "check_with": "closed-form",
+        "loss": "1 %", "selective_repeat": True, "watchdog": "100us", "detail": "full", "check_with": "closed-form",
         "job.collective": "all-gather", "job.algorithm": "halving-doubling", "job.ranks": "0-15",
         "job.size": "2MB", "job.repeat": 2, "job.start": "1ms", "job.pause": "1ms", "job.overhead": "1us",
         "job.name": "mine", "background.name": "noise", "background.pattern": "incast", "background.hosts": "0-7",

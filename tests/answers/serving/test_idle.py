@@ -91,7 +91,7 @@ NOT_ASKED = {
     "role": "a pool of one role needs another pool beside it, in a file",
     "busy": "it stands beside a lull only",
     "lull": "it stands beside a busy time only",
-    "sort": "it refuses a trace that is not sorted, or takes it",
+    "sort_trace": "it refuses a trace that is not sorted, or takes it",
     "hash_block": "a trace whose hashes stand for other lengths is refused",
 }
 FIELDS = [(verb, name) for verb in BASES for name in form_of(verb).fields if name not in NOT_ASKED]

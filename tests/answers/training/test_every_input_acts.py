@@ -22,7 +22,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "two stages": {"model": "llama-3.1-8b", "chips": 16, "pp": 2},
     "experts together": {"model": "qwen3-30b-a3b", "chips": 16},
     "experts apart": {"model": "qwen3-30b-a3b", "chips": 16, "ep": 8},
-    "context": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
+    "context_exchange": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
     "sharded": {"model": "llama-3.1-8b", "chips": 16, "zero": 3},
     "torus": {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "tp": 4, "pp": 4},
     "narrow": {"model": "llama-3.1-8b", "chips": 512, "on": "fat-tree", "zero": 3, "global_batch": 512},
@@ -32,9 +32,9 @@ VALUES: dict[str, Any] = {
     "model": "llama-3.1-70b", "seq": 4096, "global_batch": 128, "precision": "fp8", "framework": "fsdp",
     "state": "pure-bf16", "imbalance": 1.5, "chips": 32, "chip": "h200", "tp": 2, "pp": 8, "vpp": 2, "cp": 4, "ep": 4,
     "dp": 2, "zero": 2, "micro_batch": 2, "recompute": "full", "schedule": "zb", "etp": 2, "shard": 2,
-    "modules": "layernorm", "context": "all-to-all", "split": "15 17", "offload": "optimizer", "compress": "fp8",
-    "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T", "deadline": "100d",
-    "memory_margin": "60 %",
+    "modules": "layernorm", "context_exchange": "all-to-all", "split": "15 17", "offload": "optimizer",
+    "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
+    "deadline": "100d", "memory_margin": "60 %",
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s", "oversubscription": "31:1",
 }  # fmt: skip
 ELSEWHERE = {
@@ -182,6 +182,6 @@ def test_zero_is_called_idle_where_it_is(more: dict[str, Any], idle: bool) -> No
 def test_an_exchange_among_chips_that_share_nothing_is_said_to_do_nothing() -> None:
     plain = {"model": "llama-3.1-8b", "chips": 8, "tp": 2, "cp": 1, "global_batch": 64, "zero": 1}
     for verb in ("simulate train", "show memory"):
-        found = answered(verb, plain | {"context": "all-to-all"})
+        found = answered(verb, plain | {"context_exchange": "all-to-all"})
         assert found is not None
-        assert any(note.startswith("context does nothing here") for note in found.notes), verb
+        assert any(note.startswith("context_exchange does nothing here") for note in found.notes), verb

@@ -39,7 +39,7 @@ VALUES: dict[str, tuple[object, ...]] = {
     "etp": (0, 1, 2),
     "shard": (0, 1, 2, 3),
     "modules": ("mlp", "core_attn", "moe"),
-    "context": CONTEXT_EXCHANGES,
+    "context_exchange": CONTEXT_EXCHANGES,
     "split": ("16 16", "8x4", "9,8"),
     "offload": ("optimizer", "activations"),
     "compress": COMPRESSIONS,

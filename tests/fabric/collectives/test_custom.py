@@ -6,8 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from datahall.fabric.collectives import collective_times, engine_all_reduce, system_of
+from datahall.fabric.collectives import engine_all_reduce
+from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
+from datahall.fabric.collectives.system import system_of
 
 SIZES = np.geomspace(1024.0, 2.0**30, 41)
 

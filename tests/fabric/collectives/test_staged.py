@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from datahall.errors import UnsupportedError
-from datahall.fabric.collectives import system_of
 from datahall.fabric.collectives.engine_all_reduce import custom_sets, serving_all_reduce_times
 from datahall.fabric.collectives.host_staged import SLICE_BYTES, staged_link, staged_times
+from datahall.fabric.collectives.system import system_of
 
 SIZES = np.geomspace(1024.0, 2.0**30, 161)
 LINK = 18e9

@@ -12,8 +12,9 @@ from datahall.answers.reply import Traced
 from datahall.breakdown import Source
 from datahall.cluster.used import used_by_wires
 from datahall.counted import with_article
-from datahall.fabric.flows.crosscheck import Crosscheck, Fidelity, check_levels, crosscheck, level_named
+from datahall.fabric.flows.crosscheck import Crosscheck, crosscheck, level_named
 from datahall.fabric.flows.detours import usual_reroute
+from datahall.fabric.flows.early import Fidelity, check_levels
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
 from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
@@ -28,9 +29,9 @@ MOST_CHARTED = 300_000  # flows
 
 
 def simulate_fabric(scenario: Scenario) -> Traced:
-    """Simulate a scenario; `check_with` does it at another level too and shows the difference."""
+    """Simulate a scenario; `check_with` does it in another detail too and shows the difference."""
     flows, levels = _asked(scenario)
-    outcome = simulate_flows(flows, level_named(scenario.one(Simulation).level))
+    outcome = simulate_flows(flows, level_named(scenario.one(Simulation).detail))
     other = crosscheck(outcome.scenario, *levels, known=outcome) if levels else None
     return Traced(_answer(scenario, outcome, other), partial(trace_of, outcome))
 
@@ -42,7 +43,7 @@ def prepare(scenario: Scenario) -> None:
 
 def _asked(scenario: Scenario) -> tuple[FlowScenario, tuple[Fidelity, Fidelity] | None]:
     asked = scenario.one(Simulation)
-    levels = check_levels(asked.level, asked.check_with) if asked.check_with else None
+    levels = check_levels(asked.detail, asked.check_with) if asked.check_with else None
     return flow_scenario(scenario), levels
 
 
@@ -158,7 +159,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
         lines.append(f"many flows: ends within {share} of a flow's own time are taken together")
     if outcome.level == "symmetric":
         lines.append(
-            "a phase starts when the one before has ended everywhere; the full level simulates each message"
+            "a phase starts when the one before has ended everywhere; full detail simulates each message"
         )
     return tuple(lines)
 

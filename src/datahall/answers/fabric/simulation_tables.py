@@ -31,7 +31,7 @@ def job_table(outcome: Outcome, sent: Sent) -> Table:
 
 
 def difference_table(other: Crosscheck) -> Table:
-    """Each job at two levels."""
+    """Each job in two details."""
     columns = (
         Column("job"),
         Column(other.lower, "s"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datahall.answers.idle import idle_network
 from datahall.cluster.wiring import wiring_of
 from datahall.errors import option
-from datahall.inference.engine.build import implied_chip
+from datahall.inference.engine.asked import implied_chip
 from datahall.inference.engine.replica import Replica, joined
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.fleet.summary import is_scaled, is_shrunk

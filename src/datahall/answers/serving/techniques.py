@@ -16,7 +16,8 @@ from datahall.cluster.wiring import wiring_of
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.techniques import Effect
-from datahall.inference.engine.build import deployment_of, replica_of, speculation_of
+from datahall.inference.engine.asked import deployment_of
+from datahall.inference.engine.build import replica_of, speculation_of
 from datahall.inference.engine.replica import Replica, joined
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario

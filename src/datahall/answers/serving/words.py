@@ -8,7 +8,7 @@ from datahall.answer import Cell
 from datahall.breakdown import Breakdown
 from datahall.cluster.cluster import stands_on_torus
 from datahall.cluster.wiring import wiring_of
-from datahall.inference.engine.build import implied_chip
+from datahall.inference.engine.asked import implied_chip
 from datahall.inference.engine.replica import Replica, joined
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign

@@ -25,7 +25,7 @@ def idle_layout(scenario: Scenario, layout: Layout) -> tuple[str, ...]:
     if layout.ep == 1:
         lines += idle_together(scenario, ("imbalance",), "every chip holds all experts")
     if layout.cp == 1:
-        lines += idle_together(scenario, ("context",), "no chips share a sequence")
+        lines += idle_together(scenario, ("context_exchange",), "no chips share a sequence")
     return lines
 
 

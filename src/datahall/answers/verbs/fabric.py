@@ -57,6 +57,7 @@ VERBS = (
         name="simulate fabric",
         about="jobs, background traffic and failures on a fabric, flow by flow",
         answer="fabric.simulation:simulate_fabric",
+        check="fabric.flows.early:check_flows",
         prepare="fabric.simulation:prepare",
         takes=(
             Takes("", only=("name", "seed")),
@@ -76,7 +77,7 @@ VERBS = (
         ),
         examples=(
             "scenario.toml",
-            "scenario.toml --level full --check-with symmetric",
+            "scenario.toml --detail full --check-with symmetric",
             "scenario.toml -o run.perfetto-trace",
             '--on fat-tree --chips 64 --job "collective=all-reduce,ranks=64,size=64MB"',
         ),

@@ -33,6 +33,7 @@ VERBS = (
         name="show roofline",
         about="a pass on one chip: time, bound and efficiency by operator",
         answer="model.roofline:show_roofline",
+        check="inference.early:check_pass",
         takes=(
             MODEL,
             Takes("deployment", only=("chip", "tp", "precision")),

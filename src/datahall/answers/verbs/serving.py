@@ -22,7 +22,7 @@ VERBS = (
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
         answer="serving.plan:plan_serve",
-        check="inference.closed_form.early:check_closed_form",
+        check="planner.serving.early:check_plan",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
@@ -69,7 +69,7 @@ VERBS = (
         name="show techniques",
         about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
         answer="serving.techniques:show_techniques",
-        check="inference.closed_form.early:check_closed_form",
+        check="inference.closed_form.early:check_techniques",
         takes=(
             MODEL,
             Takes("deployment", only=SERVED, without=UNPLANNED, anyway=("draft",)),

@@ -77,7 +77,7 @@ VERBS = (
         check="training.early:check_step",
         prepare="training.simulation:prepare",
         takes=(
-            Takes(""),
+            Takes("", needs=(("seed", ("jitter", "slow_hosts")),)),
             Takes("training", without=("tokens", "deadline", "memory_margin")),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("failure", only=("fabric…",)),
@@ -87,6 +87,7 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         traced=True,
+        means=(("seed", "Seed of which hosts are slow, and of how much chips jitter."),),
         examples=(
             "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",
             "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5",

@@ -51,3 +51,13 @@ def num_chips(asked: FabricDesign, catalog: Catalog, usual: int = 0) -> int:
     if count < 1:
         raise ScenarioError("how many chips are there?", field="chips", hint=f"e.g. {option('chips', 1024)}")
     return count
+
+
+def check_sides(asked: FabricDesign, num_chips: int) -> None:
+    """Refuse sides of a torus that do not make so many chips."""
+    if asked.sides and prod(asked.sides) != num_chips:
+        raise ScenarioError(
+            f"{'x'.join(map(str, asked.sides))} has {prod(asked.sides):,} chips, not {num_chips:,}",
+            field="sides",
+            hint=f"{option('chips', prod(asked.sides))}, or other sides",
+        )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import cast
 
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import is_built, num_chips
+from datahall.errors import DatahallError, ScenarioError, option
+from datahall.fabric.collectives.algorithms.early import check_dispatch, check_size
+from datahall.fabric.design.chips import check_sides, is_built, num_chips
 from datahall.fabric.design.idle import idle_error, idle_inputs
 from datahall.fabric.design.parts import Parts, parts_of
 from datahall.fabric.design.tiers import check_tiers
-from datahall.fabric.design.topologies import TABLE
+from datahall.fabric.design.topologies import TABLE, topology_of_parts
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
+from datahall.scenario.words import Collective
 
 
 def check_fabrics(scenario: Scenario) -> None:
@@ -24,11 +27,25 @@ def check_fabrics(scenario: Scenario) -> None:
     asked, names = scenario.one(FabricDesign), scenario.one(FabricDesign).topologies
     for name in names:
         _check(msgspec.structs.replace(asked, topology=name), scenario, alone=len(names) == 1)
+    if len(names) > 1:
+        check_used([idle_inputs(asked, name, scenario.catalog, beside=True) for name in names])
+        return
+    try:
+        check_design(msgspec.structs.replace(asked, topology=names[0]), scenario.catalog)
+    except DatahallError as error:
+        error.field = "topologies" if error.field == "on" else error.field
+        raise
 
 
 def check_collective(scenario: Scenario) -> None:
-    """Refuse a collective among nobody knows how many chips."""
-    _check(scenario.one(FabricDesign), scenario, usual=scenario.one(CollectiveCall).experts or 0)
+    """Refuse a collective among nobody knows how many chips, of nobody knows what, or on parts that cannot be wired."""
+    asked, call = scenario.one(FabricDesign), scenario.one(CollectiveCall)
+    kind = cast(Collective, call.collective)
+    _check(asked, scenario, usual=call.experts or 0)
+    check_dispatch(call, kind, asked.chips or 0)
+    check_size(call, kind)
+    if asked.topology:
+        check_design(msgspec.structs.replace(asked, chips=asked.chips or call.experts), scenario.catalog)
 
 
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:
@@ -56,8 +73,13 @@ def check_design(asked: FabricDesign, catalog: Catalog) -> None:
     if is_built(asked.topology, catalog):
         check_built(asked, catalog)
         return
-    parts = chosen_parts(asked, catalog)
-    if asked.chips is not None:
+    parts, kind = chosen_parts(asked, catalog), topology_of_parts(asked.topology)
+    if asked.chips is None:
+        return
+    if kind.kind == "direct":
+        if not kind.cubes:  # whose slices are of some shapes only
+            check_sides(asked, asked.chips)
+    else:
         check_tiers(asked, parts, ceil(asked.chips / parts.num_domain) * parts.num_domain)
 
 
@@ -72,4 +94,4 @@ def check_used(idle: Sequence[Mapping[str, str]]) -> None:
     for word, why in idle[0].items():
         if all(word in one for one in idle):
             able = ", ".join(one.name for one in TABLE if one.parts and word in map(key_of, one.uses))
-            raise idle_error(word, why, f"take one of {able}")
+            raise idle_error(word, why, f"take one of {able}" if able else "")

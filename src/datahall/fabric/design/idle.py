@@ -50,7 +50,8 @@ def unused(asked: FabricDesign, uses: tuple[str, ...]) -> tuple[str, ...]:
 
 def idle_error(word: str, why: str, instead: str) -> ScenarioError:
     """The refusal of an input that a topology has no use for."""
-    return ScenarioError(does_nothing(word, why), field=word, hint=f"leave {option(word)} out, or {instead}")
+    hint = f"leave {option(word)} out, or {instead}" if instead else f"leave {option(word)} out"
+    return ScenarioError(does_nothing(word, why), field=word, hint=hint)
 
 
 def _why(topology: str, word: str) -> str:

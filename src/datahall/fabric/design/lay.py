@@ -6,10 +6,9 @@ The same builders lay catalogue parts and links that are all alike; who has no s
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import NamedTuple
 
-from datahall.errors import ScenarioError, option
+from datahall.fabric.design.chips import check_sides
 from datahall.fabric.design.topologies import BY_NAME
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
@@ -105,12 +104,7 @@ def _torus(spec: Spec, *, wrap: bool = True) -> Fabric:
     sides = spec.asked.sides
     if not sides:
         return torus_for(spec.num_chips, spec.wire, axes=spec.axes, wrap=wrap)
-    if prod(sides) != spec.num_chips:
-        raise ScenarioError(
-            f"{'x'.join(map(str, sides))} has {prod(sides):,} chips, not {spec.num_chips:,}",
-            field="sides",
-            hint=f"{option('chips', prod(sides))}, or other sides",
-        )
+    check_sides(spec.asked, spec.num_chips)
     return torus(sides, spec.wire, wrap=wrap)
 
 

@@ -1,4 +1,4 @@
-"""One scenario at two levels of detail, and the difference.
+"""One scenario in two details, and the difference.
 
 closed form: each job alone, from the bytes that every place must pass, spread evenly over its links.
 symmetric:   flows that share links, alike ones folded, a phase at a time.
@@ -7,17 +7,12 @@ full:        every message of every round, each waiting only for what it must.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import msgspec
 
-from datahall.errors import ScenarioError, option
 from datahall.fabric.flows.closed_form import closed_form_s
+from datahall.fabric.flows.early import Fidelity
 from datahall.fabric.flows.jobs import Level
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, simulate_flows
-
-Fidelity = Literal["closed-form", "symmetric", "full"]
-FIDELITIES: tuple[Fidelity, ...] = get_args(Fidelity)
 
 
 class JobTimes(msgspec.Struct, frozen=True):
@@ -48,19 +43,6 @@ class Crosscheck(msgspec.Struct, frozen=True, kw_only=True):
 def level_named(text: str) -> Level:
     """A level that can be simulated."""
     return "full" if text == "full" else "symmetric"
-
-
-def check_levels(level: str, other: str) -> tuple[Fidelity, Fidelity]:
-    """Two levels to compare, the coarser first; a level says nothing beside itself."""
-    if other == level:
-        known = ", ".join(one for one in FIDELITIES if one != level)
-        raise ScenarioError(
-            f"{option('check_with', other)} is the level that is simulated",
-            field="check_with",
-            hint=f"one of {known}",
-        )
-    both = sorted((one for one in FIDELITIES if one in (level, other)), key=FIDELITIES.index)
-    return both[0], both[1]
 
 
 def crosscheck(

@@ -14,9 +14,9 @@ from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.policies import Rule, Spread, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
-from datahall.scenario.words import SPLITTING, FlowLevel, Policy
+from datahall.scenario.words import SPLITTING, FlowDetail, Policy
 
-Level = FlowLevel
+Level = FlowDetail
 MOST_FLOWS = 6_000_000  # about 4 GB
 
 

@@ -9,10 +9,10 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from datahall.errors import ScenarioError, option
 from datahall.fabric.design.asked import fabric_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
 from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
+from datahall.fabric.flows.early import check_sent
 from datahall.fabric.flows.failures import Bools, compared, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
@@ -61,14 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def flow_scenario(scenario: Scenario) -> FlowScenario:
     """What a question means on its fabric; all its problems are raised together, each with its place."""
     tries = Attempts(scenario)
-    if not scenario.all(FabricJob) and not scenario.all(Background):
-        error = ScenarioError(
-            "nothing is sent",
-            where=scenario.path,
-            field="job",
-            hint=f"add a {option('job', 'collective=all-reduce,size=64MB')} or a {option('background')}",
-        )
-        tries.errors.append(error)
+    tries.make(partial(check_sent, scenario))
     transport = tries.make(lambda: _transport(scenario.one(Network)), field="loss")
     fabric = tries.make(lambda: fabric_of(scenario.one(FabricDesign), scenario.catalog), field="on")
     if fabric is None or transport is None:

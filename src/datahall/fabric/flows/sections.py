@@ -10,6 +10,7 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.events import stream
 from datahall.fabric.collectives.algorithms.steps import algorithms, phases
+from datahall.fabric.flows.early import check_endpoints, check_stall
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.jobs import Ask, Burst, Job
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, merged
@@ -66,15 +67,8 @@ def endpoints(numbers: Sequence[int], fabric: Fabric, key: str) -> Ints:
     """Endpoints as a column; none are all of them."""
     if not numbers:
         return np.arange(fabric.num_hosts, dtype=np.int32)
-    column = np.array(numbers, np.int64)
-    outside = column[column >= fabric.num_hosts]
-    if outside.size:
-        raise ScenarioError(
-            f"{key}: endpoint {outside[0]} is not there",
-            field=key,
-            hint=f"the fabric has 0 to {fabric.num_hosts - 1:,}",
-        )
-    return column.astype(np.int32)
+    check_endpoints(numbers, fabric.num_hosts, key)
+    return np.array(numbers, np.int32)
 
 
 def burst_of(asked: Background, index: int, fabric: Fabric, seed: int) -> Burst:
@@ -140,10 +134,7 @@ def changes_of(failures: Sequence[tuple[Failure, Bools]], link_bytes_per_s: Floa
 
 def stall_of(asked: StallSection, fabric: Fabric) -> Stall:
     """The port that a chip stops draining."""
-    if asked.chip >= fabric.num_hosts:
-        raise ScenarioError(
-            f"chip {asked.chip} is not there", field="chip", hint=f"0 to {fabric.num_hosts - 1:,}"
-        )
+    check_stall(asked, fabric.num_hosts)
     into = np.flatnonzero(fabric.link_target == asked.chip)
     end_s = np.inf if asked.duration_s is None else asked.start_s + asked.duration_s
     return Stall(int(into[0]), asked.start_s, end_s)

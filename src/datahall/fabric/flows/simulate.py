@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events.queue import NO_EVENT
 from datahall.fabric.flows.loop import run as flow_loop
 from datahall.fabric.flows.loop import state as loop_state
@@ -181,7 +181,7 @@ def simulate(
     if not done:
         raise ScenarioError(
             f"more than {MOST_MESSAGES:,} messages, and no rounds that repeat themselves",
-            hint="use the symmetric level",
+            hint=option("detail", "symmetric"),
         )
     run = _single(state) if flows.rounds is None else _logged(state)
     waits = np.isnan(run.ready_s)

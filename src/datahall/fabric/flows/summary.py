@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datahall.breakdown import Breakdown, quotient, simulated, total
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.events import new_trace, perfetto
 from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
 from datahall.fabric.flows.congestion import buffer_cycle
@@ -366,7 +366,7 @@ def trace_of(outcome: Outcome) -> bytes:
     if run.num_each[sent].sum() > MOST_TRACED:
         raise ScenarioError(
             f"a trace of {int(run.num_each[sent].sum()):,} messages; {MOST_TRACED:,} are as many as fit",
-            hint="the symmetric level has one slice for all rounds of a flow",
+            hint=f"{option('detail', 'symmetric')} has one slice for all rounds of a flow",
         )
     whole = np.flatnonzero(sent)
     kept = np.repeat(whole, run.num_each[whole])

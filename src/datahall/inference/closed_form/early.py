@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.errors import ScenarioError, option
-from datahall.inference.early import check_prompts
+from datahall.inference.early import check_prompts, check_replicas
 from datahall.inference.engine.engine import engine, engines
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
@@ -20,3 +20,9 @@ def check_closed_form(scenario: Scenario) -> None:
             hint=f"simulate serve follows it; here {option('engine', known)}, {', '.join(others)}",
         )
     check_prompts(scenario)
+
+
+def check_techniques(scenario: Scenario) -> None:
+    """The same of a replica whose chip and format are said, and may not go together."""
+    check_closed_form(scenario)
+    check_replicas(scenario)

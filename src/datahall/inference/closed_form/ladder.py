@@ -30,8 +30,8 @@ from datahall.inference.closed_form.techniques import (
     speed_up,
     unchunked,
 )
+from datahall.inference.early import check_format
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.memory.fit import check_format
 from datahall.inference.step.kernels import sharding_of
 from datahall.scenario.sections.promise import Promise
 from datahall.workload.precision import COMMON, PRESETS

@@ -7,37 +7,17 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.cluster.wiring import Wiring, says_chip
+from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import is_built, usual_chip
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.offload import drive_bytes_per_s
 from datahall.scenario.field import fields
 from datahall.scenario.idle import does_nothing
-from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import ENGINE, Deployment
-from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 from datahall.workload.precision import Precision, block_scaled
-
-
-def deployment_of(scenario: Scenario, index: int = 0) -> Deployment:
-    """One deployment of a scenario; where it names no chip it stands on the one that its fabric is made of."""
-    said, wires = scenario.all(Deployment)[index], scenario.one(FabricDesign)
-    if scenario.given("chip", index) or not wires.topology:
-        return said
-    return msgspec.structs.replace(said, chip=usual_chip(wires, scenario.catalog).name)
-
-
-def implied_chip(scenario: Scenario) -> Chip | None:
-    """The chip that a fabric brings where nobody names one; None where the fabric is made for any."""
-    wires = scenario.one(FabricDesign)
-    if not wires.topology or says_chip(scenario):
-        return None
-    chip = usual_chip(wires, scenario.catalog)
-    return chip if chip.name != Deployment().chip or is_built(wires.topology, scenario.catalog) else None
 
 
 def replica_of(

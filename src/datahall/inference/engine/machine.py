@@ -8,9 +8,8 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import Cluster, cluster_as_small
 from datahall.cluster.wiring import Wiring
-from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import is_built
-from datahall.fabric.design.topologies import topology_of_parts
+from datahall.errors import ScenarioError
+from datahall.inference.early import check_switched
 from datahall.inference.engine.replica import Replica
 
 
@@ -36,11 +35,7 @@ def machine_of(
     """What joins so many chips; None where nobody published what does."""
     if not is_joined(chip, wiring):
         return None
-    if _is_grid(wiring.design.topology, catalog):
-        raise ScenarioError(
-            "a replica whose chips are wired to their neighbours only is not modelled", field="on",
-            hint=f"a switched fabric, e.g. {option('on', 'fat-tree')}; or leave {option('on')} out",
-        )  # fmt: skip
+    check_switched(wiring.design.topology, catalog)
     machine = cluster_as_small(
         wiring.design, catalog, chip=chip.name, num_chips=num_chips, least_domains=least_domains,
         failures=wiring.failures, if_there=wiring.if_there, switched=True,
@@ -51,9 +46,3 @@ def machine_of(
             hint="parts of the network between the domains, or whole replicas where those fail",
         )  # fmt: skip
     return machine
-
-
-def _is_grid(topology: str, catalog: Catalog) -> bool:
-    """Whether a fabric wires chips to their neighbours only, whatever the number of them: it has sides."""
-    kind = catalog.known_fabric(topology).topology if is_built(topology, catalog) else topology
-    return bool(kind) and "sides" in topology_of_parts(kind).uses

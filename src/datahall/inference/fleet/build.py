@@ -12,7 +12,7 @@ from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import ScenarioError, nearest, option
 from datahall.inference.deploy import pools_of
 from datahall.inference.early import region_number
-from datahall.inference.engine.build import deployment_of
+from datahall.inference.engine.asked import deployment_of
 from datahall.inference.fleet.autoscale import Autoscaling
 from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.fleet.response_cache import ExactTier, Questions, ResponseCache, SemanticTier

@@ -12,7 +12,7 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.errors import ScenarioError, UnsupportedError
+from datahall.errors import ScenarioError
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_pool import KvCapacity, divide_memory
@@ -172,15 +172,6 @@ def why_not(chip: Chip, precision: Precision) -> str:
         return f"{lacks} {precision.operands.upper()}"
     lacks = "has no" if precision.compute in chip.lacks else "has no published peak for"
     return f"{lacks} {precision.compute.upper()}"
-
-
-def check_format(chip: Chip, precision: Precision) -> None:
-    """Refuse a format that the chip cannot multiply in."""
-    try:
-        chip.peak(precision.operands)
-    except UnsupportedError as error:
-        error.field = "precision"
-        raise
 
 
 def best(fits: Sequence[Fit]) -> int | None:

@@ -9,8 +9,9 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.inference.early import check_format
 from datahall.inference.engine.build import replica_of
-from datahall.inference.memory.fit import Fit, check_format, on_group
+from datahall.inference.memory.fit import Fit, on_group
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Pass, Sequences

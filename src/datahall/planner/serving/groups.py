@@ -11,10 +11,10 @@ from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
+from datahall.inference.early import check_format
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
-from datahall.inference.memory.fit import check_format
 from datahall.inference.memory.kv_pool import divide_memory
 from datahall.planner.serving.demand import Demand
 from datahall.scenario.sections.deployment import Deployment

@@ -18,13 +18,13 @@ from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.design.chips import usual_chip
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
-from datahall.inference.engine.build import implied_chip
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
 from datahall.planner.serving.demand import Demand, demand_of
+from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
 from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
@@ -33,7 +33,6 @@ from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.sharding import Sharding
 
-USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 FEWEST_CHIPS = Objective("chips", "count")
 
@@ -77,9 +76,7 @@ def question_of(scenario: Scenario) -> Question:
     model = scenario.model()
     deployment = scenario.one(Deployment)
     demand, wiring = demand_of(scenario, model), wiring_of(scenario)
-    asked = scenario.one(Candidates)
-    implied = implied_chip(scenario)
-    chips = [implied] if implied else [scenario.catalog.chip(name) for name in asked.chips or USUAL_CHIPS]
+    asked, chips = scenario.one(Candidates), candidate_chips(scenario)
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
     looked: list[tuple[Deployment, Replica] | Refused] = []

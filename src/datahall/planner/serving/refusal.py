@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Refusal
+
+if TYPE_CHECKING:  # refusing costs nothing that is not needed for it
+    from datahall.inference.engine.replica import Replica
 
 
 class Refused(Refusal, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ OFF = 0.02  # of a step: by so much closed form and simulation differ in 57 of 5
 
 def plain(options: Options) -> Options:
     """A small part of what may be tried that holds the fastest layout, or one near to it."""
-    return msgspec.structs.replace(options, zero=(1, 3), shard=(0,), etp=(0,), context=("ring",))
+    return msgspec.structs.replace(options, zero=(1, 3), shard=(0,), etp=(0,), context_exchange=("ring",))
 
 
 def faster_on(

@@ -74,6 +74,11 @@ class Kind(msgspec.Struct, frozen=True):
         """A value that could be written."""
         return self.example
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All that it may be, where that is a few words that no catalogue and no file adds to."""
+        return ()
+
 
 def shown(raw: Raw) -> str:
     """What was written, for an error."""

@@ -23,6 +23,11 @@ class Listed(Kind, frozen=True):
     def sample(self) -> str:
         return self.example or self.of.sample
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Those of an item."""
+        return self.of.words
+
     def read(self, raw: Raw, at: Reading) -> tuple[object, ...]:
         try:
             read = tuple(self.of.read(one, at) for one in listed(raw))

@@ -30,6 +30,10 @@ class Choice(Kind, frozen=True):
     def sample(self) -> str:
         return self.example or next(iter(self.options), "")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.options
+
     def read(self, raw: Raw, at: Reading) -> str:
         del at
         folded = _folded(raw) if isinstance(raw, str) else ""

@@ -43,6 +43,10 @@ class EngineKind(Name, frozen=True):
 
     of: str = "engine"
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ENGINES
+
     def read(self, raw: Raw, at: Reading) -> str:
         name = super().read(raw, at)
         if name not in ENGINES:

@@ -275,7 +275,9 @@ class CollectiveCall(Section, frozen=True, kw_only=True):
         ),
     ] = None
     experts: Annotated[int | None, Count("MoE: experts, one a chip.", least=2)] = None
-    tokens: Annotated[int | None, Count("MoE: tokens of all chips together.", needs=("experts",))] = None
+    tokens: Annotated[
+        int | None, Count("MoE: tokens of all chips together.", unit="tokens", needs=("experts",))
+    ] = None
     topk: Annotated[int | None, Count("MoE: experts of each token.", needs=("experts",))] = None
     hidden: Annotated[int | None, Count("MoE: hidden size.", needs=("experts",))] = None
     precision: Annotated[

@@ -60,9 +60,9 @@ class ReplicasKind(Kind, frozen=True):
 class Router(Section, frozen=True, kw_only=True):
     """Which replica gets a request, and how many replicas there are."""
 
-    routing: Annotated[str, Choice(f"{', '.join(ROUTINGS)}.", options=ROUTINGS, metavar="NAME")] = (
-        "least-outstanding"
-    )
+    routing: Annotated[
+        str, Choice(f"How requests find a replica: {', '.join(ROUTINGS)}.", options=ROUTINGS, metavar="NAME")
+    ] = "least-outstanding"
     affinity_load_ratio: Annotated[
         float,
         Quantity(

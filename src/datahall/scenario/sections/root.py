@@ -20,9 +20,7 @@ class Root(Section, frozen=True, kw_only=True):
             example="llama-3.1-8b",
         ),
     ] = ""
-    seed: Annotated[int, Count("Seed of every random draw.", least=0, needs=("jitter", "slow_hosts"))] = (
-        USUAL_SEED
-    )
+    seed: Annotated[int, Count("Seed of every random draw.", least=0)] = USUAL_SEED
 
     def usual(self) -> dict[str, object]:
         return {"seed": USUAL_SEED}  # 0 is a seed like any other, and no empty default

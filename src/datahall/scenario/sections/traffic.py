@@ -241,7 +241,7 @@ class Traffic(Section, frozen=True, kw_only=True):
     speed_ratio: Annotated[
         float, Quantity("2 replays a trace twice as fast.", above=True, needs=RECORDED, most=1e9)
     ] = 1.0
-    sort: Annotated[bool, Flag("Sort a trace by arrival.", needs=RECORDED)] = False
+    sort_trace: Annotated[bool, Flag("Sort a trace by arrival.", needs=RECORDED)] = False
     first: Annotated[int | None, Count("Only so many rows of a trace.", needs=RECORDED, rare=True)] = None
     hash_block_tokens: Annotated[
         int | None,

@@ -29,6 +29,7 @@ from datahall.scenario.words import (
     TIERS,
     Schedule,
 )
+from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.memory.recompute import RECOMPUTES
 
 USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
@@ -40,6 +41,16 @@ USUAL_SCHEDULE: Schedule = "1f1b"
 USUAL_CHUNKED: Schedule = "interleaved"
 USUAL_DEGREE = 1  # of a split that nobody asks for
 OFFLOADED = (*OFFLOADS, *(f"{what}:{tier}" for what in OFFLOADS for tier in TIERS))
+
+
+class RecipeName(Name, frozen=True):
+    """Formats of a training state by name."""
+
+    of: str = "recipe"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(RECIPES)
 
 
 class TrainingJob(Section, frozen=True, kw_only=True):
@@ -88,10 +99,9 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     ] = "nemo"
     state: Annotated[
         str,
-        Name(
+        RecipeName(
             "Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else the "
             "framework's).",
-            of="recipe",
         ),
     ] = ""
     margin_fraction: Annotated[
@@ -201,7 +211,7 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
             rare=True,
         ),
     ] = ()
-    context: Annotated[
+    context_exchange: Annotated[
         str | None,
         Choice(
             "How chips that share a sequence exchange it: ring or all-to-all.",

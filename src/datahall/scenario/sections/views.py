@@ -20,7 +20,7 @@ from datahall.scenario.kinds import (
     shown,
 )
 from datahall.scenario.kinds.formats import PeakFormat
-from datahall.scenario.words import DOMAINS, FLOW_LEVELS, LEVELS, PHASES, TIERS
+from datahall.scenario.words import DOMAINS, FLOW_DETAILS, LEVELS, PHASES, TIERS
 
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
@@ -171,14 +171,16 @@ class Files(Section, frozen=True, kw_only=True):
 class Simulation(Section, frozen=True, kw_only=True):
     """How finely a fabric is simulated."""
 
-    level: Annotated[
+    detail: Annotated[
         str,
-        Choice("How finely: symmetric folds alike flows, full simulates every message.", options=FLOW_LEVELS),
+        Choice(
+            "How finely: symmetric folds alike flows, full simulates every message.", options=FLOW_DETAILS
+        ),
     ] = "symmetric"
     check_with: Annotated[
         str | None,
         Choice(
             "Show the difference from closed-form, symmetric or full.",
-            options=("closed-form", *FLOW_LEVELS),
+            options=("closed-form", *FLOW_DETAILS),
         ),
     ] = None

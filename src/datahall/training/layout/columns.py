@@ -33,7 +33,7 @@ def _one_of(words: Sequence[str]) -> Code:
 CODES = {
     "recompute": _one_of(RECOMPUTES),
     "sequence_parallel": Code(np.bool_, int, bool),
-    "context": _one_of(CONTEXT_EXCHANGES),
+    "context_exchange": _one_of(CONTEXT_EXCHANGES),
     "modules": Code(np.int16, module_bits, module_names),
     "offload": Code(np.int8, offload_code, offload_names),
     "compression": _one_of(COMPRESSIONS),
@@ -62,7 +62,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     shard: Column
     recompute: NDArray[np.int8]  # index into RECOMPUTES
     sequence_parallel: NDArray[np.bool_]
-    context: NDArray[np.int8]  # index into CONTEXT_EXCHANGES
+    context_exchange: NDArray[np.int8]  # index into CONTEXT_EXCHANGES
     modules: NDArray[np.int16]  # a bit for each of MODULES
     offload: NDArray[np.int8]  # a digit of base 3 for each of OFFLOADS: 0 stays, 1 host, 2 nvme
     compression: NDArray[np.int8]  # index into COMPRESSIONS

@@ -130,7 +130,7 @@ def _megatron(file: Path) -> LayoutFile:
         micro_batch=words.whole("micro-batch-size", 1),
         recompute=_megatron_recompute(words),
         sequence_parallel=words.flag("sequence-parallel"),
-        context=words.one_of("cp-comm-type", _MEGATRON_CONTEXTS) or "ring",
+        context_exchange=words.one_of("cp-comm-type", _MEGATRON_CONTEXTS) or "ring",
         offload=_megatron_offload(words),
     )
     if layout.recompute == "selective":
@@ -164,7 +164,7 @@ _MEGATRON_SAYS = {
     "tensor-model-parallel-size": "tp", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
     "expert-model-parallel-size": "ep", "expert-tensor-parallel-size": "etp", "micro-batch-size": "micro_batch",
     "num-virtual-stages-per-pipeline-rank": "vpp", "num-layers-per-virtual-pipeline-stage": "vpp",
-    "seq-length": "seq", "global-batch-size": "global_batch", "cp-comm-type": "context",
+    "seq-length": "seq", "global-batch-size": "global_batch", "cp-comm-type": "context_exchange",
     "optimizer-cpu-offload": "offload", "recompute-modules": "modules",
     **dict.fromkeys(("bf16", "fp16", "fp8-format"), "precision"),
     **dict.fromkeys(("recompute-activations", "recompute-granularity"), "recompute"),
@@ -345,7 +345,9 @@ def _deepspeed(file: Document) -> LayoutFile:
         shard=max(0, words.whole("zero_optimization.mics_shard_size", 0, least=-1)),
         offload=_deepspeed_offload(words),
         compression=_deepspeed_compression(words),
-        context="all-to-all" if words.whole("sequence_parallel_size", 1) > 1 else "ring",  # DeepSpeed Ulysses
+        context_exchange="all-to-all"
+        if words.whole("sequence_parallel_size", 1) > 1
+        else "ring",  # DeepSpeed Ulysses
     )
     narrow = words.truth("bf16.enabled"), words.truth("fp16.enabled")
     return words.done(

@@ -27,7 +27,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     sequence_parallel: bool = True
     etp: int = 0  # chips that share one expert; 0: tp/ep of them, from ep = tp on one
     shard: int = 0  # data-parallel ranks that share a state, others hold copies (HSDP); 0: all of dp
-    context: ContextExchange = "ring"
+    context_exchange: ContextExchange = "ring"
     split: tuple[
         int, ...
     ] = ()  # layers of each stage, or of each of its chunks in turn; (): as even as can be
@@ -58,7 +58,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         'dp 64, zero 3 in groups of 8, mb 1, optimizer on host'
         """
         stages = f"pp {self.pp} × {self.vpp}" if self.vpp > 1 else f"pp {self.pp}"
-        context = f"cp {self.cp}" + (" all-to-all" if self.context != "ring" else "")
+        context = f"cp {self.cp}" + (" all-to-all" if self.context_exchange != "ring" else "")
         degrees = {f"tp {self.tp}": self.tp, stages: self.pp, context: self.cp}
         degrees |= {f"ep {self.ep}": self.ep, f"etp {self.etp}": self.etp * 2, f"dp {self.dp}": self.dp}
         said = [text for text, value in degrees.items() if value > 1]

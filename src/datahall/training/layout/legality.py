@@ -86,7 +86,7 @@ def _values(layout: Layout) -> Iterator[Broken]:
         yield Broken("", f"zero is {layout.zero}; it must be 0, 1, 2 or 3", blamed="zero")
     parts = [offload_parts(one) for one in layout.offload]
     words = (
-        ("context", "context", [layout.context], CONTEXT_EXCHANGES),
+        ("context_exchange", "context exchange", [layout.context_exchange], CONTEXT_EXCHANGES),
         ("modules", "recompute module", layout.modules, MODULES),
         ("compress", "compression", [layout.compression], COMPRESSIONS),
         ("offload", "part to offload", [what for what, _ in parts], OFFLOADS),
@@ -123,12 +123,12 @@ def _heads(layout: Layout, model: Model) -> Iterator[Broken]:
     except ScenarioError as error:
         yield Broken("tp", error.message, error.hint)
     ranks = layout.tp * layout.cp
-    if layout.context == "all-to-all" and layout.cp > 1 and model.num_heads % ranks:
+    if layout.context_exchange == "all-to-all" and layout.cp > 1 and model.num_heads % ranks:
         yield Broken(
             "cp",
             f"all-to-all gives each chip whole heads, but {model.num_heads} heads do not divide by "
             f"tp {layout.tp} × cp {layout.cp} = {ranks}",
-            f"{option('context', 'ring')} has no such limit",
+            f"{option('context_exchange', 'ring')} has no such limit",
         )
 
 

@@ -38,7 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zero: tuple[int, ...] = (0, 1, 2, 3)
     shard: tuple[int, ...] = (0,)  # 0: all data-parallel ranks share one state
     micro_batch: tuple[int, ...] = (1, 2, 4, 8, 16)
-    context: tuple[ContextExchange, ...] = ("ring",)
+    context_exchange: tuple[ContextExchange, ...] = ("ring",)
     recompute: tuple[Recompute, ...] = RECOMPUTES
     offload: tuple[tuple[str, ...], ...] = ((),)
     sequence_parallel: bool = True
@@ -53,7 +53,7 @@ def weighed(options: Options) -> tuple[str, ...]:
 
 USUAL = Options()
 WEIGHED = weighed(USUAL)
-WIDE = Options(etp=(0, 1), shard=GROUPS, context=CONTEXT_EXCHANGES)
+WIDE = Options(etp=(0, 1), shard=GROUPS, context_exchange=CONTEXT_EXCHANGES)
 
 
 Rows = dict[str, Column]
@@ -216,7 +216,7 @@ def _exchanges_context(rows: Rows, job: Job, options: Options) -> Mask:
     """How a split context is exchanged: whole heads need enough of them; one chip exchanges nothing."""
     del options
     heads = job.model.num_heads % (rows["tp"] * rows["cp"]) == 0
-    return np.asarray((rows["context"] == 0) | (heads & (rows["cp"] > 1)))
+    return np.asarray((rows["context_exchange"] == 0) | (heads & (rows["cp"] > 1)))
 
 
 def _keeps_what_it_moves(rows: Rows, job: Job, options: Options) -> Mask:
@@ -238,7 +238,7 @@ AXES = {
     "etp": Axis(_expert_widths, _spreads_experts),
     "zero": Axis(keeps=_shares_something),
     "shard": Axis(_group_sizes, _groups),
-    "context": Axis(keeps=_exchanges_context),
+    "context_exchange": Axis(keeps=_exchanges_context),
     "offload": Axis(),
     "recompute": Axis(keeps=_keeps_what_it_moves),
 }

@@ -76,7 +76,7 @@ def context_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
 
 
 def _is_ring(space: Space) -> NDArray[np.bool_]:
-    return np.asarray(space.context == CONTEXT_EXCHANGES.index("ring"))
+    return np.asarray(space.context_exchange == CONTEXT_EXCHANGES.index("ring"))
 
 
 def context_exposed(space: Space) -> Column:
@@ -107,7 +107,7 @@ def head_exchange(job: Job, cluster: Cluster, space: Space) -> Column:
 
     Reference: Jacobs et al. (2023), DeepSpeed Ulysses.
     """
-    if not space.context.any():
+    if not space.context_exchange.any():
         return np.zeros(len(space))
     each = job.value_bytes * job.seq * space.micro_batch * job.model.head_dim / (space.cp * space.tp)
     kv_heads = np.maximum(float(job.model.num_kv_heads), space.tp * space.cp)

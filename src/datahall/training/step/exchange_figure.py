@@ -170,7 +170,7 @@ class ExchangeFigures:
         layout, model = self.layout, self.job.model
         if layout.cp == 1:
             return None
-        if layout.context == "ring":
+        if layout.context_exchange == "ring":
             kept = product(
                 "key and value heads",
                 [dimension(model, "num_kv_heads", "key heads"), derived("keys and values", 2, "count")],

@@ -251,7 +251,7 @@ class _Reader:
             self._wrong(
                 int(start[back[0] + 1]),
                 f"earlier than the row before it ({back.size} such rows)",
-                f"requests stand in the order of time; {option('sort')} orders them",
+                f"requests stand in the order of time; {option('sort_trace')} orders them",
             )
 
     def _keys(self, prompt: Ints) -> list[list[int]]:

@@ -6,9 +6,8 @@ import msgspec
 
 from datahall.breakdown import Breakdown, assumed, given, product, quotient
 from datahall.catalog.number_formats import bytes_per_value
-from datahall.counted import counted
-from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.algorithms.all_to_all import dispatch_bytes
+from datahall.fabric.collectives.algorithms.early import check_dispatch, check_size
 from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.collectives.figure import one_number
 from datahall.scenario.sections.fabric import CollectiveCall
@@ -54,34 +53,12 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def dispatch_of(call: CollectiveCall, collective: Collective, num_chips: int) -> Dispatch | None:
     """The MoE layer that sizes an all-to-all, or None where no experts are given; one expert a chip."""
+    check_dispatch(call, collective, num_chips)
     if call.experts is None:
         return None
-    if collective != "all-to-all":
-        raise ScenarioError(
-            f"{option('experts')} sizes an all-to-all, not {collective}",
-            field="experts",
-            hint=f"give a {option('size')} instead",
-        )
-    numbers = {"tokens": call.tokens, "topk": call.topk, "hidden": call.hidden}
-    missing = [name for name, value in numbers.items() if value is None]
-    if missing or call.tokens is None or call.topk is None or call.hidden is None:
-        raise ScenarioError(
-            f"{', '.join(map(option, missing))} {'is' if len(missing) == 1 else 'are'} missing",
-            field=missing[0],
-            hint=f"e.g. {option('tokens', '2^20')} {option('topk', 2)} {option('hidden', 4096)}",
-        )
-    if call.topk > call.experts:
-        raise ScenarioError(
-            f"{option('topk', call.topk)} of {counted(call.experts, 'expert')}",
-            field="topk",
-            hint=f"at most {option('topk', call.experts)}",
-        )
-    if num_chips not in (0, call.experts):
-        raise ScenarioError(
-            f"{counted(call.experts, 'expert')} on {counted(num_chips, 'chip')}",
-            field="chips",
-            hint=f"one expert a chip: {option('chips', call.experts)}",
-        )
+    assert call.tokens is not None
+    assert call.topk is not None
+    assert call.hidden is not None
     return Dispatch(
         num_experts=call.experts,
         num_tokens=call.tokens,
@@ -97,6 +74,6 @@ def array_of(call: CollectiveCall, collective: Collective, moe: Dispatch | None)
         return one_number(collective)
     if moe is not None:
         return moe.array
-    if call.size_bytes is None:
-        raise ScenarioError("how large is the array?", field="size", hint=f"e.g. {option('size', '1GB')}")
+    check_size(call, collective)
+    assert call.size_bytes is not None
     return given("array", call.size_bytes, "bytes", field="size")

@@ -1,4 +1,4 @@
-"""What is said of a run: at which level, why an algorithm, and what was said twice."""
+"""What is said of a run: in which detail, why an algorithm, and what was said twice."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def simulated(**more: object) -> dh.Answer:
     return dh.simulate_fabric(**asked)  # type: ignore[arg-type]
 
 
-def test_a_failure_under_way_is_compared_at_two_levels_too() -> None:
+def test_a_failure_under_way_is_compared_in_two_details_too() -> None:
     for other in ("full", "closed-form"):
         found = simulated(failure=[LATE], check_with=other)
         assert any("difference" in name for name in found.results)
         assert not any("does nothing here" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("level", ["symmetric", "full"])
+@pytest.mark.parametrize("detail", ["symmetric", "full"])
 @pytest.mark.parametrize(
     "asked",
     [
@@ -40,9 +40,9 @@ def test_a_failure_under_way_is_compared_at_two_levels_too() -> None:
     ],
     ids=["a port that ends early", "a link whose rounds choose their ways"],
 )  # fmt: skip
-def test_what_is_out_is_no_gain_at_either_level(asked: dict[str, Any], level: str) -> None:
+def test_what_is_out_is_no_gain_in_either_detail(asked: dict[str, Any], detail: str) -> None:
     whole = {name: value for name, value in asked.items() if name != "failure"}
-    out, before = (dh.simulate_fabric(**one, level=level) for one in (asked, whole))
+    out, before = (dh.simulate_fabric(**one, detail=detail) for one in (asked, whole))
     assert float(out.results["makespan_s"]) >= float(before.results["makespan_s"]) * (1 - 1e-9)
     assert not any("failure does nothing" in note for note in out.notes)
 

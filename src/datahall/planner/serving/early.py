@@ -1,0 +1,41 @@
+"""A plan of a service as it is asked for, refused before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from datahall.catalog.entries.chip import Chip
+from datahall.errors import UnsupportedError
+from datahall.inference.closed_form.early import check_closed_form
+from datahall.inference.early import check_format, check_switched
+from datahall.inference.engine.asked import implied_chip
+from datahall.planner.serving.refusal import Refused, nothing_serves
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.candidates import Candidates
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.workload.precision import Precision
+
+USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+
+
+def candidate_chips(scenario: Scenario) -> list[Chip]:
+    """The kinds of chip to weigh: as was said, that of the fabric, or a few usual ones."""
+    implied = implied_chip(scenario)
+    names = scenario.one(Candidates).chips or USUAL_CHIPS
+    return [implied] if implied else [scenario.catalog.chip(name) for name in names]
+
+
+def check_plan(scenario: Scenario) -> None:
+    """Refuse what has no closed form, and formats that none of the chips can multiply in."""
+    check_closed_form(scenario)
+    if scenario.document is not None:
+        return
+    check_switched(scenario.one(FabricDesign).topology, scenario.catalog)
+    chips, refused = candidate_chips(scenario), []
+    for chip, precision in ((chip, name) for chip in chips for name in scenario.one(Candidates).precision):
+        try:
+            check_format(chip, Precision.named(precision))
+        except UnsupportedError as error:
+            what = f"{chip.name}, {precision}"
+            refused.append(Refused(what=what, why=error.message, hint=error.hint, chip=chip.name, runs=False))
+        else:
+            return
+    raise nothing_serves(scenario.model(), chips, refused)
