@@ -14,7 +14,18 @@ from tests.house import HOUSE, MODULES, parsed
 ROOT = Path(__file__).parents[1]
 FOUND_BY_KIND = {
     f"read_{kind}"
-    for kind in ("cable", "chip", "known_fabric", "link", "model", "offer", "reroute", "server", "switch")
+    for kind in (
+        "cable",
+        "chip",
+        "known_fabric",
+        "link",
+        "model",
+        "offer",
+        "reroute",
+        "server",
+        "switch",
+        "transport",
+    )
 }
 # what nothing spells, and why it is there all the same
 UNSPELLED = {

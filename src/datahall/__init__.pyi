@@ -880,6 +880,72 @@ def show_collective(
         datahall show collective all-to-all --experts 64 --tokens 2^20 --topk 2 --hidden 4096
     """
 
+def show_transport(
+    transports: str | Sequence[str] | None,
+    *,
+    seed: str | int = 0,
+    size: str | float = "1MB",
+    loss: str | float = "0.001%",
+    senders: str | int = 32,
+    paths: str | int = 1,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    switch: str = "",
+    server: str = "",
+    radix: str | int | None = None,
+    tiers: str | int | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Latency, bandwidth kept under load, loss, incast and pause storms of transports on one network.
+
+    Parameters
+    ----------
+    seed : str | int
+        Seed of every random draw. (default 0)
+    transports : str | Sequence[str] | None
+        Transports side by side: infiniband, roce, spectrum-x, tcp.
+    size : str | float
+        Bytes of one message. (default 1MB)
+    loss : str | float
+        Share of packets that are lost. (default 0.001%)
+    senders : str | int
+        Incast: chips that send to one at once. (default 32)
+    paths : str | int
+        Queue pairs that a message is split over where each has a path of its own. (default 1)
+    on : str
+        Topology, or a fabric that was built (default: fat-tree).
+    chips : str | int | None
+        How many chips it joins; a fabric that was built has its own.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    switch : str
+        Switch of the catalogue (default: of the port's speed).
+    server : str
+        Server of the catalogue (default: the one the chip is sold in).
+    radix : str | int | None
+        Ports of a switch, instead of the catalogue's.
+    tiers : str | int | None
+        Tiers of switches (default: the fewest).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show transport infiniband roce spectrum-x tcp --chips 1024
+        datahall show transport roce --on rail-optimised --chips 2048 --paths 16
+        datahall show transport tcp roce --chips 512 --loss 1e-4 --senders 64
+    """
+
 def simulate_serve(
     model: str,
     *,

@@ -41,6 +41,7 @@ ALWAYS = {
     "plan train": ("chips", "global_batch"),
     "show fabric": ("chips",),
     "show memory": ("chips",),
+    "show transport": ("chips",),
     "show collective": ("size", "chips"),
     "simulate serve": ("rate", "requests"),
     "simulate train": ("chips", "global_batch"),
@@ -72,6 +73,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "chip": ("h100-sxm", "h200-sxm", "b200"),
     "chips": (["h200-sxm"], ["h100-sxm", "h200-sxm"], "b200"),
     "topologies": (["fat-tree"], ["tree", "dragonfly"], "torus"),
+    "transports": (["roce"], ["tcp", "spectrum-x"], "infiniband"),
+    "senders": (4, "8"),
     "on": ("fat-tree", "tree", "rail-optimised"),
     "tp": (1, 2, "4"),
     "pp": (1, 2),
@@ -160,6 +163,9 @@ CHEAP: dict[str, Sequence[Any]] = {
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),
+    ("show transport", "chips"): (64, "128"),
+    ("show transport", "loss"): ("0.01 %", 1e-5),
+    ("show transport", "domain"): (8, "4"),
     ("plan serve", "engine"): ("vllm", "sglang"),
     ("show techniques", "engine"): ("vllm", "sglang"),
     ("show collective", "algorithm"): ("ring", "tree"),

@@ -57,6 +57,7 @@ WRONG = {
         '[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
     ),
     "catalog chips": ('[chips]\nsort = "colour"\n',),
+    "show transport": ('[transports]\ntransports = ["tcp"]\n[fabric]\ntopology = "torus"\nchips = 64\n',),
     "catalog models": ('[models]\nsort = "colour"\n',),
     "catalog links": ('model = "llama-3.1-8b"\n',),
     "catalog servers": ('model = "llama-3.1-8b"\n',),

@@ -181,6 +181,7 @@ def test_every_source_is_named_by_some_fact(catalog: Catalog) -> None:
     entries = (
         *catalog.chips(), *catalog.links(), *catalog.servers(), *catalog.models(),
         *catalog.switches(), *catalog.cables(), *catalog.reroutes(), *catalog.known_fabrics(),
+        *catalog.transports(),
     )  # fmt: skip
     cited = {fact.source.title for entry in entries for fact in entry.facts.values()}
     cited |= {

@@ -12,6 +12,7 @@ def entries() -> Iterator[tuple[str, object]]:
     kinds = {
         "chip": shelf.chips(), "link": shelf.links(), "server": shelf.servers(), "model": shelf.models(),
         "switch": shelf.switches(), "cable": shelf.cables(), "fabric": shelf.known_fabrics(),
+        "transport": shelf.transports(),
     }  # fmt: skip
     for kind, found in kinds.items():
         for one in found:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from datahall.catalog.entries.reroute import Reroute
     from datahall.catalog.entries.server import Server
     from datahall.catalog.entries.switch import Switch
+    from datahall.catalog.entries.transport import Transport
 
 SHIPPED = Path(__file__).parent / "data"
 _SHIPPED_FILES = {
@@ -45,6 +46,7 @@ _SHIPPED_FILES = {
     "cable": "fabrics.toml",
     "reroute": "fabrics.toml",
     "fabric": "fabrics.toml",
+    "transport": "transports.toml",
 }
 
 # keys that name an entry of another kind
@@ -137,6 +139,14 @@ class Catalog:
     def known_fabrics(self) -> tuple[KnownFabric, ...]:
         """Every published fabric."""
         return tuple(self._known_fabrics)
+
+    def transport(self, name: str) -> Transport:
+        """Return a transport by name or alias."""
+        return self._transports.get(name)
+
+    def transports(self) -> tuple[Transport, ...]:
+        """Every transport."""
+        return tuple(self._transports)
 
     def model(self, name: str) -> Model:
         """Return a model by name or alias."""
@@ -237,6 +247,10 @@ class Catalog:
     @cached_property
     def _known_fabrics(self) -> Index[KnownFabric]:
         return self._index("fabric")
+
+    @cached_property
+    def _transports(self) -> Index[Transport]:
+        return self._index("transport")
 
     @cached_property
     def _models(self) -> Index[Model]:

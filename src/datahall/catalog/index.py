@@ -13,7 +13,7 @@ from datahall.catalog.document import Document, Table, Value
 from datahall.catalog.fact import Entry, read_source
 from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
 
-KINDS = ("chip", "link", "server", "model", "offer", "switch", "cable", "reroute", "fabric")
+KINDS = ("chip", "link", "server", "model", "offer", "switch", "cable", "reroute", "fabric", "transport")
 _LISTED = {"chip", "link", "server", "model"}  # kinds that `datahall catalog` has a list of
 
 

@@ -52,6 +52,8 @@ def names(kind: Kind) -> Iterable[str]:
             return (server.name for server in load().servers())
         case "switch":
             return (switch.name for switch in load().switches())
+        case "transport":
+            return (transport.name for transport in load().transports())
         case "fabric":
             from datahall.scenario.words import TOPOLOGIES
 

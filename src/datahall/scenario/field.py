@@ -119,6 +119,7 @@ CONCEPTS = {
         Concept(name="stall", inline=True, home="fabric:Stall", many=True),
         Concept(name="failure", inline=True, home="failure:Failure", many=True),
         Concept(name="collective", home="fabric:CollectiveCall"),
+        Concept(name="transports", home="transports:Transports"),
         Concept(name="sequences", home="views:Sequences"),
         Concept(name="pass", home="views:Pass"),
         Concept(name="working_set", home="views:WorkingSet"),

@@ -26,6 +26,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     latency_s: float = nan  # port to port
     power_typical_w: float = nan
     power_limit_w: float = nan
+    buffer_bytes: float = nan  # shared by all ports
     price_usd: float = nan
     num_rack_units: int = 0
     year: int = 0
@@ -50,6 +51,7 @@ FIELDS = (
     Field("latency", "latency_s", "latency, port to port"),
     Field("power_typical", "power_typical_w", "typical power without modules"),
     Field("power_limit", "power_limit_w", "power limit"),
+    Field("buffer", "buffer_bytes", "packet buffer that all ports share"),
     Field("price", "price_usd", "price"),
     Field("rack_units", "num_rack_units", "rack units"),
     Field("year", "year", "year it shipped", at_least=1970),

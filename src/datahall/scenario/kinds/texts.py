@@ -8,7 +8,7 @@ from pathlib import Path
 from datahall.errors import ScenarioError, UnknownNameError, nearest
 from datahall.scenario.kinds.kind import Kind, Raw, Reading, shown
 
-CATALOGUED = ("chip", "server", "switch")  # of which nothing but the name is read here
+CATALOGUED = ("chip", "server", "switch", "transport")  # of which nothing but the name is read here
 SAMPLES = {
     "chip": "h100-sxm",
     "entry": "h100-sxm",
@@ -17,6 +17,7 @@ SAMPLES = {
     "engine": "vllm",
     "framework": "nemo",
     "recipe": "megatron",
+    "transport": "roce",
     "traffic": "sharegpt",
 }
 

@@ -1,0 +1,228 @@
+"""Transports on one network: what each makes of a message, of load, of a loss, of an incast and of a stuck receiver."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from datahall.answer import Answer, Axis, Cell, Column, LineChart, Series, Table, keyed
+from datahall.answers.follow import explained, follow
+from datahall.cluster.used import used_by_design
+from datahall.counted import counted, with_article
+from datahall.fabric.design.asked import design_of
+from datahall.fabric.design.design import Design
+from datahall.fabric.transport.compare import Behaviour, Ladder, behaviours, ladder, loss_curves, time_curves
+from datahall.fabric.transport.early import network
+from datahall.scenario.idle import idle_together
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.transports import Transports
+from datahall.units import fmt
+
+ROUTED = {
+    "deterministic": "one path for each destination",
+    "ecmp": "flows hashed onto paths",
+    "spray": "another path for each packet",
+}
+
+
+def show_transport(scenario: Scenario) -> Answer:
+    """Transports side by side on the same ports and cables; with one alone, what binds it."""
+    asked, design = scenario.one(Transports), network(scenario.one(FabricDesign))
+    made = design_of(design, scenario.catalog)
+    chosen = [scenario.catalog.transport(name) for name in asked.transports]
+    found = behaviours(made, chosen, asked, scenario.catalog, scenario.root.seed)
+    rungs = ladder(made, found[0].path, scenario.root.seed)
+    best = max(range(len(found)), key=lambda index: found[index].slowest.value)
+    return Answer(
+        kind="transports",
+        inputs={**used_by_design(scenario, design.topology, made)},
+        headline=_headline(made, found),
+        binding=_binding(found, rungs),
+        results=_results(found),
+        tables=(_idle_and_loaded(found, asked, best), _gone_wrong(found, asked), _routed(rungs)),
+        figure=found[best].slowest,
+        charts=_charts(found),
+        notes=(*made.notes, *_notes(found, asked), *_idle(scenario, found)),
+        sources=tuple(dict.fromkeys(fact.source for one in found for fact in one.transport.facts.values())),
+        next_commands=_next(scenario, made),
+    )
+
+
+def _headline(made: Design, found: tuple[Behaviour, ...]) -> str:
+    ranked = sorted(found, key=lambda one: -one.slowest.value)
+    first = ranked[0]
+    port = fmt(first.path.port_bytes_per_s, "bytes_per_s", 3)
+    others = ", ".join(
+        f"{one.transport.name} {fmt(one.kept.slowest_fraction, 'fraction', 3)}" for one in ranked[1:]
+    )
+    beside = f" ({others})" if others else ""
+    return (
+        f"When all {made.counts.num_hosts:,} chips of {with_article(made.fabric.name)} send at once, "
+        f"{first.transport.name} leaves the slowest {fmt(first.kept.slowest_fraction, 'fraction', 3)} of its port of "
+        f"{port}{beside}."
+    )
+
+
+def _binding(found: tuple[Behaviour, ...], rungs: tuple[Ladder, ...]) -> str:
+    hashed = [one.transport.name for one in found if one.is_hashed]
+    most = max((rung for rung in rungs if rung.routing == "ecmp"), key=lambda rung: rung.num_paths)
+    spray = next(rung for rung in rungs if rung.routing == "spray")
+    cores = [one for one in found if one.num_cores]
+    words = []
+    if hashed:
+        words.append(
+            f"Flows that are hashed onto the same cable bind {' and '.join(hashed)}: over "
+            f"{counted(most.num_paths, 'queue pair')} the slowest would keep "
+            f"{fmt(most.kept.slowest_fraction, 'fraction', 3)}, with another path for each packet "
+            f"{fmt(spray.kept.slowest_fraction, 'fraction', 3)}, before headers."
+        )
+    else:
+        words.append(
+            f"Routing leaves the slowest {fmt(spray.kept.slowest_fraction, 'fraction', 3)} of its port; headers and "
+            "finding the rate take the rest."
+        )
+    words += [
+        f"To receive a full port, {one.transport.name} needs {fmt(one.num_cores, 'count', 3)} cores."
+        for one in cores
+    ]
+    return " ".join(words)
+
+
+def _results(found: tuple[Behaviour, ...]) -> dict[str, Cell]:
+    results: dict[str, Cell] = {}
+    for one in found:
+        figures: dict[str, Cell] = {
+            "small_message_s": one.small.value,
+            "message_s": one.message.value,
+            "alone_fraction": one.kept_alone_fraction,
+            "all_send_mean_fraction": one.kept.mean_fraction,
+            "all_send_slowest_fraction": one.kept.slowest_fraction,
+            "at_loss_fraction": one.at_loss_fraction,
+            "slowest_bytes_per_s": one.slowest.value,
+            "one_loss_s": one.one_loss_s,
+            "timeout_s": one.transport.timeout_s,
+            "bystander_fraction": one.incast.bystander_fraction,
+            "held_fraction": one.storm.held_fraction,
+            "held_s": one.storm.stuck_s,
+            "cores": one.num_cores,
+            "host_memory_bytes_per_s": one.memory_bytes_per_s,
+        }
+        results |= {f"{keyed(one.transport.name)}_{name}": value for name, value in figures.items()}
+    return results
+
+
+def _idle_and_loaded(found: tuple[Behaviour, ...], asked: Transports, best: int) -> Table:
+    size = fmt(asked.size_bytes, "bytes", 3)
+    return Table(
+        title="one message on an idle network, and what is left of a port when all send",
+        columns=(
+            Column("transport"),
+            Column("8 B", "s", "small_message_s"),
+            Column(size, "s", "message_s"),
+            Column("alone", "fraction"),
+            Column("all send: mean", "fraction", "mean_fraction"),
+            Column("slowest", "fraction"),
+            Column("cores a port", "count", "cores"),
+        ),
+        rows=tuple(
+            (
+                one.transport.name, one.small.value, one.message.value, one.kept_alone_fraction, one.kept.mean_fraction,
+                one.kept.slowest_fraction, one.num_cores,
+            )
+            for one in found
+        ),
+        marked=best if len(found) > 1 else None,
+    )  # fmt: skip
+
+
+def _gone_wrong(found: tuple[Behaviour, ...], asked: Transports) -> Table:
+    loss = fmt(asked.loss_fraction, "fraction", 3)
+    return Table(
+        title=f"when something goes wrong: a loss, {asked.senders:,} senders to one chip, a chip that stops receiving",
+        columns=(
+            Column("transport"),
+            Column("one packet lost", "s", "one_loss_s"),
+            Column("the last one", "s", "timeout_s"),
+            Column(f"kept at {loss} lost", "fraction", "at_loss_fraction"),
+            Column("bystanders keep", "fraction", "bystander_fraction"),
+            Column("flows held", "fraction", "held_fraction"),
+            Column("for", "s", "held_s"),
+        ),
+        rows=tuple(
+            (
+                one.transport.name, one.one_loss_s, one.transport.timeout_s, one.at_loss_fraction,
+                one.incast.bystander_fraction, one.storm.held_fraction, one.storm.stuck_s,
+            )
+            for one in found
+        ),
+        note="bystanders: flows between other chips while senders are held back, all in one lane or class",
+    )  # fmt: skip
+
+
+def _routed(rungs: tuple[Ladder, ...]) -> Table:
+    return Table(
+        title="what routing alone leaves of a port when every chip sends to one other",
+        columns=(
+            Column("routing"),
+            Column("queue pairs", "count"),
+            Column("mean", "fraction"),
+            Column("slowest", "fraction"),
+        ),
+        rows=tuple(
+            (ROUTED[rung.routing], rung.num_paths, rung.kept.mean_fraction, rung.kept.slowest_fraction)
+            for rung in rungs
+        ),
+        note="a message waits for the last of its queue pairs",
+    )
+
+
+def _charts(found: tuple[Behaviour, ...]) -> tuple[LineChart, ...]:
+    sizes, times = time_curves(found)
+    losses, left = loss_curves(found)
+    names = [one.transport.name for one in found]
+    return (
+        LineChart(
+            title="one message on an idle network",
+            x=Axis("size", "bytes", log=True),
+            y=Axis("time", "s", log=True),
+            series=tuple(Series(name, sizes, one) for name, one in zip(names, times, strict=True)),
+        ),
+        LineChart(
+            title="what loss leaves of a long message's rate",
+            x=Axis("share of packets lost", "fraction", log=True),
+            y=Axis("kept", "fraction"),
+            series=tuple(Series(name, losses, one) for name, one in zip(names, left, strict=True)),
+        ),
+    )
+
+
+def _notes(found: tuple[Behaviour, ...], asked: Transports) -> tuple[str, ...]:
+    lines = [f"{one.transport.title}: {one.transport.note}" for one in found if one.transport.note]
+    for one in found:
+        most = one.incast.most_senders
+        if not isfinite(most):
+            continue
+        name = one.transport.title
+        lines.append(
+            f"{name}: {asked.senders:,} senders leave each too few packets under way, so that losses wait for a "
+            f"timeout of {fmt(one.transport.timeout_s, 's', 3)}"
+            if one.times_out
+            else f"{name}: senders to one chip time out when there are more than {fmt(most, 'count', 3)}, by the "
+            "buffer of an Ethernet switch with such ports"
+        )
+    return tuple(lines)
+
+
+def _idle(scenario: Scenario, found: tuple[Behaviour, ...]) -> tuple[str, ...]:
+    if any(one.is_hashed for one in found):
+        return ()
+    return idle_together(scenario, ("paths",), "each packet has a path of its own")
+
+
+def _next(scenario: Scenario, made: Design) -> tuple[str, ...]:
+    job = {"collective": "all-to-all", "size": "64MB"}
+    return (
+        explained(follow(scenario)),
+        follow(scenario, "show fabric", {"topologies": [made.topology], "chips": made.counts.num_hosts}),
+        follow(scenario, "simulate fabric", {"chips": made.counts.num_hosts}, tables={"job": [job]}),
+    )

@@ -1,0 +1,148 @@
+"""Transports on one network: what each makes of a message, of load, of a loss, of an incast and of a stuck receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from datahall.breakdown import Breakdown, product, simulated
+from datahall.catalog import Catalog
+from datahall.catalog.entries.transport import Transport
+from datahall.counted import counted
+from datahall.fabric.design.design import Design
+from datahall.fabric.transport.early import check_joined
+from datahall.fabric.transport.host import cores, memory_bytes_per_s
+from datahall.fabric.transport.incast import Incast, incast
+from datahall.fabric.transport.load import MOST_PARTS, PATHS, Kept, under_load
+from datahall.fabric.transport.loss import kept_at_loss, one_loss_s
+from datahall.fabric.transport.message import kept, kept_fraction, one_way, port
+from datahall.fabric.transport.path import Path, usual_path
+from datahall.fabric.transport.storm import Storm, storm
+from datahall.scenario.sections.transports import Transports
+from datahall.scenario.words import Policy
+
+SMALL_BYTES = 8.0
+OF_BUFFER = 0.5  # that a port alone may take: dynamic threshold with α = 1 (Choudhury and Hahne 1998)
+
+
+class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
+    """One transport on a network."""
+
+    transport: Transport
+    path: Path
+    small: Breakdown  # a message of a few bytes
+    message: Breakdown
+    kept_alone_fraction: float  # of a port, when nobody else sends
+    kept: Kept  # of a port, when all send
+    at_loss_fraction: float  # of that, with the loss that was asked about
+    slowest: Breakdown  # payload of the slowest of all chips, for which a collective waits [B/s]
+    one_loss_s: float
+    incast: Incast
+    storm: Storm
+    num_cores: float
+    memory_bytes_per_s: float
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether flows keep to one path, so that some of them collide."""
+        return self.transport.routing == "ecmp"
+
+    @property
+    def times_out(self) -> bool:
+        """Whether so many senders to one chip lose packets that only a timeout tells of."""
+        return self.incast.num_senders > self.incast.most_senders
+
+
+class Ladder(msgspec.Struct, frozen=True):
+    """What routing alone leaves of a port when all send, without headers."""
+
+    routing: str
+    num_paths: int
+    kept: Kept
+
+
+def behaviours(
+    made: Design, transports: Sequence[Transport], asked: Transports, catalog: Catalog, seed: int
+) -> tuple[Behaviour, ...]:
+    """Each transport on the same ports and cables, with the same draws."""
+    check_joined(made)
+    path = usual_path(made, np.random.default_rng(seed))
+    buffer_bytes = OF_BUFFER * _buffer_bytes(made, catalog)
+    return tuple(_behaviour(made, one, path, asked, buffer_bytes, seed) for one in transports)
+
+
+def _behaviour(
+    made: Design, one: Transport, path: Path, asked: Transports, buffer_bytes: float, seed: int
+) -> Behaviour:
+    fabric, num_paths = made.fabric, asked.paths if one.routing == "ecmp" else 1
+    routed = under_load(fabric, one.routing, path.port_bytes_per_s, np.random.default_rng(seed), num_paths)
+    alone = kept_fraction(one)
+    return Behaviour(
+        transport=one,
+        path=path,
+        small=one_way(one, path, SMALL_BYTES),
+        message=one_way(one, path, asked.size_bytes),
+        kept_alone_fraction=alone,
+        kept=Kept(alone * routed.mean_fraction, alone * routed.slowest_fraction),
+        at_loss_fraction=kept_at_loss(one, path, asked.loss_fraction),
+        slowest=product(
+            f"{one.title}: the slowest chip when all send",
+            [
+                port(path),
+                kept(one),
+                simulated("left by routing", routed.slowest_fraction, "fraction", _how(one, num_paths)),
+            ],
+            "bytes_per_s",
+        ),
+        one_loss_s=one_loss_s(one, path),
+        incast=incast(fabric, one, path, asked.senders, buffer_bytes, np.random.default_rng(seed)),
+        storm=storm(fabric, one, np.random.default_rng(seed)),
+        num_cores=cores(one, path),
+        memory_bytes_per_s=memory_bytes_per_s(one, path),
+    )
+
+
+def _how(one: Transport, num_paths: int) -> str:
+    way = (
+        "another path for each packet"
+        if one.routing == "spray"
+        else f"{counted(num_paths, 'queue pair')}, each hashed onto a path"
+    )
+    return f"a random permutation of all chips at once, {way}: max-min fair rates"
+
+
+def ladder(made: Design, path: Path, seed: int) -> tuple[Ladder, ...]:
+    """What each way to route leaves of a port, whatever transport is used."""
+    few = [num for num in PATHS if num == 1 or num * made.counts.num_hosts <= MOST_PARTS]
+    rungs: list[tuple[Policy, int]] = [("deterministic", 1), *(("ecmp", num) for num in few), ("spray", 1)]
+    return tuple(
+        Ladder(
+            name, num, under_load(made.fabric, name, path.port_bytes_per_s, np.random.default_rng(seed), num)
+        )
+        for name, num in rungs
+    )
+
+
+def _buffer_bytes(made: Design, catalog: Catalog) -> float:
+    """The smallest packet buffer of an Ethernet switch that has ports as fast as these."""
+    speed = made.parts.port_bytes_per_s
+    known = [one.buffer_bytes for one in catalog.switches() if one.buffer_bytes > 0 and one.radix(speed)]
+    return min(known, default=0.0)
+
+
+def time_curves(found: Sequence[Behaviour]) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Sizes of a message [B], and for each transport how long such a message takes on an idle network [s]."""
+    sizes = tuple(float(size) for size in np.geomspace(8.0, 1e9, 49))
+    return sizes, tuple(
+        tuple(one_way(one.transport, one.path, size).value for size in sizes) for one in found
+    )
+
+
+def loss_curves(found: Sequence[Behaviour]) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Shares of packets that are lost, and for each transport what that leaves of its payload rate."""
+    losses = tuple(float(loss) for loss in np.geomspace(1e-7, 1e-2, 41))
+    return losses, tuple(
+        tuple(kept_at_loss(one.transport, one.path, loss) for loss in losses) for one in found
+    )

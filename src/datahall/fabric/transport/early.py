@@ -1,0 +1,39 @@
+"""The network that transports are held against, and what is refused of it before it is laid."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.errors import ScenarioError
+from datahall.fabric.design.chips import is_built
+from datahall.fabric.design.design import Design
+from datahall.fabric.design.early import check_design
+from datahall.fabric.design.topologies import topology_of_parts
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
+
+USUAL_TOPOLOGY = "fat-tree"
+HINT = "a network of switches between hosts, e.g. fat-tree, rail-optimised, tree, or nvl72 with more than 72 chips"
+
+
+def network(asked: FabricDesign) -> FabricDesign:
+    """The fabric that was asked for, or a fat tree."""
+    return msgspec.structs.replace(asked, topology=asked.topology or USUAL_TOPOLOGY)
+
+
+def check_transports(scenario: Scenario) -> None:
+    """Refuse, before anything is laid, chips that scale-up links alone join, and what no design can be made of."""
+    asked, catalog = network(scenario.one(FabricDesign)), scenario.catalog
+    if not is_built(asked.topology, catalog) and topology_of_parts(asked.topology).kind == "direct":
+        raise _no_network(asked.topology)
+    check_design(asked, catalog)
+
+
+def check_joined(made: Design) -> None:
+    """Refuse a fabric that is one scale-up domain, or wires between chips: no transport is between its hosts."""
+    if made.parts.switch is None or made.counts.num_hosts == made.parts.num_domain:
+        raise _no_network(made.fabric.name)
+
+
+def _no_network(name: str) -> ScenarioError:
+    return ScenarioError(f"{name} has no network between hosts", field="on", hint=HINT)
