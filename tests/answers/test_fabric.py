@@ -193,3 +193,9 @@ def test_one_group_and_one_tier_are_no_groups_and_tiers(topology: str, chips: in
     headline = dh.show_fabric(topology, chips=chips).headline
     assert "1 groups" not in headline
     assert "1 tiers" not in headline
+
+
+def test_chips_of_fabrics_that_were_built_are_refused_with_a_hint_that_ends(shelf: Catalog) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        dh.show_fabric(["meta-24k-roce", "xai-colossus"], chips=5, catalog=shelf)
+    assert caught.value.hint == "leave chips out"

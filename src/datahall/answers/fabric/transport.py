@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Series, Table, keyed
+from datahall.answers.fabric.idle import idle_paths
 from datahall.answers.follow import explained, follow
 from datahall.cluster.used import used_by_design
 from datahall.counted import counted, with_article
@@ -12,7 +13,6 @@ from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.transport.compare import Behaviour, Ladder, behaviours, ladder, loss_curves, time_curves
 from datahall.fabric.transport.early import network
-from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
@@ -42,7 +42,11 @@ def show_transport(scenario: Scenario) -> Answer:
         tables=(_idle_and_loaded(found, asked, best), _gone_wrong(found, asked), _routed(rungs)),
         figure=found[best].slowest,
         charts=_charts(found),
-        notes=(*made.notes, *_notes(found, asked), *_idle(scenario, found)),
+        notes=(
+            *made.notes,
+            *_notes(found, asked),
+            *idle_paths(scenario, hashed=any(one.is_hashed for one in found)),
+        ),
         sources=tuple(dict.fromkeys(fact.source for one in found for fact in one.transport.facts.values())),
         next_commands=_next(scenario, made),
     )
@@ -211,12 +215,6 @@ def _notes(found: tuple[Behaviour, ...], asked: Transports) -> tuple[str, ...]:
             "buffer of an Ethernet switch with such ports"
         )
     return tuple(lines)
-
-
-def _idle(scenario: Scenario, found: tuple[Behaviour, ...]) -> tuple[str, ...]:
-    if any(one.is_hashed for one in found):
-        return ()
-    return idle_together(scenario, ("paths",), "each packet has a path of its own")
 
 
 def _next(scenario: Scenario, made: Design) -> tuple[str, ...]:
