@@ -88,8 +88,8 @@ UNSAID: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
     ("simulate train", {"model": "llama-3.1-8b", "chips": 8},
      {"seq", "global_batch", "precision", "state", "framework", "chip", "tp", "pp", "cp", "dp", "zero", "micro_batch"}),
     ("simulate train", {"model": "qwen3-30b-a3b", "chips": 32, "pp": 4, "cp": 2},
-     {"seq", "global_batch", "precision", "chip", "tp", "vpp", "ep", "schedule", "context", "micro_batch", "domain",
-      "nic_bytes_per_s"}),
+     {"seq", "global_batch", "precision", "chip", "tp", "vpp", "ep", "schedule", "context_exchange", "micro_batch",
+      "domain", "nic_bytes_per_s"}),
     ("show memory", {"model": "llama-3.1-8b"},
      {"seq", "global_batch", "precision", "state", "framework", "chip", "chips", "tp", "pp", "micro_batch"}),
     ("plan train", {"model": "qwen3-0.6b", "chips": 8, "tokens": "1G"},
@@ -142,7 +142,9 @@ def test_what_was_said_of_a_port_is_listed_as_it_was_said_whatever_failed(shelf:
 
 def test_what_has_nothing_to_act_on_is_not_listed(shelf: Catalog) -> None:
     answer = asked("simulate train", {"model": "llama-3.1-8b", "chips": 1, "global_batch": 8}, shelf)
-    assert not {"ep", "etp", "vpp", "schedule", "context", "zero", "shard", "offload"} & set(answer.inputs)
+    assert not {"ep", "etp", "vpp", "schedule", "context_exchange", "zero", "shard", "offload"} & set(
+        answer.inputs
+    )
     assert not {"domain", "nic_bytes_per_s"} & set(answer.inputs)
     inside = asked("show collective", {"collective": "all-reduce", "chips": 8, "size": "3 MB"}, shelf)
     assert "nic_bytes_per_s" not in inside.inputs

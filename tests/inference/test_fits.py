@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import UnsupportedError
+from datahall.inference.early import check_format
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.fit import (
     LARGEST_SEARCHED,
     best,
-    check_format,
     fewest_chips,
     fits_on,
     legal_groups,

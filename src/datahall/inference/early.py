@@ -33,9 +33,13 @@ def check_format(chip: Chip, precision: Precision) -> None:
 
 
 def check_pass(scenario: Scenario) -> None:
-    """Refuse a pass in a format that its chip cannot multiply in."""
+    """Refuse a pass in a format that was asked for and that its chip cannot multiply in.
+
+    Of the usual format nobody needs to hear where the model does not fit either.
+    """
     asked = scenario.one(Deployment)
-    check_format(scenario.catalog.chip(asked.chip), Precision.named(asked.precision))
+    if scenario.given("precision"):
+        check_format(scenario.catalog.chip(asked.chip), Precision.named(asked.precision))
 
 
 def check_switched(topology: str, catalog: Catalog) -> None:

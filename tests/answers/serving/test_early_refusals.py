@@ -52,7 +52,7 @@ REFUSED: tuple[tuple[str, dict[str, Raw], str], ...] = (
         )
     ),
 )
-HEAVY = ("numba", "numpy", "datahall.silicon", "datahall.inference.step", "datahall.planner")
+HEAVY = ("numba", "numpy", "datahall.silicon", "datahall.inference.step", "datahall.planner.serving.plan")
 ASKED = """
 import json, sys
 from datahall.answers.ask import ask
