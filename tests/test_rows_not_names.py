@@ -98,7 +98,7 @@ COLLECTIVE_TABLES = (
 # a word that is meant as such, where no trait of its row would say it, and why
 MEANT = {
     "cluster/collective.py": {"all-reduce": "its two phases are counted for the reader"},
-    "fabric/collectives/algorithms/dispatch.py": {"all-to-all": "experts and tokens size no other"},
+    "fabric/collectives/algorithms/early.py": {"all-to-all": "experts and tokens size no other"},
     "fabric/collectives/textbook.py": dict.fromkeys(
         ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce"),
         "what textbooks publish of each",
