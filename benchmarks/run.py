@@ -19,6 +19,8 @@ from table import printed
 
 from events import event_lines
 from fabric import fabric_lines
+from reliability import run_lines
+from scheduling import scheduling_lines
 from training import training_lines
 
 
@@ -38,9 +40,11 @@ def main() -> None:
                 *kernel_lines(),
                 *pass_lines(),
                 *event_lines(),
+                *scheduling_lines(),
                 *fabric_lines(),
                 *training_lines(),
                 *serving_lines(),
+                *run_lines(),
             ]
         )
     )

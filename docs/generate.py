@@ -203,9 +203,9 @@ def chosen(text: str, options: dict[str, str]) -> str:
     return re.sub(r"(?m)[ \t]+$", "", text)
 
 
-def signed(percent: float, digits: int) -> str:
+def signed(percent: float, digits: int, unit: str = "%") -> str:
     """A percentage with its sign; adding zero keeps −0.0 from flickering with the last bit of a float."""
-    return f"{round(percent, digits) + 0.0:+.{digits}f} %".replace("-", "−")
+    return f"{round(percent, digits) + 0.0:+.{digits}f} {unit}".replace("-", "−")
 
 
 README_GROUPS = {
@@ -236,13 +236,18 @@ README_GROUPS = {
 }
 
 
-def table(name: str, scores: dict[str, Score]) -> str:
+def sign_of(card: Scorecard) -> str:
+    """What errors of a domain are in."""
+    return "points" if card.unit == "points" else "%"
+
+
+def table(name: str, scores: dict[str, Score], unit: str = "%") -> str:
     """Errors by group as Markdown."""
     lines = [f"| {name} | {' | '.join(HEAD)} |", f"| --- |{' ---: |' * len(HEAD)}"]
     for group, score in scores.items():
         percents = (score.median_ape, score.mean_ape, score.p90_ape)
-        cells = [f"{score.rows:,}", *(f"{percent:.1f} %" for percent in percents)]
-        cells += [signed(score.bias, 1), f"{score.band_coverage:.0f} %"]
+        cells = [f"{score.rows:,}", *(f"{percent:.1f} {unit}" for percent in percents)]
+        cells += [signed(score.bias, 1, unit), f"{score.band_coverage:.0f} %"]
         lines.append(f"| {group} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -487,25 +492,28 @@ def domain_section(card: Scorecard) -> str:
     reasons = "\n".join(f"| {one.reason} | {one.rows:,} |" for one in card.unsupported)
     worst = "\n".join(
         f"| {one.label} | {fmt(one.measured, one.unit)} | {fmt(one.predicted, one.unit)} "
-        f"| {signed(one.error_percent, 0)} |"
+        f"| {signed(one.error_percent, 0, 'points' if one.in_points else '%')} |"
         for one in card.worst
     )
+    unit, notes = sign_of(card), "".join(f"- {note}\n" for note in card.notes)
+    several = len(card.by_metric) > 1
+    whole = table("metric", card.by_metric, unit) if several else table("", {"all": card.overall}, unit)
     return f"""
 # Validation: {card.domain}
 
 `datahall validate {card.domain}`: {card.rows:,} measured rows, {card.scored:,} scored, {card.fitted:,} used for
 fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
 
-{table("metric", card.by_metric) if len(card.by_metric) > 1 else table("", {"all": card.overall})}
+{notes}{notes and chr(10)}{whole}
 {regret_table(card)}{noise_table(card)}{basis_table(card)}{assumption_tables(card)}
 ## {card.domain.capitalize()} by source
 
-{table("source", card.by_source)}
+{table("source", card.by_source, unit)}
 
 {apart_table(card)}
 ## {card.domain.capitalize()} by hardware
 
-{table("hardware", card.by_hardware)}
+{table("hardware", card.by_hardware, unit)}
 
 ## {card.domain.capitalize()} furthest off
 

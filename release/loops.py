@@ -20,6 +20,7 @@ SHIPPED = SOURCE / "datahall" / "shipped"
 ASKED = (
     "plan serve llama-3.1-8b --rate 4 --ttft 1s --chips h100-sxm",
     "plan train llama-3.1-405b --tokens 15T --chips 16384",
+    "simulate cluster --chips 8 --cluster-job chips=1,run=1h,count=400",
 )
 
 

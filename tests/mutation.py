@@ -41,8 +41,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = Path("src/datahall")
 ROOMS = (
-    "catalog", "events", "workload", "silicon", "fabric", "cluster", "training", "inference", "planner", "scenario",
-    "answers", "report", "validation", "cli", "breakdown.py", "units.py",
+    "catalog", "events", "workload", "silicon", "fabric", "cluster", "training", "inference", "reliability",
+    "scheduling", "datapath", "power", "planner",
+    "scenario", "answers", "report", "validation", "cli", "breakdown.py", "units.py",
 )  # fmt: skip
 COPIED = (
     "src", "tests", "calibration", "benchmarks", "docs", "release", "pyproject.toml", "Makefile", "README.md",

@@ -33,6 +33,9 @@ QUESTIONS = {
     "show fit": "show fit {model} --chip {chip}",
     "show roofline": "show roofline {chip} --model {model}",
     "show memory": "show memory {model} --chip {chip} --chips 64",
+    "show checkpoint": "show checkpoint {model} --chip {chip} --chips 64",
+    "show power": "show power {model} --chip {chip} --chips 64",
+    "simulate run": "simulate run {model} --chip {chip} --chips 64 --days 3 --runs 20",
     "show techniques": "show techniques {model} --chip {chip} --rate 1",
 }
 # dense, grouped and multi-query, ALiBi, sliding windows, latent attention, experts, recurrent layers, four-bit weights

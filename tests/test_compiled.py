@@ -164,3 +164,22 @@ def test_a_kernel_runs_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: py
     in_the_way.write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(in_the_way))
     assert Kernel(triangle)(VALUES) == triangle(VALUES)
+
+
+def test_code_is_not_kept_under_the_name_of_files_that_changed_after_it_was_loaded(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next process would run the old code, and believe that it is that of the new file."""
+    written_s = Path(__file__).stat().st_mtime
+    monkeypatch.setattr(compiled, "BEGAN_S", written_s - 1.0)
+    assert not Kernel(triangle).is_as_written
+    assert Kernel(triangle)(VALUES) == triangle(VALUES)
+    assert not [*cache.rglob("*triangle*.nbi")]
+    monkeypatch.setattr(compiled, "BEGAN_S", written_s + 1.0)
+    assert Kernel(triangle).is_as_written
+
+
+def test_a_file_from_a_machine_with_another_clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "BEGAN_S", 0.0)
+    monkeypatch.setattr(compiled.time, "time", lambda: 1.0)
+    assert Kernel(triangle).is_as_written

@@ -45,6 +45,10 @@ def test_every_spelling_of_a_unit_scales_linearly(unit: str, value: float) -> No
         ("$2.50/h", "usd_per_hour", 2.5),
         ("$30,000", "usd", 30000),
         ("80 %", "fraction", 0.8),
+        ("10 MW/min", "w_per_s", 10e6 / 60),
+        ("369 g/kWh", "kg_per_j", 0.369 / 3.6e6),
+        ("$66/MWh", "usd_per_j", 0.066 / 3.6e6),
+        ("172 L/min", "m3_per_s", 172e-3 / 60),
         (7, "count", 7),
     ],
 )
@@ -120,6 +124,10 @@ def test_unknown_is_shown_as_a_dash() -> None:
         (0.0123456, "usd", "$0.0123"),
         (2.5, "usd_per_hour", "$2.50 /h"),
         (0.15, "usd_per_mtok", "$0.15 /Mtok"),
+        (0.023, "usd_per_gb_month", "$0.023 /GB-month"),
+        (0.02, "usd_per_gb", "$0.02 /GB"),
+        (13.0, "bytes_per_parameter", "13 B/parameter"),
+        (0.4171, "points", "0.42 points"),
         (206.12, "flop_per_byte", "206 FLOP/B"),
         (2026.0, "year", "2026"),
         (2.5, "ratio", "2.5×"),
@@ -212,6 +220,7 @@ PREFIXES = {
     "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "n": 1e-9, "u": 1e-6, "µ": 1e-6,
     "m": 1e-3, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
 }  # fmt: skip
+A_DAY = {"": 1, "/day": 1, "%/day": 0.01, "/month": 12 / 365.25, "%/month": 0.12 / 365.25}
 # what each word means without a prefix
 BASES: dict[str, dict[str, float]] = {
     "bytes": {"B": 1, "b": 1 / 8, "bytes": 1, "byte": 1},
@@ -223,16 +232,30 @@ BASES: dict[str, dict[str, float]] = {
     },
     "w": {"W": 1},
     "j": {"J": 1, "Wh": 3600},
+    "w_per_s": {"W/s": 1, "W/min": 1 / 60},
+    "j_per_token": {"J/token": 1, "Wh/token": 3600},
+    "j_per_byte": {"J/B": 1, "pJ/B": 1e-12},
+    "j_per_value": {"J/value": 1, "pJ/value": 1e-12},
+    "kg": {"g": 1e-3, "kg": 1, "t": 1000},
+    "kg_per_j": {"g/kWh": 1 / 3.6e9, "kg/kWh": 1 / 3.6e6, "kg/MWh": 1 / 3.6e9, "t/MWh": 1 / 3.6e6},
+    "usd_per_j": {f"{word}/{per}": 1 / j for word in ("USD", "$", "") for per, j in (("kWh", 3.6e6), ("MWh", 3.6e9))},
+    "kelvin": {"K": 1, "°C": 1},
+    "m3_per_s": {"m³/s": 1, "m3/s": 1, "L/s": 1e-3, "L/min": 1 / 6e4},
     "hz": {"Hz": 1},
     "m": {"m": 1},
     "usd": {"USD": 1, "$": 1, "": 1},
     "usd_per_hour": {"USD/h": 1, "$/h": 1, "USD/hour": 1, "/h": 1, "": 1},
     "usd_per_mtok": {"USD/Mtok": 1, "$/Mtok": 1, "/Mtok": 1, "": 1},
+    "usd_per_gb": {"USD/GB": 1, "$/GB": 1, "/GB": 1, "": 1},
+    "usd_per_gb_month": {"USD/GB-month": 1, "$/GB-month": 1, "/GB-month": 1, "": 1},
+    "bytes_per_parameter": {"B/parameter": 1, "": 1},
     "tokens_per_s": {"tokens/s": 1, "tok/s": 1},
     "ratio": {"": 1, "x": 1, "×": 1},
     "fraction": {"": 1, "%": 0.01},
     "flop_per_byte": {"FLOP/B": 1, "FLOP/byte": 1, "": 1},
     "year": {"": 1},
+    "per_day": A_DAY,
+    "per_node_day": A_DAY | {"/node-day": 1},
 }  # fmt: skip
 COUNTED = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 

@@ -748,6 +748,421 @@ def show_memory(
         datahall show memory llama-3.1-70b --layout run.sh --chips 512
     """
 
+def show_checkpoint(
+    model: str,
+    *,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
+    framework: str = "nemo",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    memory_margin: str | float = "5%",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: Literal["none", "selective", "full"] | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    failures_like: str = "",
+    failure_rate: str | float | None = None,
+    job_failures: str | float = "0/day",
+    shock_rate: str | float = "0/day",
+    shock_nodes: str | int = 32,
+    node_age: str | float | None = None,
+    storage: str | float | None = None,
+    tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    interval: str | float | None = None,
+    blocking: str | float | None = None,
+    synchronous: bool = False,
+    save: str | float = "5s",
+    copy: str | float = "40ms",
+    detect: str | float = "3min",
+    reschedule: str | float = "2min",
+    warm_up: str | float = "5min",
+    restart: str | float | None = None,
+    hot_spares: bool = False,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a checkpoint holds, what each tier takes to write and read it, and how often to write.
+
+    Exit code 1 where the storage is slower than the checkpoints need, with what would be enough.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
+    memory_margin : str | float
+        Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips the job runs on (default: all of a fabric that was built).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : Literal["none", "selective", "full"] | None
+        What backward computes again: none, selective or full.
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context_exchange : Literal["ring", "all-to-all"] | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    failures_like : str
+        Whose failure rates and causes (default: of the chip or its family, else llama-3).
+    failure_rate : str | float | None
+        Failures of a node per day, all causes together (default: as published).
+    job_failures : str | float
+        Failures of a job per day whatever its size, on top (2.2 at Meta's RSC-1). (default 0/day)
+    shock_rate : str | float
+        Failures per day of one thing that nodes share, on top: a row's power, its coolant. (default 0/day)
+    shock_nodes : str | int
+        Nodes that share it. (default 32)
+    node_age : str | float | None
+        Age of the nodes at the start; new ones fail more often (default: past that).
+    storage : str | float | None
+        Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
+    tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
+        Where copies are kept: device, host, peer, local, remote (default: the best of them).
+    interval : str | float | None
+        Work between two checkpoints (default: the best of each tier).
+    blocking : str | float | None
+        Time that a checkpoint stops the run (default: as its tier takes).
+    synchronous : bool
+        Stop until a copy is written out, not only until it has left the chips.
+    save : str | float
+        Time that ranks take to agree on files before they write them. (default 5s)
+    copy : str | float
+        Time that ranks take to agree on a copy in memory. (default 40ms)
+    detect : str | float
+        Until a failure is noticed. (default 3min)
+    reschedule : str | float
+        Until the job stands on healthy nodes again. (default 2min)
+    warm_up : str | float
+        From a loaded checkpoint to the first new step. (default 5min)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    hot_spares : bool
+        Spares run already: nothing is rescheduled while one is free.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show checkpoint llama-3.1-405b --chips 16384 --storage 2TB/s
+        datahall show checkpoint llama-3.1-405b --chips 16384 --storage 1GB/s --tier remote
+    """
+
+def show_blast_radius(
+    scenario: str = "",
+    *,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    switch: str = "",
+    server: str = "",
+    radix: str | int | None = None,
+    tiers: str | int | None = None,
+    sides: str | None = None,
+    failures_like: str = "",
+    failure_rate: str | float | None = None,
+    job_failures: str | float = "0/day",
+    shock_rate: str | float = "0/day",
+    shock_nodes: str | int = 32,
+    spares_enough: str | float = "99%",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What one failed GPU, NIC, cable, switch, rack, cube or pump takes down, how often, for how long; spares.
+
+    TOPOLOGY is tree, fat-tree, clos, leaf-spine, rail-optimised, rail-only, dragonfly, dragonfly-plus,
+    hyperx, torus, mesh, tpu-pod, full-mesh, hgx, nvl72, or a fabric that was built: meta-24k-roce,
+    tpu-v4-pod, ….
+
+    Parameters
+    ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
+    on : str
+        Topology, or a fabric that was built.
+    chips : str | int | None
+        How many chips it joins, rounded up to whole racks; a fabric that was built has its own.
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    switch : str
+        Switch of the catalogue (default: of the port's speed).
+    server : str
+        Server of the catalogue (default: the one the chip is sold in).
+    radix : str | int | None
+        Ports of a switch, instead of the catalogue's.
+    tiers : str | int | None
+        Tiers of switches (default: the fewest).
+    sides : str | None
+        Sides of a torus (default: the most cube-like).
+    failures_like : str
+        Whose failure rates and causes (default: of the chip or its family, else llama-3).
+    failure_rate : str | float | None
+        Failures of a node per day, all causes together (default: as published).
+    job_failures : str | float
+        Failures of a job per day whatever its size, on top (2.2 at Meta's RSC-1). (default 0/day)
+    shock_rate : str | float
+        Failures per day of one thing that nodes share, on top: a row's power, its coolant. (default 0/day)
+    shock_nodes : str | int
+        Nodes that share it. (default 32)
+    spares_enough : str | float
+        Share of the time that spares must suffice. (default 99%)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show blast-radius --on nvl72 --chips 10000
+        datahall show blast-radius --on rail-optimised --chips 16384 --failures-like rsc-1
+        datahall show blast-radius --on tpu-v4-pod
+    """
+
+def show_power(
+    model: str,
+    *,
+    tokens: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
+    framework: str = "nemo",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: Literal["none", "selective", "full"] | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    storage_share: str | float = "2%",
+    cooling: str = "",
+    rack_power: str | float | None = None,
+    grid: str = "usa",
+    coherence: str | float = "100%",
+    time_constant: str | float = "10ms",
+    site_limit: str | float | None = None,
+    swing_limit: str | float | None = None,
+    ramp_limit: str | float | None = None,
+    power_floor: str | float = "0%",
+    ramp_cap: str | float | None = None,
+    capacitors: str | float = "0J",
+    supercapacitors: str | int = 0,
+    battery: str | int = 0,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a site draws in training, how that swings, what evens it out, energy and carbon.
+
+    MODEL is a name of the catalogue or a config.json in the Hugging Face format. Exit code 1 where a
+    limit that was said is broken, with what would keep it.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    tokens : str | float | None
+        Tokens to train on, for the energy of the whole run.
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step (default 1024, or one for every 16 chips where nobody says a layout).
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        Chips of the site (default: all of a fabric that was built).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : Literal["none", "selective", "full"] | None
+        What backward computes again: none, selective or full.
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context_exchange : Literal["ring", "all-to-all"] | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
+    cooling : str
+        How racks are cooled: air or liquid (default: air while it can).
+    rack_power : str | float | None
+        Power of a rack (default: what air cools, or one server).
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
+    coherence : str | float
+        How far servers rise and fall together: 1 one job in step, 0 each by itself. (default 100%)
+    time_constant : str | float
+        Time constant of what smooths a chip's power on its way to the wall. (default 10ms)
+    site_limit : str | float | None
+        Most that the site may draw.
+    swing_limit : str | float | None
+        Most that its power may swing within a step.
+    ramp_limit : str | float | None
+        Fastest that the grid allows a job to stop (default: no limit; sized for 10MW/min).
+    power_floor : str | float
+        Share of the peak below which chips burn power to stay there. (default 0%)
+    ramp_cap : str | float | None
+        Ramp that chips keep by burning power before and after.
+    capacitors : str | float
+        Energy in a chip's power supply (GB300: 65 J). (default 0J)
+    supercapacitors : str | int
+        Modules of supercapacitors. (default 0)
+    battery : str | int
+        Containers of batteries. (default 0)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show power llama-3.1-405b --chips 100000
+        datahall show power llama-3.1-405b --chips 16384 --tp 8 --pp 16 --swing-limit 5MW -o power.html
+        datahall show power llama-3.1-70b --chips 20000 --chip gb200 --grid texas --battery 10
+    """
+
 def show_fabric(
     topologies: str | Sequence[str] | None,
     *,
@@ -944,6 +1359,107 @@ def show_transport(
         datahall show transport infiniband roce spectrum-x tcp --chips 1024
         datahall show transport roce --on rail-optimised --chips 2048 --paths 16
         datahall show transport tcp roce --chips 512 --loss 1e-4 --senders 64
+    """
+
+def show_datapath(
+    workload: str,
+    *,
+    storage: str | Sequence[str] = ["nvme", "parallel", "object"],
+    units: str | int = 1,
+    utilisation: str | float = "90%",
+    chips_per_host: str | int = 8,
+    batch: str | int | None = None,
+    step: str | float | None = None,
+    mfu: str | float = "40%",
+    sample: str | float | None = None,
+    dataset: str | float | None = None,
+    stored_as: Literal["files", "shards", "columnar"] | None = None,
+    columns: str | float = "100%",
+    shuffle: Literal["none", "buffer", "random"] | None = None,
+    readers: str | int | None = None,
+    prefetch_depth: str | int = 2,
+    prepare: str | float | None = None,
+    cores: str | int = 112,
+    cache: str | float = "0B",
+    keeping: Literal["lru", "pinned"] = "lru",
+    host_memory: str | float = "2TB",
+    host_nic: str | float = "50GB/s",
+    away: str | float = "0s",
+    checkpoint: str | float | None = None,
+    checkpoint_every: str | float = "30min",
+    replicas: str | int = 1,
+    chips: str | int | None = None,
+    chip: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Does storage starve the chips: utilisation, what binds, and what mends it.
+
+    Exit code 1 where no storage keeps chips at work as much as is asked for, with the cheapest change.
+
+    Parameters
+    ----------
+    workload : str
+        Data set: resnet50, unet3d, cosmoflow, …; or a model that is trained on text.
+    storage : str | Sequence[str]
+        Where the data lies, several side by side. (default nvme,parallel,object)
+    units : str | int
+        Drives of each host, or nodes or prefixes of what hosts share. (default 1)
+    utilisation : str | float
+        Share of their time that chips must work. (default 90%)
+    chips_per_host : str | int
+        Chips that load over one host. (default 8)
+    batch : str | int | None
+        Samples of a chip and step (default: the workload's).
+    step : str | float | None
+        How long a chip works on a batch (default: as measured for the workload).
+    mfu : str | float
+        Share of a chip's peak at which a model trains on text. (default 40%)
+    sample : str | float | None
+        Size of a sample, or of a token (default: the workload's).
+    dataset : str | float | None
+        Size of the data set (default: the workload's).
+    stored_as : Literal["files", "shards", "columnar"] | None
+        How samples lie: files, shards, columnar (default: the workload's).
+    columns : str | float
+        Share of a sample's bytes that columns are read of. (default 100%)
+    shuffle : Literal["none", "buffer", "random"] | None
+        Order of reading: none, buffer, random (default: random of files, a buffer of shards).
+    readers : str | int | None
+        Readers that load for a chip (default: the workload's).
+    prefetch_depth : str | int
+        Batches that may lie ready before a chip. (default 2)
+    prepare : str | float | None
+        What a core takes to decode or tokenise a sample (default: nothing).
+    cores : str | int
+        Cores of a host that readers run on. (default 112)
+    cache : str | float
+        Memory of a host that caches the data set. (default 0B)
+    keeping : Literal["lru", "pinned"]
+        What the cache keeps: lru, or pinned (a part, for good). (default lru)
+    host_memory : str | float
+        Memory of a host. (default 2TB)
+    host_nic : str | float
+        Network of a host towards shared storage, one way. (default 50GB/s)
+    away : str | float
+        Round trip to the region where shared storage is; none: the same. (default 0s)
+    checkpoint : str | float | None
+        Size of a checkpoint (default: of a model, from its parameters).
+    checkpoint_every : str | float
+        Time between checkpoints. (default 30min)
+    replicas : str | int
+        Replicas of a model that load their weights at once. (default 1)
+    chips : str | int | None
+        How many chips read.
+    chip : str
+        Chip (default: h100-sxm).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show datapath resnet50 --chips 64 --storage nvme,object
+        datahall show datapath unet3d --chips 36 --storage lustre --readers 16
+        datahall show datapath llama-3.1-405b --chips 16384 --storage parallel,tectonic --units 4
     """
 
 def simulate_serve(
@@ -1402,6 +1918,321 @@ def simulate_train(
         datahall simulate train llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace
     """
 
+def simulate_run(
+    model: str,
+    *,
+    name: str = "",
+    seed: str | int = 0,
+    tokens: str | float | None = None,
+    deadline: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
+    framework: str = "nemo",
+    state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    memory_margin: str | float = "5%",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    zero: str | int | None = None,
+    micro_batch: str | int | None = None,
+    recompute: Literal["none", "selective", "full"] | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
+    etp: str | int | None = None,
+    shard: str | int | None = None,
+    modules: str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
+    split: str | int | Sequence[int] | None = None,
+    offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    failures_like: str = "",
+    failure_rate: str | float | None = None,
+    job_failures: str | float = "0/day",
+    shock_rate: str | float = "0/day",
+    shock_nodes: str | int = 32,
+    node_age: str | float | None = None,
+    spares_enough: str | float = "99%",
+    storage: str | float | None = None,
+    tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    interval: str | float | None = None,
+    blocking: str | float | None = None,
+    synchronous: bool = False,
+    save: str | float = "5s",
+    copy: str | float = "40ms",
+    detect: str | float = "3min",
+    reschedule: str | float = "2min",
+    warm_up: str | float = "5min",
+    restart: str | float | None = None,
+    spares: str | int | None = None,
+    hot_spares: bool = False,
+    planned_every: str | float | None = None,
+    planned: str | float | None = None,
+    elastic: Literal["kept", "linear", "sqrt"] | None = None,
+    stall: str | float = "5s",
+    sdc: Literal["none", "replay", "checksum", "vote"] | None = None,
+    sdc_every: str | int = 100,
+    preempted_every: str | float | None = None,
+    capacity_back: str | float = "30min",
+    notice: str | float = "0s",
+    days: str | float | None = None,
+    ettr: str | float | None = None,
+    runs: str | int = 1000,
+    slow_hosts: str | float = "0%",
+    slow_by: str | float = "10%",
+    jitter: str | float = "0%",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A training run over weeks, failure by failure: interruptions, effective time, lost hours, spares.
+
+    Exit code 1 where a promised end or effective time is not kept, with what would keep it.
+
+    Parameters
+    ----------
+    name : str
+        What to call the scenario.
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    tokens : str | float | None
+        Tokens to train on.
+    deadline : str | float | None
+        When the tokens must have been trained on, in nine of ten runs.
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
+        Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
+        the framework's).
+    memory_margin : str | float
+        Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips the job runs on (default: all of a fabric that was built).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    zero : str | int | None
+        What replicas share of their state: 0 to 3 (default 1; FSDP is 3).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    recompute : Literal["none", "selective", "full"] | None
+        What backward computes again: none, selective or full.
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    shard : str | int | None
+        Replicas that share a state, others hold copies (HSDP).
+    modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
+        Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
+    context_exchange : Literal["ring", "all-to-all"] | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
+        Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
+    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    failures_like : str
+        Whose failure rates and causes (default: of the chip or its family, else llama-3).
+    failure_rate : str | float | None
+        Failures of a node per day, all causes together (default: as published).
+    job_failures : str | float
+        Failures of a job per day whatever its size, on top (2.2 at Meta's RSC-1). (default 0/day)
+    shock_rate : str | float
+        Failures per day of one thing that nodes share, on top: a row's power, its coolant. (default 0/day)
+    shock_nodes : str | int
+        Nodes that share it. (default 32)
+    node_age : str | float | None
+        Age of the nodes at the start; new ones fail more often (default: past that).
+    spares_enough : str | float
+        Share of the time that spares must suffice. (default 99%)
+    storage : str | float | None
+        Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
+    tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
+        Where copies are kept: device, host, peer, local, remote (default: remote).
+    interval : str | float | None
+        Work between two checkpoints (default: the best of each tier).
+    blocking : str | float | None
+        Time that a checkpoint stops the run (default: as its tier takes).
+    synchronous : bool
+        Stop until a copy is written out, not only until it has left the chips.
+    save : str | float
+        Time that ranks take to agree on files before they write them. (default 5s)
+    copy : str | float
+        Time that ranks take to agree on a copy in memory. (default 40ms)
+    detect : str | float
+        Until a failure is noticed. (default 3min)
+    reschedule : str | float
+        Until the job stands on healthy nodes again. (default 2min)
+    warm_up : str | float
+        From a loaded checkpoint to the first new step. (default 5min)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    spares : str | int | None
+        Spare nodes (default: as many as are needed).
+    hot_spares : bool
+        Spares run already: nothing is rescheduled while one is free.
+    planned_every : str | float | None
+        Between planned stops (default: as those whose rates are used; 0: none).
+    planned : str | float | None
+        How long each planned stop takes (default: a restart without noticing it).
+    elastic : Literal["kept", "linear", "sqrt"] | None
+        Replicas go on without one that fails; their batch and learning rate: kept, linear, sqrt.
+    stall : str | float
+        Until the other replicas go on. (default 5s)
+    sdc : Literal["none", "replay", "checksum", "vote"] | None
+        How silent corruption is noticed: none, replay, checksum, vote (default: at once, as other
+        failures).
+    sdc_every : str | int
+        Steps between two that are replayed. (default 100)
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
+    capacity_back : str | float
+        Mean wait for capacity that was taken away. (default 30min)
+    notice : str | float
+        Warning before it is. (default 0s)
+    days : str | float | None
+        Length of the run in days.
+    ettr : str | float | None
+        Share of the time that must move the run forward (ETTR), in nine of ten runs.
+    runs : str | int
+        Runs to simulate. (default 1000)
+    slow_hosts : str | float
+        Share of the hosts that are always slow. (default 0%)
+    slow_by : str | float
+        How much longer a slow host takes. (default 10%)
+    jitter : str | float
+        Standard deviation of a chip's time for the same work, over the mean. (default 0%)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall simulate run llama-3.1-405b --chips 16384 --days 54
+        datahall simulate run llama-3.1-405b --chips 16384 --tokens 15T --tier peer,remote --spares 20
+        datahall simulate run llama-3.1-405b --chips 16384 --days 54 --blocking 60s --ettr 90%
+    """
+
+def simulate_cluster(
+    queue: str = "",
+    *,
+    name: str = "",
+    seed: str | int = 0,
+    policy: str | Sequence[Literal["fifo", "gang", "backfill", "conservative", "fair-share", "priority", "topology", "defragment"]] = ["backfill"],
+    first_jobs: str | int | None = None,
+    depth: str | int | None = None,
+    half_life: str | float | None = None,
+    checkpoint_every: str | float | None = None,
+    restart: str | float | None = None,
+    mttf: str | float | None = None,
+    repair: str | float = "4h",
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    oversubscription: str | None = None,
+    cluster_job: Tables | None = None,
+    failure: Tables | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A queue of jobs on one cluster under one policy or several side by side.
+
+    POLICY is one or several of fifo, gang, backfill, conservative, fair-share, priority, topology,
+    defragment. FILE is a scenario with [[cluster_job]] tables, a sacct --parsable2 dump, or a trace of
+    Acme, Helios, Alibaba (2020, 2023, 2026).
+
+    Parameters
+    ----------
+    name : str
+        What to call the scenario.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    queue : str
+        Jobs of a sacct dump (--parsable2) or of a public cluster's CSV trace.
+    policy : str | Sequence[Literal["fifo", "gang", "backfill", "conservative", "fair-share", "priority", "topology", "defragment"]]
+        One or several side by side: fifo, gang, backfill, conservative, fair-share, priority, topology,
+        defragment. (default backfill)
+    first_jobs : str | int | None
+        Only so many jobs of the file, from its beginning.
+    depth : str | int | None
+        Waiting jobs that are looked at (default: 1000; 50 where all are promised a time).
+    half_life : str | float | None
+        Time in which use counts half, for fair share (default: 7 days).
+    checkpoint_every : str | float | None
+        Work between two checkpoints of a job (default: none, all is lost).
+    restart : str | float | None
+        Time until a job that begins again does work (default: 5 min).
+    mttf : str | float | None
+        Mean time to failure of one node (default: none fails).
+    repair : str | float
+        Time until a node that failed is back. (default 4h)
+    on : str
+        Topology, or a fabric that was built (default: full bisection).
+    chips : str | int | None
+        How many chips (default: the most that a trace with starts held at once).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips of a node (default: as the chip is sold).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    cluster_job : table, or several
+        A job of the queue: chips for some time.
+    failure : table, or several
+        Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall simulate cluster jobs.toml --policy gang,backfill,topology
+        datahall simulate cluster sacct.txt --policy fifo,backfill --chips 2048
+        datahall simulate cluster --chips 64 --cluster-job "chips=48,run=2h,count=3" --policy fifo
+        datahall simulate cluster sacct.txt --chips 2048 --mttf 300d --checkpoint-every 1h
+    """
+
 def simulate_fabric(
     scenario: str = "",
     *,
@@ -1515,19 +2346,21 @@ def simulate_fabric(
     """
 
 def validate(
-    domain: Literal["kernels", "collectives", "training", "inference", ""],
+    domain: Literal["kernels", "collectives", "training", "inference", "reliability", "scheduling", "storage", "power", ""],
     *,
     data: str | Sequence[str] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Our error against public measurements.
 
-    DOMAIN is kernels, collectives, training, inference. Measured rows are predicted again.
+    DOMAIN is kernels, collectives, training, inference, reliability, scheduling, storage, power.
+    Measured rows are predicted again.
 
     Parameters
     ----------
-    domain : Literal["kernels", "collectives", "training", "inference", ""]
-        What was measured: kernels, collectives, training, inference.
+    domain : Literal["kernels", "collectives", "training", "inference", "reliability", "scheduling", "storage", "power", ""]
+        What was measured: kernels, collectives, training, inference, reliability, scheduling, storage,
+        power.
     data : str | Sequence[str] | None
         Score this CSV instead of the shipped measurements.
     catalog : Catalog

@@ -199,7 +199,30 @@ class ChangeChart(msgspec.Struct, frozen=True, kw_only=True, tag="changes"):
     note: str = ""
 
 
-Chart: TypeAlias = LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart | ChangeChart
+class Bar(msgspec.Struct, frozen=True):
+    """A piece of work in a row of a Gantt chart; `low` and `high` (0 to 1) are the part of the row that it takes."""
+
+    row: int
+    start: float
+    end: float
+    label: str
+    low: float = 0.0
+    high: float = 1.0
+
+
+class GanttChart(msgspec.Struct, frozen=True, kw_only=True, tag="gantt"):
+    """Who had what when: a row for each thing, bars over time; bars of one label have one colour."""
+
+    title: str
+    rows: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    end: float  # of the axis of time [s]
+    note: str = ""
+
+
+Chart: TypeAlias = (
+    LineChart | RooflineChart | StackChart | ScatterChart | TopologyChart | ChangeChart | GanttChart
+)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

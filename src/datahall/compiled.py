@@ -11,6 +11,7 @@ import logging
 import os
 import stat
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -29,6 +30,7 @@ log = logging.getLogger("datahall")
 
 INLINE = "__datahall_inline__"
 REGISTERED = "__datahall_registered__"
+BEGAN_S = time.time()  # when this process did, for code that is kept must be that of the files that name it
 SHIPPED = Path(__file__).parent / "shipped"  # machine code that came with the wheel
 
 
@@ -65,6 +67,17 @@ class Kernel(Generic[P, R]):
         return self._machine_code
 
     @property
+    def is_as_written(self) -> bool:
+        """Whether no file that it stands in was changed since this process began: its code is that of the files.
+
+        A file from the future is one from a machine with another clock.
+        """
+        functions = [self.interpreted, *inlined_in(self.interpreted)]
+        files = {Path(part.__code__.co_filename) for part in functions if isinstance(part, FunctionType)}
+        written_s = [file.stat().st_mtime for file in files if file.is_file()]
+        return not any(BEGAN_S <= at_s <= time.time() for at_s in written_s)
+
+    @property
     def stamp(self) -> int:
         """Changes with the files that this kernel and its parts stand in, and with the numbers that they name."""
         own = self.interpreted
@@ -88,7 +101,8 @@ class Kernel(Generic[P, R]):
         if not any(folder.rglob(f"*.{self.interpreted.__qualname__}-*.nbi")):
             self._announce()
         at_a_prompt = not Path(self.interpreted.__code__.co_filename).is_file()  # nothing to cache by
-        machine_code: Callable[P, R] = numba.njit(cache=not at_a_prompt, fastmath=False)(self.interpreted)
+        keeps = self.is_as_written and not at_a_prompt
+        machine_code: Callable[P, R] = numba.njit(cache=keeps, fastmath=False)(self.interpreted)
         return machine_code
 
     def _announce(self) -> None:
@@ -160,7 +174,8 @@ class Bare(Kernel[P, R]):
             self._announce()
             register(inlined_in(self.interpreted))
             code = compile_code(self.interpreted, args, len(words))
-            keep(code, path)
+            if self.is_as_written:
+                keep(code, path)
         return code
 
 

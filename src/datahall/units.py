@@ -17,6 +17,7 @@ GB = 1e9
 GIB = float(2**30)
 HOUR_S = 3600.0
 DAY_S = 86400.0
+KWH_J = 3.6e6
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
@@ -40,6 +41,10 @@ _TIME = {
     "sec": 1.0, "min": 60.0, "h": HOUR_S, "hour": HOUR_S, "hours": HOUR_S,
     "d": DAY_S, "day": DAY_S, "days": DAY_S,
 }  # fmt: skip
+MONTH_S = 365.25 / 12 * DAY_S  # as rates "per month" are meant
+_PER_DAY = {
+    "": 1.0, "/day": 1.0, "%/day": 0.01, "/month": DAY_S / MONTH_S, "%/month": 0.01 * DAY_S / MONTH_S,
+}  # fmt: skip
 
 
 def _per_second(units: dict[str, float], *words: str) -> dict[str, float]:
@@ -49,6 +54,7 @@ def _per_second(units: dict[str, float], *words: str) -> dict[str, float]:
     return rates
 
 
+_PER_ENERGY = {"kWh": KWH_J, "MWh": 1e3 * KWH_J}
 _BITS_PER_S = {prefix + "bps": scale / 8 for prefix, scale in _DECIMAL.items()}
 
 # unit suffix of an attribute -> spellings a person may write for it, as factors to SI
@@ -60,11 +66,25 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "s": _TIME,
     "w": _scaled({"W": 1.0}, _DECIMAL, {"m": 1e-3}),
     "j": _scaled({"J": 1.0, "Wh": HOUR_S}, _DECIMAL),
+    "w_per_s": _scaled({"W/s": 1.0, "W/min": 1 / 60.0}, _DECIMAL),
+    "j_per_byte": {"J/B": 1.0, "pJ/B": 1e-12},
+    "j_per_value": {"J/value": 1.0, "pJ/value": 1e-12},
+    "j_per_token": _scaled({"J/token": 1.0, "Wh/token": HOUR_S}, _DECIMAL, {"m": 1e-3}),
+    "kg": {"kg": 1.0, "g": 1e-3, "t": 1e3, "kt": 1e6, "Mt": 1e9},
+    "kg_per_j": {"g/kWh": 1e-3 / KWH_J, "kg/kWh": 1.0 / KWH_J, "kg/MWh": 1e-3 / KWH_J, "t/MWh": 1.0 / KWH_J},
+    "usd_per_j": {
+        f"{word}/{per}": 1.0 / joule for word in ("USD", "$", "") for per, joule in _PER_ENERGY.items()
+    },
+    "kelvin": {"K": 1.0, "°C": 1.0},
+    "m3_per_s": {"m³/s": 1.0, "m3/s": 1.0, "L/s": 1e-3, "L/min": 1e-3 / 60.0},
     "hz": _scaled({"Hz": 1.0}, _DECIMAL),
     "m": {"m": 1.0, "km": 1e3},
     "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "": 1.0},
     "usd_per_hour": {"USD/h": 1.0, "$/h": 1.0, "USD/hour": 1.0, "/h": 1.0, "": 1.0},
     "usd_per_mtok": {"USD/Mtok": 1.0, "$/Mtok": 1.0, "/Mtok": 1.0, "": 1.0},
+    "usd_per_gb": {"USD/GB": 1.0, "$/GB": 1.0, "/GB": 1.0, "": 1.0},
+    "usd_per_gb_month": {"USD/GB-month": 1.0, "$/GB-month": 1.0, "/GB-month": 1.0, "": 1.0},
+    "bytes_per_parameter": {"B/parameter": 1.0, "": 1.0},
     "tokens": _COUNT | {f"{p} tokens".strip(): f for p, f in _COUNT.items()},
     "tokens_per_s": {"tokens/s": 1.0, "tok/s": 1.0, "ktok/s": 1e3, "Mtok/s": 1e6, "Gtok/s": 1e9},
     "parameters": _COUNT,
@@ -73,6 +93,8 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "ratio": {"": 1.0, "x": 1.0, "×": 1.0},
     "flop_per_byte": {"FLOP/B": 1.0, "FLOP/byte": 1.0, "": 1.0},
     "year": {"": 1.0},
+    "per_day": _PER_DAY,
+    "per_node_day": _PER_DAY | {"/node-day": 1.0},
 }
 
 # how a value of a unit is shown: base word and the prefixes that may stand before it
@@ -82,13 +104,22 @@ _SHOWN: dict[str, tuple[str, str]] = {
     "flop": ("FLOP", "kMGTPE"),
     "flop_per_s": ("FLOP/s", "kMGTPE"),
     "w": ("W", "kMG"),
-    "j": ("J", "kMGT"),
+    "w_per_s": ("W/s", "kMG"),
+    "j_per_token": ("J/token", "kM"),
+    "kelvin": ("K", ""),
     "hz": ("Hz", "kMG"),
     "m": ("m", "k"),
     "parameters": ("", "kMBT"),
     "tokens": (" tokens", "kMBT"),
     "tokens_per_s": ("tok/s", ""),
 }
+
+_RATES = {"per_s": "/s", "per_day": "/day", "per_node_day": "/node-day"}
+# what stands behind a price
+_PRICED = {
+    "usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok", "usd_per_gb": " /GB",
+    "usd_per_gb_month": " /GB-month",
+}  # fmt: skip
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s*\^\s*(\d+))?\s*(.*?)\s*$")
 
@@ -149,9 +180,12 @@ def _in_si(value: float, factor: float) -> float:
 _EXAMPLES = {
     "bytes": '"80 GB" or "80 GiB"', "bytes_per_s": '"400 Gb/s" or "3.35 TB/s"', "flop": '"1 TFLOP"',
     "flop_per_s": '"989 TFLOP/s"', "s": '"50 ms"', "w": '"700 W"', "j": '"1 kWh"', "hz": '"1.98 GHz"',
+    "w_per_s": '"10 MW/min"', "kg": '"1,312 kg"', "kg_per_j": '"369 g/kWh"', "usd_per_j": '"0.066 USD/kWh"',
+    "kelvin": '"10 K"', "m3_per_s": '"172 L/min"', "j_per_token": '"2 J/token"', "j_per_byte": '"150 pJ/B"',
+    "j_per_value": '"20 pJ/value"',
     "usd": '"30000 USD"', "usd_per_hour": '"2.50 USD/h"', "tokens": '"15T tokens"',
     "tokens_per_s": '"4,460 tok/s"', "parameters": '"70.6B"', "count": '"16384" or "2^20"',
-    "fraction": '"80 %"',
+    "fraction": '"80 %"', "per_day": '"0.5/day"', "per_node_day": '"0.004/node-day"',
 }  # fmt: skip
 
 
@@ -186,6 +220,31 @@ def _seconds(value: float, significant: int) -> str:
         if size < limit:
             return f"{_digits(value / factor, significant)} {word}"
     return f"{_digits(value / DAY_S, significant)} days"
+
+
+LARGE_J = 10 * KWH_J  # from here on energy is counted in kWh
+_OWN_WAY = {"j", "j_per_byte", "j_per_value", "kg", "kg_per_j", "m3_per_s"}
+
+
+def _own_way(value: float, unit: str, significant: int) -> str:
+    """Energy in J, and in kWh where it is large; carbon in kg and tonnes, for a kWh in grams; flow in L/min."""
+    if unit in {"j_per_byte", "j_per_value"}:
+        return f"{_digits(value * 1e12, significant)} {next(reversed(SPELLINGS[unit]))}"
+    if unit == "kg_per_j":
+        return f"{_digits(value * KWH_J * 1e3, significant)} g/kWh"
+    if unit == "m3_per_s":
+        small = abs(value) < 0.5
+        return (
+            f"{_digits(value * 6e4, significant)} L/min" if small else f"{_digits(value, significant)} m³/s"
+        )
+    if unit == "kg":
+        return (
+            _prefixed(value * 1e3, "g", "k", significant) if abs(value) < 1e3
+            else _prefixed(value / 1e3, "t", "kM", significant)
+        )  # fmt: skip
+    if abs(value) >= LARGE_J:
+        return _prefixed(value / HOUR_S, "Wh", "kMGT", significant)
+    return _prefixed(value, "J", "kMGT", significant)
 
 
 def short(value: float, significant: int = 3) -> str:
@@ -230,6 +289,8 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return "0 s" if value == 0 else _seconds(value, significant)
     if unit == "tokens" and value == 1:
         return "1 token"
+    if unit in _OWN_WAY:
+        return _own_way(value, unit, significant)
     if unit in _SHOWN:
         base, prefixes = _SHOWN[unit]
         return _prefixed(value, base, prefixes, significant)
@@ -237,8 +298,10 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return f"{_digits(value * 100, 3)} %"
     if unit == "percentile":
         return f"P{round(value * 100, 6):.9g}"
-    if unit in {"usd", "usd_per_hour", "usd_per_mtok"}:
-        tail = {"usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok"}[unit]
+    if unit == "usd_per_j":
+        return f"${_digits(value * KWH_J, 3)} /kWh"
+    if unit in _PRICED:
+        tail = _PRICED[unit]
         if abs(value) >= 1000:
             return f"${value:,.0f}{tail}"
         return f"${value:.2f}{tail}" if abs(value) >= 1 else f"${_digits(value, 3)}{tail}"
@@ -246,9 +309,13 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return f"{_digits(value, 3)} FLOP/B"
     if unit == "year":
         return f"{value:.0f}"
+    if unit == "bytes_per_parameter":
+        return f"{_digits(value, significant)} B/parameter"
+    if unit == "points":
+        return f"{value:.2f} points"
     if unit == "ratio":
         return f"{_digits(value, 3)}×"
     text = _digits(value, max(significant, 4))
-    if unit == "per_s":
-        return f"{text}/s"
+    if unit in _RATES:
+        return f"{text}{_RATES[unit]}"
     return text if unit in {"", "count"} else f"{text} {unit}"

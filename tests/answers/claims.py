@@ -37,12 +37,17 @@ WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}
 
 # the input that a leaf names, where it does not have the name of the input
 CALLED = {name: (field,) for name, field in DEGREES.items()} | {
+    "PUE": ("pue",),
     "TPOT limit": ("tpot",),
     "TTFT limit": ("ttft",),
+    "a planned stop": ("planned",),
     "array": ("size",),
+    "between planned stops": ("planned_every",),
+    "batches ready ahead": ("prefetch_depth",),
     "chips that share it": ("tp",),
     "context, graphs and buffers": ("reserved",),
     "experts of a token": ("topk",),
+    "failures of a node per day": ("failure_rate",),
     "network of a chip, one way": ("nic",),
     "of a sequence": ("host_sequence",),
     "of a step": ("host_step",),
@@ -52,6 +57,7 @@ CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "resident adapters": ("resident_adapters", "adapters"),  # all of them, where fewer are not asked for
     "sequence": ("seq",),
     "sequences": ("batch",),
+    "storage over servers": ("storage_share",),
     "the engine's share": ("memory_fraction",),
     "think time": ("think",),
     "tokens": ("tokens", "context"),
@@ -86,6 +92,11 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
     ),
     "show collective": (Derived("the other chips", "count", lambda of: of["chips"] - 1),),
     "simulate train": (CHIP_MEMORY,),
+    "show power": (
+        Derived("what the ramp allows in a minute", "w", lambda of: 60 * of["ramp_limit_w_per_s"]),
+        Derived("above its limit", "fraction", lambda of: of["peak_w"] / of["site_limit_w"] - 1),
+        Derived("swing above its limit", "fraction", lambda of: of["swing_w"] / of["swing_limit_w"] - 1),
+    ),
     "show memory": (Derived("times what it has", "ratio", lambda of: of["total_bytes"] / of["limit_bytes"]),),
 }
 

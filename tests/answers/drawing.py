@@ -135,6 +135,8 @@ def question(form: Form, names: Sequence[str], draw: random.Random) -> Asked:
         asked.said.pop(lost[0])  # what it says something about was taken away again
     if form.verb in ONE_OF and not {*ONE_OF[form.verb]} & {*asked.said}:
         say(form, asked, ONE_OF[form.verb][0], draw)
+    if form.verb == "simulate run" and "chips" not in asked.said:
+        asked.said["chips"] = 8  # a plan by a deadline finds them
     if form.verb == "show collective" and not {"size", "experts"} & {*asked.said}:
         asked.said["size"] = "1GB"
     return asked
@@ -227,7 +229,7 @@ def say_in_table(form: Form, asked: Asked, table: str, key: str, draw: random.Ra
             {*FABRIC_PARTS, *SERVICE_PARTS, "drain"} - {part} if key == "cubes" or part not in row else ()
         ):
             row.pop(other, None)
-        row |= {part: draw.choice(PARTS), "left": "50 %"}
+        row |= {part: draw.choice(PARTS)} | ({"left": "50 %"} if "left" in own else {})
         for other in ("start", "duration") if form.verb == "simulate serve" else ():
             row.pop(other, None)
         return

@@ -35,9 +35,19 @@ WRONG = {
         '[deployment]\nchip = "h100-sxm"\n[working_set]\nworking_set = "2 GB"\noffload = "nvm"\n',
     ),
     "show fabric": ('[fabric]\ntopologies = ["fat-treee"]\nchips = 64\n',),
+    "show blast-radius": (
+        '[fabric]\ntopology = "nvl72"\nchips = 72\n[failures]\nlike = "llama-4"\n',
+        '[fabric]\ntopology = "nvl72"\n',
+        '[fabric]\ntopology = "hgx"\nchips = 64\n[failures]\nrate = 0\n',
+    ),
     "show memory": (
         f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
         f"{MODEL}{ON_NOTHING}",
+    ),
+    "show power": (
+        f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
+        f"{MODEL}{ON_NOTHING}",
+        f'{MODEL}[fabric]\nchips = 64\n[site]\ngrid = "atlantis"\n',
     ),
     "show collective": (f'[collective]\ncollective = "all-reduce"\nsize = "1 MB"\n{ON_NOTHING}',),
     "show techniques": (f'{MODEL}[deployment]\nchip = "h200"\ntp = 3\n[traffic]\nrate = 5\n',),
@@ -51,10 +61,32 @@ WRONG = {
         f'{MODEL}[fabric]\nchips = 16\n[layout]\npp = 4\nschedule = "interleaved"\n',
         f"{MODEL}{ON_NOTHING}",
     ),
+    "show checkpoint": (
+        f'{MODEL}[fabric]\nchips = 64\n[checkpoint]\ntiers = ["tape"]\n',
+        f'{MODEL}[fabric]\nchips = 64\n[checkpoint]\ntiers = ["host"]\n',
+        f"{MODEL}{ON_NOTHING}",
+        MODEL,
+    ),
+    "simulate run": (
+        f"{MODEL}[fabric]\nchips = 64\n",
+        f'{MODEL}[fabric]\nchips = 64\n[run]\ndays = 3\n[checkpoint]\ninterval = "4d"\n',
+        f"{MODEL}[fabric]\nchips = 48\n[run]\ndays = 3\n[layout]\ntp = 8\npp = 5\n",
+        f'{MODEL}[fabric]\nchips = 64\n[run]\ndays = 3\n[failures]\nlike = "llama-4"\n',
+    ),
     "simulate fabric": (
         f'{ON_NOTHING}[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
         '[fabric]\ntopology = "fat-tree"\nchips = 64\n[simulation]\ndetail = "full"\ncheck_with = "full"\n'
         '[[job]]\ncollective = "all-reduce"\nranks = 64\nsize = "1 MB"\n',
+    ),
+    "show datapath": (
+        '[datapath]\nworkload = "resnet50"\ncache = "3 TB"\n[fabric]\nchips = 64\n',
+        '[datapath]\nworkload = "resnet50"\n[fabric]\nchips = 64\nchip = "b200"\n',
+        '[datapath]\nworkload = "unet3d"\ndataset = "1 GB"\n[fabric]\nchips = 64\n',
+    ),
+    "simulate cluster": (
+        f'{ON_NOTHING}[[cluster_job]]\nchips = 8\nrun = "1h"\n',
+        '[fabric]\nchips = 16\n[[cluster_job]]\nchips = 32\nrun = "1h"\n',
+        '[fabric]\nchips = 16\n[[cluster_job]]\nname = "a"\nrun = "1h"\n[[cluster_job]]\nname = "a"\nrun = "2h"\n',
     ),
     "catalog chips": ('[chips]\nsort = "colour"\n',),
     "show transport": ('[transports]\ntransports = ["tcp"]\n[fabric]\ntopology = "torus"\nchips = 64\n',),
@@ -69,6 +101,7 @@ RIGHT = {
     "plan serve": f"{MODEL}[traffic]\nrate = 5\n",
     "plan train": f"{MODEL}{JOB}[fabric]\nchips = 64\n",
     "show memory": f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 2\n",
+    "show power": f"{MODEL}[fabric]\nchips = 64\n",
     "show collective": '[collective]\ncollective = "all-reduce"\nsize = "1 MB"\n[fabric]\nchips = 64\n',
     "catalog links": "",
 }

@@ -45,7 +45,7 @@ def as_words(asked: Asked) -> list[str]:
             words += [flag, as_word(value)]
     for name, rows in asked.tables.items():
         for row in rows:
-            words += [f"--{name}", as_word(row)]
+            words += [f"--{name.replace('_', '-')}", as_word(row)]
     return words
 
 
@@ -96,7 +96,13 @@ def unspelled(note: str, verb: str) -> str:
             rf"--no-{flag}\b|\b{field.section}\.{field.key} = false|\b{name}=False", f"no {name}", note
         )
         note = re.sub(rf"(\b{field.section}\.{field.key}|--{name.replace('_', '-')})(?![\w-])", name, note)
-    return re.sub(r"\[\[(\w+)\]\]|--(failure|job|stall|background|cache|region)\b", r"\1\2", note)
+    return re.sub(
+        r"\[\[(\w+)\]\]|--(failure|job|stall|background|cache|region)\b|--(cluster)-(job)\b", _table, note
+    )
+
+
+def _table(found: re.Match[str]) -> str:
+    return found[1] or found[2] or f"{found[3]}_{found[4]}"
 
 
 def heart(answer: dict[str, Any]) -> dict[str, Any]:

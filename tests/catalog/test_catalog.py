@@ -13,6 +13,7 @@ import pytest
 
 from datahall.catalog import Catalog, load
 from datahall.catalog.index import Named
+from datahall.catalog.kinds import KINDS
 from datahall.errors import CatalogError, DocumentError, OutputError, UnknownNameError
 
 MINE = """\
@@ -169,20 +170,16 @@ def test_find_takes_any_kind(catalog: Catalog) -> None:
         catalog.find("h100-dgx-server")
 
 
-@pytest.mark.parametrize("kind", ["link", "server", "model"])
+@pytest.mark.parametrize("kind", ["link", "server", "model", "grid"])
 def test_unknown_names_of_every_kind_offer_near_ones(catalog: Catalog, kind: str) -> None:
-    near = {"link": "nvlink-9", "server": "dgx-h1000", "model": "llama-3.1-70bb"}[kind]
+    near = {"link": "nvlink-9", "server": "dgx-h1000", "model": "llama-3.1-70bb", "grid": "irelands"}[kind]
     with pytest.raises(UnknownNameError) as caught:
         getattr(catalog, kind)(near)
     assert len(caught.value.nearest) == 3
 
 
 def test_every_source_is_named_by_some_fact(catalog: Catalog) -> None:
-    entries = (
-        *catalog.chips(), *catalog.links(), *catalog.servers(), *catalog.models(),
-        *catalog.switches(), *catalog.cables(), *catalog.reroutes(), *catalog.known_fabrics(),
-        *catalog.transports(),
-    )  # fmt: skip
+    entries = [entry for kind in KINDS if kind != "offer" for entry in catalog.every(kind)]
     cited = {fact.source.title for entry in entries for fact in entry.facts.values()}
     cited |= {
         fact.source.title

@@ -9,11 +9,11 @@ import pytest
 from tests.test_house import ORDER
 
 ROOT = Path(__file__).parents[2]
-MAP, HOW_TO_ADD = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("architecture.md", "how-to-add.md")
-)
-each_page = pytest.mark.parametrize("text", [MAP, HOW_TO_ADD], ids=["architecture", "how-to-add"])
-BOTH = f"{MAP}\n{HOW_TO_ADD}"
+NAMES = ["architecture", "how-to-add", "operations-map"]
+PAGES = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in NAMES]
+MAP, HOW_TO_ADD, OPERATIONS = PAGES
+each_page = pytest.mark.parametrize("text", PAGES, ids=NAMES)
+BOTH = "\n".join(PAGES)
 PLACES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z0-9_.]+)*(?:/|\.(?:py|toml|csv|json|md)))`", BOTH)))
 ELSEWHERE = ("src", "tests", "docs", "calibration", "release")
 MOST_LINES, MOST_CHARACTERS = 120, 12_000  # of a page
@@ -94,7 +94,10 @@ def test_lines_can_be_read_in_any_window(text: str) -> None:
 
 def test_the_pages_lead_to_each_other() -> None:
     assert "(how-to-add.md)" in MAP
+    assert "(operations-map.md)" in MAP
     assert "(architecture.md)" in HOW_TO_ADD
+    assert "(architecture.md)" in OPERATIONS
+    assert "(how-to-add.md)" in OPERATIONS
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "(docs/architecture.md)" in readme
     assert "(docs/how-to-add.md)" in readme

@@ -15,7 +15,6 @@ from tests.fabric.topologies import WIRE
 from datahall.catalog import Catalog
 from datahall.catalog.entries.switch import Switch
 from datahall.errors import DatahallError, ScenarioError, UnsupportedError
-from datahall.fabric.design.availability import at_least, unit_availability
 from datahall.fabric.design.bill import Bill, bill, estimates, has_circuit_switches
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.parts import cable_for, machine, network_parts
@@ -33,6 +32,7 @@ from datahall.fabric.topology.tpu_pod import (
     tpu_pod,
     tpu_slice,
 )  # fmt: skip
+from datahall.reliability.availability import at_least, unit_availability
 from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)

@@ -20,7 +20,6 @@ from datahall.fabric.design.bill import bill
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.outline import outline
-from datahall.fabric.design.survival import survivals
 from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.design.topologies import BY_NAME, NETWORK, Topology
 from datahall.fabric.flows.closed_form import closed_form_s
@@ -44,6 +43,7 @@ from datahall.fabric.topology.graph import (
     paths_of,
 )
 from datahall.fabric.topology.scale_up import with_scale_up
+from datahall.reliability.survival import survivals
 from datahall.scenario.sections.fabric import FabricDesign, FabricJob
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import TAPERED

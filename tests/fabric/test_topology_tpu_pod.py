@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fabric.topologies import WIRE
 
-from datahall.fabric.design.availability import at_least, unit_availability
 from datahall.fabric.topology.tpu_pod import (
     PODS,
     TPU_V4,
@@ -23,6 +22,7 @@ from datahall.fabric.topology.tpu_pod import (
     tpu_pod,
     tpu_slice,
 )  # fmt: skip
+from datahall.reliability.availability import at_least, unit_availability
 
 
 def test_pods_have_the_published_sizes() -> None:

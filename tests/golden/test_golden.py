@@ -41,6 +41,43 @@ collective = "all-reduce"
 ranks = 64
 size = "64 MB"
 """,
+    "jobs.toml": """
+version = 1
+[fabric]
+topology = "leaf-spine"
+chips = 128
+oversubscription = "4:1"
+[[cluster_job]]
+name = "assistant"
+kind = "serving"
+chips = 16
+run = "10h"
+user = "product"
+[[cluster_job]]
+name = "tuning"
+chips = 48
+run = "2h"
+limit = "4h"
+submit = "1min"
+network = "30 %"
+user = "llm"
+[[cluster_job]]
+name = "pretraining"
+chips = 96
+run = "6h"
+limit = "8h"
+submit = "2min"
+user = "llm"
+[[cluster_job]]
+name = "ablation"
+chips = 4
+run = "40min"
+limit = "1h"
+submit = "5min"
+count = 12
+every = "5min"
+user = "research"
+""",
 }
 # verbs whose first example does not do: it needs the day, or a list of another package
 INSTEAD = {

@@ -31,7 +31,9 @@ from datahall.inference.engine.replica import Adapters, Replica, Speculation
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.price import price_steps
-from datahall.scenario.words import COLLECTIVES, POLICIES, SCHEDULES
+from datahall.reliability.asked import process_asked
+from datahall.scenario.sections.operations.failures import FailureRates
+from datahall.scenario.words import BATCH_RULES, COLLECTIVES, DETECTORS, POLICIES, SCHEDULES
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import layout_space
 from datahall.training.memory.bookkeeping import bookkeeping_of
@@ -95,6 +97,10 @@ LOADS = (
     Load(prompt=500.0, output=100.0),
     Load(prompt=2000.0, output=1.0, cached=700.0, spread=1.2, verified=4.0),
 )
+FAILURE_RATES = (
+    FailureRates(), FailureRates(like="rsc-1", age_s=1e6), FailureRates(rate_per_node_day=0.02, job_rate_per_day=2.0),
+    FailureRates(shock_rate_per_day=0.01, shock_nodes=8, enough_fraction=0.9),
+)  # fmt: skip
 
 
 @cache
@@ -153,6 +159,14 @@ OBJECTS: dict[str, Callable[[], Iterable[Any]]] = {
     "StepPrice": lambda: (price_steps(one, max_tokens=512, max_context=2048) for one in made("Replica")[:4]),
     "StepTable": lambda: (one.table for one in made("StepPrice")),
     "Load": lambda: LOADS,
+    "FailurePreset": lambda: shipped().failure_presets(),
+    "Component": lambda: shipped().every("component"),
+    "FailureRates": lambda: FAILURE_RATES,
+    "FailureProcess": lambda: (
+        process_asked(one, chip, shipped(), 512) for chip in made("Chip")[:6] for one in FAILURE_RATES
+    ),
+    "Detector": lambda: DETECTORS,
+    "BatchRule": lambda: BATCH_RULES,
     "Speculation | None": lambda: (None, Speculation(num_draft=3, acceptance=0.6, draft="ngram")),
     "Sequence[int]": lambda: ((4, 4, 4), (2, 8), (16,), (3, 4, 2)),
     "tuple[int, ...]": lambda: ((4, 4, 4), (2, 8), (3, 4)),

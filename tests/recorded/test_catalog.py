@@ -6,19 +6,16 @@ from collections.abc import Iterator
 
 from tests.recorded.record import check_calls, shipped
 
+from datahall.catalog.kinds import KINDS
+
 
 def entries() -> Iterator[tuple[str, object]]:
     shelf = shipped()
-    kinds = {
-        "chip": shelf.chips(), "link": shelf.links(), "server": shelf.servers(), "model": shelf.models(),
-        "switch": shelf.switches(), "cable": shelf.cables(), "fabric": shelf.known_fabrics(),
-        "transport": shelf.transports(),
-    }  # fmt: skip
-    for kind, found in kinds.items():
-        for one in found:
+    for kind in (kind for kind in KINDS if kind not in ("offer", "reroute")):
+        for one in shelf.every(kind):
             yield f"{kind} {one.name}", one
     yield "offers", shelf.offers()
-    yield "reroutes", shelf.reroutes()
+    yield "reroutes", shelf.every("reroute")
 
 
 def test_entries(update: bool) -> None:

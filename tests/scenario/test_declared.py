@@ -69,6 +69,7 @@ TWO_MEANINGS = {
     "chips": "which kinds, where a plan chooses; how many, everywhere else: nobody asks for either by another word",
     "domain": "chips that need no network, of a fabric; what was measured, the one argument of validate",
     "routing": "of requests to replicas, and of flows to paths: each field has no other word for it",
+    "storage": "how fast it is, of a checkpoint; which it is, of a way of data: a checkpoint asks for no more",
     "offload": "what leaves a chip, of a training run; where to, of a working set, which is all there is to leave",
 }
 

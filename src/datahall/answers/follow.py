@@ -12,6 +12,7 @@ from datahall.scenario.kinds import Flag, Plain, Reading
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.words import Domain
 
+MOST_INLINE = 3  # tables of one kind that flags give whole: more of them are asked for by their file
 Tables = Mapping[str, Sequence[Mapping[str, Plain]]]
 
 
@@ -32,7 +33,8 @@ def follow(
     form = form_of(verb or scenario.verb)
     changed = dict(changes or {})
     kept = _kept(scenario, form)
-    if scenario.path and form.verb == scenario.verb and has_several(scenario):
+    long = has_several(scenario) or any(len(said) > MOST_INLINE for said in scenario.said.values())
+    if scenario.path and form.verb == scenario.verb and long:
         beside = {name: value for name, value in kept.items() if name in scenario.beside}
         values, words = {**beside, **changed}, [quoted(scenario.path)]
         words += _tables({**scenario.said, **(tables or {})}, form, scenario.beside)

@@ -7,9 +7,8 @@ folder (`$XDG_DATA_HOME/datahall/catalog`), the folders in `DATAHALL_CATALOG`, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache, cached_property
-from importlib import import_module
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,12 @@ from datahall.catalog import index
 from datahall.catalog.document import Document, Table
 from datahall.catalog.fact import Entry
 from datahall.catalog.folders import named_folders, user_folder
-from datahall.catalog.index import Index, Named, Reader, folded, unknown
+from datahall.catalog.index import Index, Named, folded, unknown
+from datahall.catalog.kinds import KINDS, references
 from datahall.catalog.names import names_in
 from datahall.catalog.search import Hit, search
+from datahall.catalog.shelves.failures import Failing
+from datahall.catalog.shelves.sites import OfSites
 from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -33,33 +35,16 @@ if TYPE_CHECKING:
     from datahall.catalog.entries.offer import Offer
     from datahall.catalog.entries.reroute import Reroute
     from datahall.catalog.entries.server import Server
+    from datahall.catalog.entries.stored.dataset import Dataset
+    from datahall.catalog.entries.stored.storage import Storage
     from datahall.catalog.entries.switch import Switch
     from datahall.catalog.entries.transport import Transport
 
 SHIPPED = Path(__file__).parent / "data"
-_SHIPPED_FILES = {
-    "chip": "chips/*.toml",
-    "link": "links.toml",
-    "server": "servers.toml",
-    "model": "models/*.toml",
-    "switch": "fabrics.toml",
-    "cable": "fabrics.toml",
-    "reroute": "fabrics.toml",
-    "fabric": "fabrics.toml",
-    "transport": "transports.toml",
-}
-
-# keys that name an entry of another kind
-_REFERENCES = {
-    "chip": (("scale_up", "link"), ("host", "link")),
-    "server": (("chip", "chip"), ("scale_up", "link"), ("nic", "link")),
-    "offer": (("chip", "chip"),),
-    "fabric": (("server", "server"), ("switch", "switch")),
-}
 
 
-class Catalog:
-    """Chips, links, servers, models, offers and what networks are made of, by name."""
+class Catalog(Failing, OfSites):
+    """Chips, links, servers, models, offers, what networks are made of and how often it breaks, by name."""
 
     def __init__(
         self, extra: Iterable[Path | str] = (), *, shipped: Path = SHIPPED, user: bool = True
@@ -86,11 +71,12 @@ class Catalog:
 
     def chips(self) -> tuple[Chip, ...]:
         """Every chip."""
-        return tuple(self._chips)
+        return tuple(self._all("chip"))
 
     def link(self, name: str) -> Link:
         """Return a link by name or alias."""
-        return self._links.get(name)
+        found: Link = self._all("link").get(name)
+        return found
 
     def scale_up_of(self, part: Chip | Server) -> Link | None:
         """The link that joins a chip, or the chips of a server, to its scale-up domain; None where it is not known."""
@@ -98,55 +84,75 @@ class Catalog:
 
     def links(self) -> tuple[Link, ...]:
         """Every link."""
-        return tuple(self._links)
+        return tuple(self._all("link"))
 
     def server(self, name: str) -> Server:
         """Return a server, rack, pod or cluster by name or alias."""
-        return self._servers.get(name)
+        found: Server = self._all("server").get(name)
+        return found
 
     def servers(self) -> tuple[Server, ...]:
         """Every server, rack, pod and cluster."""
-        return tuple(self._servers)
+        return tuple(self._all("server"))
 
     def switch(self, name: str) -> Switch:
         """Return a switch by name or alias."""
-        return self._switches.get(name)
+        found: Switch = self._all("switch").get(name)
+        return found
 
     def switches(self) -> tuple[Switch, ...]:
         """Every switch."""
-        return tuple(self._switches)
+        return tuple(self._all("switch"))
 
     def cable(self, name: str) -> Cable:
         """Return a cable by name or alias."""
-        return self._cables.get(name)
+        found: Cable = self._all("cable").get(name)
+        return found
 
     def cables(self) -> tuple[Cable, ...]:
         """Every cable."""
-        return tuple(self._cables)
+        return tuple(self._all("cable"))
 
     def reroute(self, name: str) -> Reroute:
         """Return a way to reroute by name."""
-        return self._reroutes.get(name)
-
-    def reroutes(self) -> tuple[Reroute, ...]:
-        """Every way to reroute."""
-        return tuple(self._reroutes)
+        found: Reroute = self._all("reroute").get(name)
+        return found
 
     def known_fabric(self, name: str) -> KnownFabric:
         """Return a published fabric by name or alias."""
-        return self._known_fabrics.get(name)
+        found: KnownFabric = self._all("fabric").get(name)
+        return found
 
     def known_fabrics(self) -> tuple[KnownFabric, ...]:
         """Every published fabric."""
-        return tuple(self._known_fabrics)
+        return tuple(self._all("fabric"))
+
+    def storage(self, name: str) -> Storage:
+        """Return a storage tier by name or alias."""
+        found: Storage = self._entry("storage", name)
+        return found
+
+    def storages(self) -> tuple[Storage, ...]:
+        """Every storage tier."""
+        return tuple(self._all("storage"))
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set by name or alias."""
+        found: Dataset = self._entry("dataset", name)
+        return found
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Every data set."""
+        return tuple(self._all("dataset"))
 
     def transport(self, name: str) -> Transport:
         """Return a transport by name or alias."""
-        return self._transports.get(name)
+        found: Transport = self._all("transport").get(name)
+        return found
 
     def transports(self) -> tuple[Transport, ...]:
         """Every transport."""
-        return tuple(self._transports)
+        return tuple(self._all("transport"))
 
     def model(self, name: str) -> Model:
         """Return a model by name or alias."""
@@ -155,11 +161,11 @@ class Catalog:
 
     def models(self) -> tuple[Model, ...]:
         """Every model."""
-        return tuple(self._models)
+        return tuple(self._all("model"))
 
     def offers(self, chip: str = "", kind: str = "") -> tuple[Offer, ...]:
         """Every offer, or those of one chip and kind, cheapest by the hour first; by spot, those with a spot price."""
-        found = list(self._offers)
+        found = list(self._all("offer"))
         if kind == "spot":
             found = [offer for offer in found if not isnan(offer.hourly_usd(kind))]
         elif kind:
@@ -169,20 +175,27 @@ class Catalog:
             found = [offer for offer in found if offer.chip and self.chip(offer.chip).name == name]
         return tuple(sorted(found, key=lambda offer: (isnan(offer.hourly_usd(kind)), offer.hourly_usd(kind))))
 
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The names of every entry of a kind."""
+        return tuple(self._all(kind).entries)
+
+    def every(self, kind: str) -> tuple[Named, ...]:
+        """Every entry of a kind."""
+        return tuple(self._all(kind))
+
     def find(self, name: str) -> Chip | Link | Server | Model:
         """Return the chip, link, server or model called `name`, whichever there is first."""
-        indexes = (self._chips, self._links, self._servers)
+        indexes = [self._all(kind) for kind, row in KINDS.items() if row.listed]
         for entries in indexes:
             if name in entries:
-                return entries.get(name)
-        if name in self._models:
-            return self._models.get(name)
-        known = [entry for entries in (*indexes, self._models) for entry in entries.entries]
+                found: Chip | Link | Server | Model = entries.get(name)
+                return found
+        known = [entry for entries in indexes for entry in entries.entries]
         raise UnknownNameError("name", name, known, hint="look for it: datahall catalog search")
 
     def search(self, text: str) -> tuple[Hit, ...]:
         """Return entries of every kind in which all words of `text` occur, those named so first."""
-        return search(self._all_indexes(), text)
+        return search(((kind, self._all(kind)) for kind, row in KINDS.items() if row.searched), text)
 
     def add(self, path: Path | str, *, replace: bool = False) -> tuple[str, ...]:
         """Check a TOML file and copy it into the user's folder; return the names it adds as "kind name"."""
@@ -200,9 +213,7 @@ class Catalog:
         """Read a TOML file as if it were a layer; all its problems are raised at once."""
         read = index.read_document(Path(path))
         problems: list[Problem] = []
-        names = [
-            f"{kind} {entry.name}" for kind in index.KINDS for entry in self._entries(read, kind, problems)
-        ]
+        names = [f"{kind} {entry.name}" for kind in KINDS for entry in self._entries(read, kind, problems)]
         if not names and not problems:
             problems.append(
                 Problem(str(path), "holds no entries", "write [chip.NAME], [model.NAME], … tables")
@@ -221,54 +232,21 @@ class Catalog:
         return found
 
     @cached_property
-    def _chips(self) -> Index[Chip]:
-        return self._index("chip")
+    def _indexes(self) -> dict[str, Index[Any]]:
+        return {}
 
-    @cached_property
-    def _links(self) -> Index[Link]:
-        return self._index("link")
+    def _all(self, kind: str) -> Index[Any]:
+        """Every entry of a kind, read once."""
+        if kind not in self._indexes:
+            self._indexes[kind] = self._index(kind, self._rents() if kind == "offer" else ())
+        return self._indexes[kind]
 
-    @cached_property
-    def _servers(self) -> Index[Server]:
-        return self._index("server")
-
-    @cached_property
-    def _switches(self) -> Index[Switch]:
-        return self._index("switch")
-
-    @cached_property
-    def _cables(self) -> Index[Cable]:
-        return self._index("cable")
-
-    @cached_property
-    def _reroutes(self) -> Index[Reroute]:
-        return self._index("reroute")
-
-    @cached_property
-    def _known_fabrics(self) -> Index[KnownFabric]:
-        return self._index("fabric")
-
-    @cached_property
-    def _transports(self) -> Index[Transport]:
-        return self._index("transport")
-
-    @cached_property
-    def _models(self) -> Index[Model]:
-        return self._index("model")
-
-    @cached_property
-    def _offers(self) -> Index[Offer]:
+    def _rents(self) -> Iterable[Offer]:
+        """The offers that ship: rows of a table, not entries of their own."""
         from datahall.catalog.entries.offer import read_offers
 
         path = self._shipped / "offers.csv"
-        return self._index("offer", read_offers(path) if path.exists() else ())
-
-    def _all_indexes(self) -> Iterator[tuple[str, Iterable[Named]]]:
-        yield "chip", self._chips
-        yield "link", self._links
-        yield "server", self._servers
-        yield "model", self._models
-        yield "offer", self._offers
+        return read_offers(path) if path.exists() else ()
 
     @cached_property
     def _documents(self) -> dict[Path, Document]:
@@ -293,7 +271,7 @@ class Catalog:
         """The entry that has a name, and the shipped file it is in; none for one of the user's."""
         if kind not in self._places:
             words: dict[str, tuple[Path | None, set[str]]] = {}
-            for path in sorted(self._shipped.glob(_SHIPPED_FILES[kind])):
+            for path in sorted(self._shipped.glob(KINDS[kind].files)):
                 for word, entry in names_in(path, kind):
                     words.setdefault(entry, (path, set()))[1].add(word)
             words |= {one.name: (None, {*one.aliases, one.title}) for one in self._shelf_of_files(kind, None)}
@@ -337,7 +315,7 @@ class Catalog:
         return found
 
     def _index(self, kind: str, listed: Iterable[Any] = ()) -> Index[Any]:
-        pattern = _SHIPPED_FILES.get(kind)
+        pattern = KINDS[kind].files
         shipped = [self._document(path) for path in sorted(self._shipped.glob(pattern))] if pattern else []
         problems: list[Problem] = []
         entries = list(listed)
@@ -351,7 +329,7 @@ class Catalog:
         tables = list(index.tables(read, kind))
         if not tables:
             return []
-        reader = _reader(kind)
+        reader = index.reader_of(kind)
         sources = self._shared_sources | index.read_sources(read, problems)
         found: list[Any] = []
         for name, table in tables:
@@ -364,25 +342,14 @@ class Catalog:
         return found
 
     def _check_references(self, entry: Entry, kind: str, table: Table) -> None:
-        for key, target in _REFERENCES.get(kind, ()):
-            name = table.get(key)
-            if not isinstance(name, str):
-                continue
+        for keys, target, name in references(kind, table):
             beside = [other for other, _ in index.tables(entry.document, target)]
             if self._place(target, name) is None and name not in beside:
                 known = dict.fromkeys(known for known, _ in self._places[target].values())
                 close = nearest(name, [*known, *beside], 1)
                 entry.problem(
-                    f'"{name}" is not a {target}', key, hint=f'did you mean "{close[0]}"?' if close else ""
+                    f'"{name}" is not a {target}', *keys, hint=f'did you mean "{close[0]}"?' if close else ""
                 )
-
-
-def _reader(kind: str) -> Reader[Named]:
-    """The function that reads an entry of a kind, loaded when one is read."""
-    home = {"model": "model_entry", "fabric": "known_fabric"}.get(kind, kind)
-    module = import_module(f"datahall.catalog.entries.{home}")
-    found: Reader[Named] = getattr(module, f"read_{'model' if kind == 'model' else home}")
-    return found
 
 
 def _raise(problems: list[Problem], name: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -11,10 +12,8 @@ from datahall.breakdown import Source
 from datahall.catalog import document
 from datahall.catalog.document import Document, Table, Value
 from datahall.catalog.fact import Entry, read_source
+from datahall.catalog.kinds import KINDS
 from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
-
-KINDS = ("chip", "link", "server", "model", "offer", "switch", "cable", "reroute", "fabric", "transport")
-_LISTED = {"chip", "link", "server", "model"}  # kinds that `datahall catalog` has a list of
 
 
 class Named(Protocol):
@@ -38,6 +37,13 @@ class Reader(Protocol[T_co]):
     """Reads one table of an entry; problems go into the entry."""
 
     def __call__(self, entry: Entry, name: str, table: Table, /) -> T_co | None: ...
+
+
+def reader_of(kind: str) -> Reader[Named]:
+    """The function that reads an entry of a kind, loaded when one is read."""
+    module = import_module(f"datahall.catalog.entries.{KINDS[kind].home}")
+    found: Reader[Named] = getattr(module, f"read_{kind}")
+    return found
 
 
 def folded(name: str) -> str:
@@ -78,8 +84,8 @@ class Index(Generic[T]):
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> UnknownNameError:
     """The error of a name that no entry of a kind has."""
     names = list(dict.fromkeys(known))
-    hint = "" if kind in _LISTED else f"known: {', '.join(names)}"
-    return UnknownNameError(kind, name, names, where=where, hint=hint)
+    hint = "" if KINDS[kind].listed else f"known: {', '.join(names)}"
+    return UnknownNameError(KINDS[kind].called or kind, name, names, where=where, hint=hint)
 
 
 def read_document(path: Path) -> Document:

@@ -44,20 +44,14 @@ def names(kind: Kind) -> Iterable[str]:
         return kind.words
     assert isinstance(kind, Name)
     match kind.of:
-        case "chip" | "entry":
-            return (chip.name for chip in load().chips())
-        case "model":
-            return (model.name for model in load().models())
-        case "server":
-            return (server.name for server in load().servers())
-        case "switch":
-            return (switch.name for switch in load().switches())
-        case "transport":
-            return (transport.name for transport in load().transports())
+        case "entry":
+            return load().names("chip")
         case "fabric":
             from datahall.scenario.words import TOPOLOGIES
 
-            return (*TOPOLOGIES, *(fabric.name for fabric in load().known_fabrics()))
+            return (*TOPOLOGIES, *load().names("fabric"))
+        case "workload":
+            return (*load().names("dataset"), *load().names("model"))
         case "framework":
             from datahall.training.step.framework import frameworks
 
@@ -66,4 +60,4 @@ def names(kind: Kind) -> Iterable[str]:
             from datahall.workload.traffic.presets import presets
 
             return presets()
-    return ()
+    return load().names(kind.of)

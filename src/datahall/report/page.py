@@ -8,7 +8,17 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from datahall.answer import Answer, Cell, ChangeChart, Chart, Column, RooflineChart, Table, TopologyChart
+from datahall.answer import (
+    Answer,
+    Cell,
+    ChangeChart,
+    Chart,
+    Column,
+    GanttChart,
+    RooflineChart,
+    Table,
+    TopologyChart,
+)
 from datahall.breakdown import Breakdown, Source
 from datahall.report.cell import asked, introduced, shown
 from datahall.report.charts.chart import keys, svg
@@ -77,7 +87,7 @@ def _whole_names(sentence: str) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    note = chart.note if isinstance(chart, RooflineChart | TopologyChart | ChangeChart) else ""
+    note = chart.note if isinstance(chart, RooflineChart | TopologyChart | ChangeChart | GanttChart) else ""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
     figure = f'<figure>{_legend(chart)}<div class="scroll">{svg(chart)}</div>{caption}</figure>'
     return f"<section><h2>{escape(chart.title)}</h2>{figure}</section>"

@@ -112,12 +112,14 @@ CONCEPTS = {
         Concept(name="training", home="training:TrainingJob"),
         Concept(name="layout", home="training:TrainingLayout"),
         Concept(name="stragglers", home="training:Stragglers"),
+        Concept(name="site", home="operations.site:Site"),
         Concept(name="fabric", home="fabric:FabricDesign"),
         Concept(name="network", home="fabric:Network"),
         Concept(name="job", inline=True, home="fabric:FabricJob", many=True),
         Concept(name="background", inline=True, home="fabric:Background", many=True),
         Concept(name="stall", inline=True, home="fabric:Stall", many=True),
         Concept(name="failure", inline=True, home="failure:Failure", many=True),
+        Concept(name="failures", home="operations.failures:FailureRates"),
         Concept(name="collective", home="fabric:CollectiveCall"),
         Concept(name="transports", home="transports:Transports"),
         Concept(name="sequences", home="views:Sequences"),
@@ -131,6 +133,12 @@ CONCEPTS = {
         Concept(name="search", home="views:Search"),
         Concept(name="files", home="views:Files"),
         Concept(name="simulation", home="views:Simulation"),
+        Concept(name="recovery", home="operations.run:Recovering"),
+        Concept(name="run", home="operations.run:RunLength"),
+        Concept(name="checkpoint", home="operations.checkpoint:Checkpointing"),
+        Concept(name="datapath", home="operations.datapath:DataPath"),
+        Concept(name="cluster_job", inline=True, home="operations.scheduling:ClusterJob", many=True),
+        Concept(name="scheduler", home="operations.scheduling:Scheduler"),
     )
 }
 

@@ -61,6 +61,14 @@ TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
+# how a cluster serves its queue; what each does: scheduling/policies.py
+QueuePolicy = Literal[
+    "fifo", "gang", "backfill", "conservative", "fair-share", "priority", "topology", "defragment"
+]
+JobKind = Literal["training", "serving"]
+QUEUE_POLICIES: tuple[QueuePolicy, ...] = get_args(QueuePolicy)
+JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
+
 Phase = Literal["prefill", "decode"]
 FlowDetail = Literal["symmetric", "full"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -69,9 +77,23 @@ FLOW_DETAILS: tuple[FlowDetail, ...] = get_args(FlowDetail)
 LEVELS: dict[str, Basis] = dict(zip(("datasheet", "family", "measured"), get_args(Basis)[1:], strict=True))
 LEVEL_OF = {basis: level for level, basis in LEVELS.items()}
 Domain = Literal[
-    "kernels", "collectives", "training", "inference"
+    "kernels", "collectives", "training", "inference", "reliability", "scheduling", "storage", "power"
 ]  # of the ledger: a folder each in validation/
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
+
+# how batch and learning rate follow a job that shrinks (reliability/elastic.py), and how corruption is noticed
+BatchRule = Literal["kept", "linear", "sqrt"]
+Detector = Literal["none", "replay", "checksum", "vote"]
+BATCH_RULES: tuple[BatchRule, ...] = get_args(BatchRule)
+DETECTORS: tuple[Detector, ...] = get_args(Detector)
+
+# how samples lie in storage, in which order they are read, and what a cache of them keeps: datapath/
+Format = Literal["files", "shards", "columnar"]
+Shuffle = Literal["none", "buffer", "random"]
+Keeping = Literal["lru", "pinned"]
+DATA_FORMATS: tuple[Format, ...] = get_args(Format)
+SHUFFLES: tuple[Shuffle, ...] = get_args(Shuffle)
+KEEPINGS: tuple[Keeping, ...] = get_args(Keeping)
 
 # what NCCL can be limited to, as NCCL_ALGO spells it; what each is: fabric/collectives/algorithms/table.py
 NcclAlgo = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]

@@ -6,6 +6,8 @@ when the machine is built.
 
 from __future__ import annotations
 
+import msgspec
+
 from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import usual_chip
@@ -13,7 +15,7 @@ from datahall.fabric.design.early import check_design
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import TrainingJob
+from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
 from datahall.training.layout.file import LayoutFile
 from datahall.training.step.framework import framework
@@ -37,6 +39,14 @@ def check_step(scenario: Scenario) -> None:
             f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
         )
     check_run(scenario)
+
+
+def says_layout(scenario: Scenario) -> bool:
+    """Whether anything was said of the layout; of experts that there are none of is nothing."""
+    asked, dense = scenario.one(TrainingLayout), scenario.model().moe is None
+    if dense and asked.ep in (None, 1) and asked.etp in (None, 0, 1):
+        asked = msgspec.structs.replace(asked, ep=None, etp=None)
+    return asked != TrainingLayout()
 
 
 def check_machine(scenario: Scenario) -> None:

@@ -21,14 +21,12 @@ QUANTILES = (0.1, 0.9)
 def coverage_apart(judged: Sequence[Prediction]) -> dict[str, Coverage]:
     """For every source and metric of enough rows the share inside its bands, as stated and as others would make them.
 
-    Rows whose stated band is the same share of their prediction are of one kind: bands are made kind by kind.
+    Rows whose stated band is as far from their prediction are of one kind: bands are made kind by kind.
     """
-    ratios = np.array([one.measured / one.predicted for one in judged])
+    ratios = np.array([one.away(one.measured) for one in judged])
     sources = np.array([_source(one) for one in judged])
     metrics = np.array([one.metric for one in judged])
-    kinds = np.array(
-        [f"{one.metric} {one.low / one.predicted:.6f} {one.high / one.predicted:.6f}" for one in judged]
-    )
+    kinds = np.array([f"{one.metric} {one.away(one.low):.6f} {one.away(one.high):.6f}" for one in judged])
     inside = np.array([one.low <= one.measured <= one.high for one in judged])
     found = {}
     for metric in dict.fromkeys(one.metric for one in judged):

@@ -43,7 +43,8 @@ def validate(domain: str, data: Path | str | Sequence[Path | str] | None = None)
     files = shipped_files(domain) if data is None else _paths(data)
     found = [one for path in files for one in outcomes(path, formats)]
     apart = coverage_apart([one for one in found if isinstance(one, Prediction)])
-    return scorecard(domain, found, noise=_noise(domain, files), apart=apart)
+    notes = getattr(_home(domain), "NOTES", ())
+    return scorecard(domain, found, noise=_noise(domain, files), apart=apart, notes=notes)
 
 
 def shipped_files(domain: str) -> tuple[Path, ...]:

@@ -84,7 +84,9 @@ class Format(msgspec.Struct, frozen=True):
 
 
 def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
-    """Read a CSV file; the names of its columns and its rows."""
+    """Read a CSV file, or a dump of Slurm's accounting; the names of its columns and its rows."""
+    if _is_packed(path) or "|" in _first_line(path):
+        return _dumped(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)  # an open quote would swallow the rows after it
@@ -103,6 +105,39 @@ def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
     if not rows:
         raise DocumentError(str(path), [Problem(f"{path}:1", "has a header and no rows")])
     return columns, rows
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix == ".gz"
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline()
+    except OSError:
+        return ""  # said by whoever reads on
+
+
+def _dumped(path: Path) -> tuple[tuple[str, ...], list[Row]]:
+    """Rows of a file that a scheduler wrote; lines that are none have no cells, and are counted with the others."""
+    from datahall.scheduling.files.read import read_table
+
+    table = read_table(str(path))
+    columns = list(table.columns)
+    cells = zip(*table.columns.values(), strict=True) if table.num else iter(())
+    rows = [
+        Row(f"{path.name}:{line}", dict(zip(columns, row, strict=True)))
+        for line, row in zip(table.lines, cells, strict=True)
+    ]
+    rows += [
+        Row(f"{path.name}:{one.where.rpartition(':')[2]}", {})
+        for one in table.left_out
+        for _ in range(one.rows)
+    ]
+    if not rows:
+        raise DocumentError(str(path), [Problem(f"{path}:1", "has a header and no rows")])
+    return tuple(columns), rows
 
 
 def format_of(path: Path, columns: Sequence[str], formats: Sequence[Format]) -> Format:

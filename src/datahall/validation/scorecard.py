@@ -28,10 +28,18 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     basis: str = ""  # on what its kernels rest: measured, a family's constants, a data sheet
     # to `predicted`: without what its benchmark is taken to have done and does not state, where that is anything
     as_stated_ratio: float | None = None
+    in_points: bool = False  # a share, of which the error is a difference in points and no percentage of it
 
     @property
     def error_percent(self) -> float:
+        """Predicted over measured, less 1, in percent; of a share in points their difference."""
+        if self.in_points:
+            return (self.predicted - self.measured) * 100.0
         return (self.predicted / self.measured - 1.0) * 100.0
+
+    def away(self, value: float) -> float:
+        """How far a value is from the prediction: as a ratio, or in points as a difference."""
+        return value - self.predicted if self.in_points else value / self.predicted
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -49,7 +57,7 @@ class Unsupported(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Errors of one group of rows, in percent."""
+    """Errors of one group of rows, in percent, or in points where its metric is a share."""
 
     rows: int
     median_ape: float
@@ -114,6 +122,7 @@ class Worst(msgspec.Struct, frozen=True):
     predicted: float
     error_percent: float
     metric: str = ""
+    in_points: bool = False
 
 
 class Cloud(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +156,14 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
         str, Coverage
     ] = {}  # by source and metric: what bands are worth on rows they were not made of
     as_stated: AsStated | None = None  # where benchmarks are taken to have done more than their sources state
+    notes: tuple[str, ...] = ()  # what a domain says of its figures: what is input, what is predicted
+    in_points: tuple[str, ...] = ()  # metrics that are shares, whose errors are in points and not in percent
     clouds: tuple[Cloud, ...] = ()  # every scored row, for a picture; not in JSON
+
+    @property
+    def unit(self) -> str:
+        """What its errors are in: points where every metric is a share, else percent."""
+        return "points" if self.in_points and set(self.in_points) == set(self.by_metric) else "percent"
 
     @property
     def num_unsupported(self) -> int:
@@ -189,6 +205,7 @@ def scorecard(
     num_worst: int = 10,
     noise: Mapping[str, Noise] | None = None,
     apart: Mapping[str, Coverage] | None = None,
+    notes: Sequence[str] = (),
 ) -> Scorecard:
     """Sum up the outcomes of a domain; every row is counted somewhere."""
     outcomes = list(outcomes)
@@ -225,6 +242,8 @@ def scorecard(
         noise=dict(noise or {}),
         apart=dict(apart or {}),
         as_stated=_as_stated(judged, named(lambda one: one.source)),
+        notes=tuple(notes),
+        in_points=tuple(dict.fromkeys(one.metric for one in judged if one.in_points)),
         clouds=tuple(_clouds(judged)),
     )
 
@@ -307,7 +326,7 @@ def _grouped(predictions: Sequence[Prediction], key: Callable[[Prediction], str]
 def _worst(one: Prediction) -> Worst:
     return Worst(
         one.where, one.label, one.source, one.hardware, one.model, one.unit, one.measured, one.predicted,
-        one.error_percent, one.metric,
+        one.error_percent, one.metric, one.in_points,
     )  # fmt: skip
 
 
@@ -321,7 +340,7 @@ def fraction(percent: float) -> float | None:
 
 
 def scorecard_json(card: Scorecard) -> str:
-    """A scorecard as JSON under a schema of its own; errors are in percent."""
+    """A scorecard as JSON under a schema of its own; errors are in percent, those of `in_points` in points."""
     named = {"schema": "datahall/scorecard", "version": 1, **msgspec.to_builtins(card)}
     del named["clouds"]
     return msgspec.json.format(msgspec.json.encode(named), indent=2).decode() + "\n"

@@ -43,3 +43,8 @@ def test_too_many_senders_to_one_chip_time_out(shelf: Catalog) -> None:
     )
     assert any("time out when there are more than" in note for note in few)
     assert any("wait for a timeout of 200 ms" in note for note in many)
+
+
+def test_behind_one_switch_nothing_is_hashed_onto_the_same_cable(shelf: Catalog) -> None:
+    assert "hashed" not in dh.show_transport(["roce"], chips=64, catalog=shelf).binding
+    assert "hashed" in dh.show_transport(["roce"], chips=1024, catalog=shelf).binding

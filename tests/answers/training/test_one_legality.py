@@ -45,6 +45,7 @@ VALUES: dict[str, tuple[object, ...]] = {
     "compress": COMPRESSIONS,
 }
 MODELS = ("llama-3.1-8b", "qwen3-30b-a3b")
+BESIDE = {"simulate run": {"days": 1, "runs": 2}}  # what a verb asks for beside a layout
 
 
 def drawn(seed: int) -> dict[str, Any]:
@@ -57,14 +58,20 @@ def drawn(seed: int) -> dict[str, Any]:
 def verdict(verb: str, given: dict[str, Any]) -> str:
     """Nothing where a verb answers, else what it refuses and how."""
     try:
-        ask(verb, given, catalog=SHELF)
+        ask(verb, {**given, **BESIDE.get(verb, {})}, catalog=SHELF)
     except DatahallError as error:
         return f"{error.field}: {error}".replace(verb, "")
     return ""
 
 
 def test_both_verbs_of_a_layout_are_asked() -> None:
-    assert set(TAKE_A_LAYOUT) == {"show memory", "simulate train"}
+    assert set(TAKE_A_LAYOUT) == {
+        "show memory",
+        "simulate train",
+        "show power",
+        "show checkpoint",
+        "simulate run",
+    }
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -109,7 +116,10 @@ def test_the_usual_order_may_be_named_without_a_pipeline(verb: str) -> None:
 def test_a_model_without_experts_has_one_way_to_share_them(verb: str, name: str) -> None:
     """That one may be said, as any value that an input has anyway; another is refused, in words for both degrees."""
     given: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 16, "seq": 2048, "global_batch": 64}
-    usual, said = (answer_of(ask(verb, one, catalog=SHELF)) for one in (given, {**given, name: 1}))
+    usual, said = (
+        answer_of(ask(verb, {**one, **BESIDE.get(verb, {})}, catalog=SHELF))
+        for one in (given, {**given, name: 1})
+    )
     assert {**said.results, "layout": ""} == {**usual.results, "layout": ""}
     assert (
         verdict(verb, {**given, name: 2})
@@ -148,7 +158,14 @@ WRONG: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("verb", TAKE_A_LAYOUT)
 @pytest.mark.parametrize(
     "said",
-    [{"shard": 3}, {"schedule": "zb"}, {"ep": 2}, {"global_batch": 17}, {"modules": "moe"}, *WRONG[1:]],
+    [
+        {"shard": 3},
+        {"schedule": "zb"},
+        {"ep": 2},
+        {"global_batch": 17, "tp": 1},
+        {"modules": "moe"},
+        *WRONG[1:],
+    ],
     ids=str,
 )
 def test_a_layout_is_refused_before_anything_heavy_is_loaded(verb: str, said: dict[str, Any]) -> None:

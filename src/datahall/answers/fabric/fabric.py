@@ -16,7 +16,7 @@ from datahall.errors import DatahallError
 from datahall.fabric.design.asked import design_of, fitting, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.survival import cubes_up, survivals
+from datahall.reliability.survival import cubes_up, survivals
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt

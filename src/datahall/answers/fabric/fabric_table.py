@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datahall.answer import Cell, Column, Quantity, Table
 from datahall.fabric.design.bill import Bill
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.survival import HOST_AVAILABILITY, Cubes, Survival
+from datahall.reliability.survival import HOST_AVAILABILITY, Cubes, Survival
 from datahall.units import fmt
 
 _LARGEST_COUNT = 1e9

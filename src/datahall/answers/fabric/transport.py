@@ -69,11 +69,12 @@ def _headline(made: Design, found: tuple[Behaviour, ...]) -> str:
 
 def _binding(found: tuple[Behaviour, ...], rungs: tuple[Ladder, ...]) -> str:
     hashed = [one.transport.name for one in found if one.is_hashed]
-    most = max((rung for rung in rungs if rung.routing == "ecmp"), key=lambda rung: rung.num_paths)
-    spray = next(rung for rung in rungs if rung.routing == "spray")
+    most = max((rung for rung in rungs if rung.is_hashed), key=lambda rung: rung.num_paths)
+    spray = next(rung for rung in rungs if rung.is_sprayed)
     cores = [one for one in found if one.num_cores]
     words = []
-    if hashed:
+    single = next(rung for rung in rungs if rung.is_hashed)
+    if hashed and single.kept.slowest_fraction < spray.kept.slowest_fraction:
         words.append(
             f"Flows that are hashed onto the same cable bind {' and '.join(hashed)}: over "
             f"{counted(most.num_paths, 'queue pair')} the slowest would keep "

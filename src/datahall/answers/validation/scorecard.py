@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from datahall.answer import Answer, Axis, Cell, Column, Point, Quantity, ScatterChart, Series, Table
 from datahall.answers.follow import follow
 from datahall.answers.reply import Scored
+from datahall.counted import counted
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Files
 from datahall.validation import ledger
-from datahall.validation.scorecard import RIGHT_COVERAGE_PERCENT, Score, Scorecard, fraction, scorecard_json
+from datahall.validation.scorecard import (
+    RIGHT_COVERAGE_PERCENT,
+    Score,
+    Scorecard,
+    Worst,
+    fraction,
+    scorecard_json,
+)
 
 COLUMNS = (
     Column("rows", "count", "num_rows"),
@@ -19,6 +27,17 @@ COLUMNS = (
     Column("P90", "fraction", "p90_ape_fraction"),
     Column("bias", "fraction", "bias_fraction"),
     Column("in band", "fraction", "band_coverage_fraction"),
+)
+
+
+# the same of shares, whose errors are differences in points
+POINTS = (
+    COLUMNS[0],
+    Column("median", "points"),
+    Column("mean", "points"),
+    Column("P90", "points", "p90_points"),
+    Column("bias", "points"),
+    COLUMNS[-1],
 )
 
 
@@ -40,7 +59,7 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
         ("model", card.by_model),
         ("basis", card.by_basis),
     )
-    tables = [_groups(f"error by {name}", name, scores) for name, scores in groups if scores]
+    tables = [_groups(card, name, scores) for name, scores in groups if scores]
     return Answer(
         kind="validation",
         headline=_headline(card),
@@ -50,7 +69,8 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
         tables=(*tables, *_noise(card), *_regret(card), *_worst(card), *_unsupported(card)),
         charts=_charts(card),
         notes=(
-            "error: predicted / measured − 1; median, mean and P90 are of its size, bias is signed",
+            *_meaning(card),
+            *card.notes,
             "rows that a constant was fitted on are counted and never scored",
             *(("a row that states several figures is counted once for each",) if metrics else ()),
             *(
@@ -68,6 +88,19 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
         ),
         next_commands=next_commands,
     )
+
+
+def _in_points(card: Scorecard) -> bool:
+    return card.unit == "points"
+
+
+def _meaning(card: Scorecard) -> tuple[str, ...]:
+    """What an error is."""
+    size = "median, mean and P90 are of its size, bias is signed"
+    if _in_points(card):
+        return (f"error: predicted − measured, in points of a share, not in percent of it; {size}",)
+    some = (f"{', '.join(card.in_points)}: errors in points, predicted − measured",) if card.in_points else ()
+    return (f"error: predicted / measured − 1; {size}", *some)
 
 
 def _apart(card: Scorecard) -> tuple[str, ...]:
@@ -101,14 +134,22 @@ def _headline(card: Scorecard) -> str:
     all_rows = card.overall
     if len(card.by_metric) > 1:
         each = "; ".join(
-            f"{metric} {one.median_ape:.1f} % (mean {one.mean_ape:.1f} %, {one.rows:,} rows)"
+            f"{metric} {one.median_ape:.1f} {_sign(card, metric)} (mean {one.mean_ape:.1f} {_sign(card, metric)}, "
+            f"{counted(one.rows, 'row')})"
             for metric, one in card.by_metric.items()
         )
         return f"Median error on {card.scored:,} measured figures of {card.domain}: {each}."
+    (metric,) = card.by_metric
+    sign = _sign(card, metric)
     return (
-        f"On {card.scored:,} measured rows of {card.domain} the median error is {all_rows.median_ape:.1f} % "
-        f"(mean {all_rows.mean_ape:.1f} %, P90 {all_rows.p90_ape:.1f} %, bias {all_rows.bias:+.1f} %)."
+        f"On {card.scored:,} measured rows of {card.domain} the median error is {all_rows.median_ape:.1f} {sign} "
+        f"(mean {all_rows.mean_ape:.1f} {sign}, P90 {all_rows.p90_ape:.1f} {sign}, bias {all_rows.bias:+.1f} {sign})."
     )
+
+
+def _sign(card: Scorecard, metric: str) -> str:
+    """What stands behind an error."""
+    return "points" if metric in card.in_points else "%"
 
 
 def _coverage(card: Scorecard) -> str:
@@ -123,18 +164,25 @@ def _coverage(card: Scorecard) -> str:
 
 
 def _results(card: Scorecard) -> dict[str, Cell]:
-    known = dict(zip((column.key for column in COLUMNS), _cells(card.overall), strict=True))
+    known = dict(
+        zip((column.key for column in _columns(card)), _cells(card.overall, _in_points(card)), strict=True)
+    )
     return {"num_scored": card.scored, "num_fitted": card.fitted, **known}
 
 
-def _groups(title: str, name: str, scores: Mapping[str, Score]) -> Table:
-    rows = tuple((group or "–", *_cells(score)) for group, score in scores.items())
-    return Table(title=title, columns=(Column(name), *COLUMNS), rows=rows)
+def _columns(card: Scorecard) -> tuple[Column, ...]:
+    return POINTS if _in_points(card) else COLUMNS
 
 
-def _cells(score: Score) -> tuple[Cell, ...]:
-    percents = (score.median_ape, score.mean_ape, score.p90_ape, score.bias, score.band_coverage)
-    return (score.rows, *map(fraction, percents))
+def _groups(card: Scorecard, name: str, scores: Mapping[str, Score]) -> Table:
+    rows = tuple((group or "–", *_cells(score, _in_points(card))) for group, score in scores.items())
+    return Table(title=f"error by {name}", columns=(Column(name), *_columns(card)), rows=rows)
+
+
+def _cells(score: Score, in_points: bool) -> tuple[Cell, ...]:
+    errors = (score.median_ape, score.mean_ape, score.p90_ape, score.bias)
+    shown = errors if in_points and score.rows else map(fraction, errors)
+    return (score.rows, *shown, fraction(score.band_coverage))
 
 
 def _charts(card: Scorecard) -> tuple[ScatterChart, ...]:
@@ -146,19 +194,23 @@ def _charts(card: Scorecard) -> tuple[ScatterChart, ...]:
 def _chart(card: Scorecard, metric: str, unit: str) -> ScatterChart:
     return ScatterChart(
         title=f"{metric}, predicted against measured" if metric else "predicted against measured",
-        x=Axis("measured", unit, log=True),
-        y=Axis("predicted", unit, log=True),
+        x=Axis("measured", unit, log=metric not in card.in_points),
+        y=Axis("predicted", unit, log=metric not in card.in_points),
         series=tuple(
             Series(cloud.hardware, cloud.measured, cloud.predicted)
             for cloud in card.clouds
             if (cloud.metric, cloud.unit) == (metric, unit)
         ),
         points=tuple(
-            Point(one.label, one.measured, one.predicted, note=f"{one.error_percent:+.0f} %, {one.where}")
+            Point(one.label, one.measured, one.predicted, note=_far(one))
             for one in card.worst
             if (one.metric, one.unit) == (metric, unit)
         ),
     )
+
+
+def _far(one: Worst) -> str:
+    return f"{one.error_percent:+.0f} {'points' if one.in_points else '%'}, {one.where}"
 
 
 def _noise(card: Scorecard) -> tuple[Table, ...]:
@@ -192,7 +244,7 @@ def _worst(card: Scorecard) -> tuple[Table, ...]:
             one.hardware,
             Quantity(one.measured, one.unit),
             Quantity(one.predicted, one.unit),
-            fraction(one.error_percent),
+            Quantity(one.error_percent, "points") if one.in_points else fraction(one.error_percent),
             one.where,
         )
         for one in card.worst

@@ -7,7 +7,21 @@ reference and the golden tests are drawn from it.  It loads nothing, so that hel
 from __future__ import annotations
 
 from datahall.answers.verb import Group, Verb
-from datahall.answers.verbs import catalog, chip, fabric, model, serving, term, training, validation
+from datahall.answers.verbs import (
+    catalog,
+    chip,
+    datapath,
+    fabric,
+    model,
+    power,
+    reliability,
+    run,
+    scheduling,
+    serving,
+    term,
+    training,
+    validation,
+)
 
 GROUPS = (
     Group("plan", "what to build, and why not something else", "decide"),
@@ -18,7 +32,22 @@ GROUPS = (
     Group("check", "every problem of a scenario, a catalogue file or a config.json", "trust"),
     Group("catalog", "what is known of chips, models, links, servers, prices; search and add", "trust"),
 )
-SUBJECTS = (chip, model, serving, training, fabric, validation, catalog, term)  # as a group lists its verbs
+# as a group lists its verbs
+SUBJECTS = (
+    chip,
+    model,
+    serving,
+    training,
+    run,
+    reliability,
+    power,
+    scheduling,
+    fabric,
+    datapath,
+    validation,
+    catalog,
+    term,
+)
 
 PLACES = [group.name for group in GROUPS]
 VERBS: tuple[Verb, ...] = tuple(

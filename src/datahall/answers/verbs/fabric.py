@@ -6,6 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.scenario.takes import Takes
 from datahall.scenario.words import TOPOLOGIES
 
+ON = ("on", "Topology, or a fabric that was built.")
 JOINED = ("chips", "How many chips it joins; a fabric that was built has its own.")
 # what is said of a fabric that is laid and not run
 LAID = (
@@ -106,7 +107,7 @@ VERBS = (
         required=("on",),
         traced=True,
         means=(
-            ("on", "Topology, or a fabric that was built."),
+            ON,
             JOINED,
         ),
         examples=(

@@ -45,6 +45,6 @@ FIELDS = (
 )
 
 
-def read_known_fabric(entry: Entry, name: str, table: Table) -> KnownFabric | None:
+def read_fabric(entry: Entry, name: str, table: Table) -> KnownFabric | None:
     """Read `[fabric.NAME]`."""
     return read_entry(entry, name, table, FIELDS, KnownFabric)

@@ -37,6 +37,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     power_limit_w: float = nan
     power_idle_w: float = nan
     price_usd: float = nan
+    embodied_kg: float = nan  # carbon of its manufacture
     num_rack_units: int = 0
     year: int = 0
     status: Literal["shipping", "announced"] = "shipping"
@@ -83,6 +84,7 @@ FIELDS = (
     Field("power_limit", "power_limit_w", "power limit"),
     Field("power_idle", "power_idle_w", "idle power"),
     Field("price", "price_usd", "price"),
+    Field("embodied", "embodied_kg", "carbon of its manufacture"),
     Field("rack_units", "num_rack_units", "rack units"),
     Field("year", "year", "year it shipped", at_least=1970),
     Field("status", "status", "status", "text", choices=("shipping", "announced")),

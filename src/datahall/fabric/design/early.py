@@ -48,6 +48,11 @@ def check_collective(scenario: Scenario) -> None:
         check_design(msgspec.structs.replace(asked, chips=asked.chips or call.experts), scenario.catalog)
 
 
+def check_laid(scenario: Scenario) -> None:
+    """Refuse a topology without chips, and of one that was built what is not to be chosen."""
+    _check(scenario.one(FabricDesign), scenario)
+
+
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:
     if not is_built(asked.topology, scenario.catalog):
         num_chips(asked, scenario.catalog, usual)

@@ -12,6 +12,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.transport import Transport
 from datahall.counted import counted
 from datahall.fabric.design.design import Design
+from datahall.fabric.routing.policies import RULES, rule_of
 from datahall.fabric.transport.early import check_joined
 from datahall.fabric.transport.host import cores, memory_bytes_per_s
 from datahall.fabric.transport.incast import Incast, incast
@@ -21,7 +22,7 @@ from datahall.fabric.transport.message import kept, kept_fraction, one_way, port
 from datahall.fabric.transport.path import Path, usual_path
 from datahall.fabric.transport.storm import Storm, storm
 from datahall.scenario.sections.transports import Transports
-from datahall.scenario.words import Policy
+from datahall.scenario.words import SPLITTING, Policy
 
 SMALL_BYTES = 8.0
 OF_BUFFER = 0.5  # that a port alone may take: dynamic threshold with α = 1 (Choudhury and Hahne 1998)
@@ -47,7 +48,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_hashed(self) -> bool:
         """Whether flows keep to one path, so that some of them collide."""
-        return self.transport.routing == "ecmp"
+        return self.transport.routing in SPLITTING
 
     @property
     def times_out(self) -> bool:
@@ -58,9 +59,19 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
 class Ladder(msgspec.Struct, frozen=True):
     """What routing alone leaves of a port when all send, without headers."""
 
-    routing: str
+    routing: Policy
     num_paths: int
     kept: Kept
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether queue pairs keep to a path each."""
+        return self.routing in SPLITTING
+
+    @property
+    def is_sprayed(self) -> bool:
+        """Whether each packet takes another path."""
+        return rule_of(self.routing).sprays
 
 
 def behaviours(
@@ -76,7 +87,7 @@ def behaviours(
 def _behaviour(
     made: Design, one: Transport, path: Path, asked: Transports, buffer_bytes: float, seed: int
 ) -> Behaviour:
-    fabric, num_paths = made.fabric, asked.paths if one.routing == "ecmp" else 1
+    fabric, num_paths = made.fabric, asked.paths if one.routing in SPLITTING else 1
     routed = under_load(fabric, one.routing, path.port_bytes_per_s, np.random.default_rng(seed), num_paths)
     alone = kept_fraction(one)
     return Behaviour(
@@ -107,7 +118,7 @@ def _behaviour(
 def _how(one: Transport, num_paths: int) -> str:
     way = (
         "another path for each packet"
-        if one.routing == "spray"
+        if rule_of(one.routing).sprays
         else f"{counted(num_paths, 'queue pair')}, each hashed onto a path"
     )
     return f"a random permutation of all chips at once, {way}: max-min fair rates"
@@ -116,7 +127,12 @@ def _how(one: Transport, num_paths: int) -> str:
 def ladder(made: Design, path: Path, seed: int) -> tuple[Ladder, ...]:
     """What each way to route leaves of a port, whatever transport is used."""
     few = [num for num in PATHS if num == 1 or num * made.counts.num_hosts <= MOST_PARTS]
-    rungs: list[tuple[Policy, int]] = [("deterministic", 1), *(("ecmp", num) for num in few), ("spray", 1)]
+    rungs = [
+        (name, num)
+        for name, rule in RULES.items()
+        if not rule.chooses_late  # what a flow finds when it starts depends on who came before
+        for num in (few if name in SPLITTING else (1,))
+    ]
     return tuple(
         Ladder(
             name, num, under_load(made.fabric, name, path.port_bytes_per_s, np.random.default_rng(seed), num)

@@ -8,10 +8,10 @@ import numpy as np
 
 from datahall.catalog.entries.transport import Transport
 from datahall.fabric.flows.congestion import paused_links
-from datahall.fabric.routing.policies import permutation, spread
+from datahall.fabric.routing.policies import permutation, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Ints, Paths
-from datahall.scenario.words import Policy
+from datahall.scenario.words import SPLITTING, Policy
 
 PEERS = 8  # others that each chip sends to at the same time
 MANY = 8  # ways that stand for those of all packets where links cannot be pooled
@@ -49,8 +49,8 @@ def _paths(
 ) -> tuple[Paths, int]:
     """The ways of each flow, and how many it has: sprayed packets go over pools of links, or over some of all ways."""
     pool = pools(fabric, routing)
-    if pool is None and routing == "spray":
-        routing, parts = "ecmp", MANY
+    if pool is None and rule_of(routing).sprays:
+        routing, parts = SPLITTING[0], MANY
     else:
         parts = 1
     return spread(fabric, source, target, routing, rng, parts, pool=pool).paths, parts

@@ -23,7 +23,7 @@ def candidate_chips(scenario: Scenario) -> list[Chip]:
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
 
 
-def check_plan(scenario: Scenario) -> None:
+def check_service(scenario: Scenario) -> None:
     """Refuse what has no closed form, and formats that none of the chips can multiply in."""
     check_closed_form(scenario)
     if scenario.document is not None:

@@ -7,7 +7,7 @@ from datahall.fabric.design.chips import own_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.training.early import check_job, check_machine
+from datahall.training.early import check_job, check_machine, check_step, says_layout
 
 
 def chips_of(scenario: Scenario) -> int | None:
@@ -26,6 +26,19 @@ def check_plan(scenario: Scenario) -> None:
             "say either how many chips there are or when it must be done",
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
+        )
+    check_machine(scenario)
+    check_job(scenario)
+
+
+def check_laid_step(scenario: Scenario) -> None:
+    """Refuse a step that cannot be laid out or trained, on the layout that is asked for or, where none is, on any."""
+    if says_layout(scenario):
+        check_step(scenario)
+        return
+    if chips_of(scenario) is None:
+        raise ScenarioError(
+            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
         )
     check_machine(scenario)
     check_job(scenario)

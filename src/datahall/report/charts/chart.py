@@ -16,6 +16,7 @@ from datahall.answer import (
     Axis,
     ChangeChart,
     Chart,
+    GanttChart,
     LineChart,
     RooflineChart,
     ScatterChart,
@@ -65,6 +66,10 @@ def svg(chart: Chart) -> str:
             from datahall.report.charts.changes import draw as draw_changes
 
             return draw_changes(chart)
+        case GanttChart():
+            from datahall.report.charts.gantt import draw as draw_gantt
+
+            return draw_gantt(chart)
 
 
 def keys(chart: Chart) -> list[tuple[str, str]]:
@@ -80,7 +85,7 @@ def keys(chart: Chart) -> list[tuple[str, str]]:
             found = names_of_stack(chart)
         case LineChart() | ScatterChart():
             found = colored(chart.series)
-        case TopologyChart() | ChangeChart():
+        case TopologyChart() | ChangeChart() | GanttChart():
             found = []
     return found if len(found) > 1 else []
 

@@ -17,7 +17,18 @@ from datahall.errors import ScenarioError
 
 Raw: TypeAlias = "str | int | float | bool | Sequence[Raw] | Mapping[str, Raw] | None"
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain]"
-_SUFFIXES = ("_bytes_per_s", "_per_s", "_bytes", "_fraction", "_ratio", "_tokens", "_s")
+_SUFFIXES = (
+    "_w_per_s",
+    "_w",
+    "_j",
+    "_bytes_per_s",
+    "_per_s",
+    "_bytes",
+    "_fraction",
+    "_ratio",
+    "_tokens",
+    "_s",
+)
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -259,7 +259,7 @@ def exact(value: float, unit: str) -> Plain:
                 return text
         except DatahallError:
             break
-    base = {"bytes": "B", "bytes_per_s": "B/s", "s": "s", "fraction": "", "tokens": "", "ratio": ""}
+    base = {"bytes": "B", "bytes_per_s": "B/s", "s": "s", "w": "W", "w_per_s": "W/s", "j": "J"}
     return f"{value!r}{base[unit]}" if base.get(unit) else whole_or_float(value)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from datahall.catalog.kinds import KINDS
 from datahall.errors import ScenarioError, UnknownNameError, nearest
 from datahall.scenario.kinds.kind import Kind, Raw, Reading, shown
 
-CATALOGUED = ("chip", "server", "switch", "transport")  # of which nothing but the name is read here
 SAMPLES = {
     "chip": "h100-sxm",
     "entry": "h100-sxm",
@@ -19,6 +19,12 @@ SAMPLES = {
     "recipe": "megatron",
     "transport": "roce",
     "traffic": "sharegpt",
+    "failures": "llama-3",
+    "facility": "hyperscale",
+    "cooling": "liquid",
+    "grid": "texas",
+    "storage": "nvme",
+    "workload": "resnet50",
 }
 
 
@@ -88,10 +94,12 @@ class Name(Kind, frozen=True):
                 f'"{name}" is a number, not the name of {"an" if self.of[0] in "aeiou" else "a"} {self.of}',
                 hint=self.hint(),
             )
-        if self.of in CATALOGUED:
-            return at.catalog.name_of(self.of, name)
         if self.of == "model":
             return model_name(name, at)
+        if self.of in KINDS:
+            return at.catalog.name_of(self.of, name)
+        if self.of == "workload":
+            return workload_name(name, at)
         if not name:
             raise self.wrong(raw)
         return name
@@ -119,6 +127,19 @@ def model_name(name: str, at: Reading) -> str:
         f"{path} {there if path.exists() else 'is not there'}",
         hint=f"a config.json in the Hugging Face format, the folder it is in, or a name of the catalogue{guess}",
     )
+
+
+def workload_name(name: str, at: Reading) -> str:
+    """A data set of the catalogue, or a model that is trained on text."""
+    if at.catalog.knows("dataset", name):
+        return at.catalog.name_of("dataset", name)
+    try:
+        return model_name(name, at)
+    except UnknownNameError as error:
+        known = [one.name for one in at.catalog.datasets()]
+        raise UnknownNameError(
+            "workload", name, [*known, *error.nearest], hint=f"{', '.join(known)}, or a model that reads text"
+        ) from None
 
 
 def _is_path(name: str, path: Path) -> bool:

@@ -48,6 +48,8 @@ def read_energy(row: Row) -> Run:
         raise RowError(f'we do not know the lengths of "{task}"')
     num_chips, users = int(row.count("n_accelerators")), int(row.count("batch_or_concurrency"))
     ep, dp = int(split[3]), int(split[4])
+    if dp < 1 or num_chips % dp:
+        raise RowError("the chips do not divide into the attention ranks that are stated")
     chip = chip_of(row.text("accelerator"))
     model = model_of(row.text("system").removeprefix("vLLM "))
     precision = precision_of(split[1], "bf16", chip)

@@ -17,7 +17,8 @@ from datahall.workload.precision import Precision
 
 # first match wins; chips that the collectives' list of words does not tell apart
 CHIPS = (
-    (r"h100[- ]pcie", "h100-pcie"), (r"h100[- ]nvl", "h100-nvl"), (r"gh200.*144", "gh200-144gb"),
+    (r"h100[- ]pcie", "h100-pcie"), (r"h100[- ]nvl", "h100-nvl"), (r"h200[- ]nvl", "h200-nvl"),
+    (r"gh200.*144", "gh200-144gb"),
     (r"gh200", "gh200"), (r"rtx ?pro ?6000", "rtx-pro-6000"), (r"rtx ?4090", "rtx-4090"),
     (r"a100[- ]pcie", "a100-pcie-80gb"),
 )  # fmt: skip

@@ -9,9 +9,9 @@ import pytest
 from tests.fabric.designs import design
 
 from datahall.catalog import Catalog
-from datahall.fabric.design.survival import cubes_up, survivals
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.tpu_pod import crosses_cubes
+from datahall.reliability.survival import cubes_up, survivals
 from datahall.scenario.sections.failure import Failure
 
 CATALOG = Catalog(user=False)

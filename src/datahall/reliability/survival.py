@@ -8,12 +8,12 @@ import numpy as np
 
 from datahall.breakdown import Source
 from datahall.catalog import Catalog
-from datahall.fabric.design.availability import at_least, unit_availability
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import SCALE_UP_TIER
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
+from datahall.reliability.availability import at_least, unit_availability
 from datahall.scenario.sections.failure import Failure
 
 HOST_AVAILABILITY = 0.999  # assumption: a host is out for nine hours a year

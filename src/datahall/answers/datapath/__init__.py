@@ -1,0 +1,1 @@
+"""Whether data keeps up with the chips, in words."""

@@ -1,0 +1,261 @@
+"""`show power`: what a training job takes from the grid, how it swings, what evens it out, and its carbon."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from datahall.answer import Answer, Cell
+from datahall.answers.follow import follow
+from datahall.answers.idle import idle_network
+from datahall.answers.power.charts import hours_chart, parts_chart, power_chart, spectrum_chart, stop_chart
+from datahall.answers.power.tables import (
+    cooling_table,
+    events_table,
+    grids_table,
+    parts_table,
+    phases_table,
+    remedies_table,
+)
+from datahall.answers.training.idle import idle_layout
+from datahall.cluster.joined import Joined
+from datahall.cluster.used import used_by_machine
+from datahall.counted import counted
+from datahall.errors import option
+from datahall.planner.training.laid import Step, laid_step
+from datahall.power.account import Energy, energy_of
+from datahall.power.assessment import Assessment
+from datahall.power.carbon import day_of
+from datahall.power.limits import Broken, broken_limits, fixing
+from datahall.power.rack import Rack, rack_of
+from datahall.power.swing.battery import binds
+from datahall.scenario.kinds import Plain
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.site import Site
+from datahall.scenario.sections.training import TrainingJob
+from datahall.training.layout.asked import layout_inputs
+from datahall.units import fmt, short
+
+
+def show_power(scenario: Scenario) -> Answer:
+    """A site with so many chips that train one model: its power by parts and over time, remedies, energy, carbon."""
+    step, asked = laid_step(scenario), scenario.one(Site)
+    found = Assessment(run=step.run, asked=asked, catalog=scenario.catalog, num_chips=step.num_chips)
+    rack = rack_of(found.machines, found.server_w, asked, scenario.catalog)
+    broken, energy = broken_limits(found), energy_of(found, scenario.one(TrainingJob).num_tokens)
+    return Answer(
+        kind="site power",
+        inputs={**step.used, **used_by_machine(scenario, step.run.cluster), "chips": step.num_chips},
+        verdict="no" if broken or not (rack.is_cooled and step.fits) else "yes",
+        headline=_headline(found, step, broken, rack),
+        binding=_binding(found),
+        results=_results(found, step, rack, energy),
+        tables=(
+            parts_table(found),
+            phases_table(found),
+            remedies_table(found),
+            events_table(found),
+            cooling_table(found, rack),
+            grids_table(found),
+        ),
+        figure=found.provisioned,
+        charts=(
+            power_chart(found),
+            spectrum_chart(found),
+            stop_chart(found),
+            parts_chart(found),
+            hours_chart(found),
+        ),
+        notes=(*_way_out(broken), *_notes(scenario, found, step, rack, energy)),
+        sources=(*found.drawn.citations(), *(fact.source for fact in found.battery.facts.values())),
+        next_commands=_next(scenario, found, step, broken),
+    )
+
+
+def prepare(scenario: Scenario) -> None:
+    """Look up the building, the grid and the way to cool, without laying out a run."""
+    asked = scenario.one(Site)
+    scenario.catalog.facility(asked.facility)
+    scenario.catalog.grid(asked.grid)
+
+
+def _way_out(broken: tuple[Broken, ...]) -> tuple[str, ...]:
+    """What would keep each limit, and what that burns or loses."""
+    return tuple(
+        f"{option(one.field)} is kept by "
+        + ", or by ".join(
+            f"{option(fix.field)} of {fix.value}"
+            + (f" (which costs {fmt(fix.cost_w, 'w', 3)})" if fix.cost_w else "")
+            for fix in one.fixes
+        )
+        for one in broken
+    )
+
+
+def _headline(found: Assessment, step: Step, broken: tuple[Broken, ...], rack: Rack) -> str:
+    run, trace = found.run, found.as_asked.trace
+    what = f"{found.num_chips:,} × {run.cluster.chip.title} that train {run.job.model.title or run.job.model.name}"
+    if step.memory is not None and not step.fits:
+        most, limit = fmt(step.memory.most_bytes, "bytes", 3), fmt(step.memory.limit_bytes, "bytes", 3)
+        return f"No: {what} do not run: the fullest stage takes {most} of {limit}."
+    if not rack.is_cooled:
+        return (
+            f"No: {rack.cooling.title} does not cool {what}: a rack has {fmt(rack.power_w, 'w', 3)}, and it carries "
+            f"{fmt(rack.cooling.rack_limit_w, 'w', 3)}."
+        )
+    if broken:
+        return f"No for {what}: {'; '.join(map(_over, broken))}."
+    drawn = f"{what} draw {fmt(found.site_w, 'w', 3)}, of {fmt(found.provisioned.value, 'w', 3)} to be provisioned"
+    swing = f"{fmt(trace.swing_w, 'w', 3)} up and down in each step of {fmt(run.step_s, 's', 3)}"
+    if found.is_remedied:
+        return f"{drawn}; with what was asked for, {swing} instead of {fmt(found.trace.swing_w, 'w', 3)}."
+    return f"{drawn}, and swing by {swing}; {_evened(found)}."
+
+
+def _evened(found: Assessment) -> str:
+    battery, need = found.battery, found.need
+    num = found.num_even
+    return (
+        f"{counted(num, battery.unit)} of {battery.title} {'evens' if num == 1 else 'even'} that out "
+        f"({fmt(need.power_w, 'w', 3)}, but only {fmt(need.energy_j, 'j', 3)})"
+    )
+
+
+def _over(one: Broken) -> str:
+    if one.is_ramp:
+        return (
+            f"{one.what} {fmt(one.value_w, 'w', 3)}, and the grid allows {fmt(one.limit_w, 'w', 3)} a minute"
+        )
+    return (
+        f"{one.what} {fmt(one.value_w, 'w', 3)}, {fmt(one.over_fraction, 'fraction')} above the limit of "
+        f"{fmt(one.limit_w, 'w', 3)}"
+    )
+
+
+def _binding(found: Assessment) -> str:
+    busiest, idlest, seen = found.busiest, found.idlest, found.spectrum
+    return (
+        f"A chip draws {fmt(found.levels_w[busiest], 'w', 3)} in {busiest} and {fmt(found.levels_w[idlest], 'w', 3)} "
+        f"in “{idlest}”, all at the same time. The swing is largest at {fmt(seen.dominant_hz, 'hz', 3)}, and "
+        f"{fmt(seen.band_fraction, 'fraction')} of its energy lies between 0.2 and 3 Hz, where grids and turbines "
+        "resonate."
+    )
+
+
+def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[str, Cell]:
+    band, trace, stop = found.provisioned.band, found.as_asked.trace, found.stop
+    return {
+        "provisioned_w": found.provisioned.value,
+        "provisioned_low_w": band.low if band else None,
+        "provisioned_high_w": band.high if band else None,
+        "it_w": found.drawn.at("IT").value,
+        "drawn_w": found.drawn.value,
+        "site_w": found.site_w,
+        "pue_ratio": found.building.pue.value,
+        "chip_w": found.chip.value,
+        "chip_site_w": found.chip_site_w,
+        "peak_w": trace.peak_w,
+        "low_w": trace.low_w,
+        "swing_w": trace.swing_w,
+        "raw_swing_w": found.trace.swing_w,
+        "fastest_w_per_s": trace.ramp_w_per_s,
+        "step_s": found.run.step_s,
+        "step_hz": found.step_hz,
+        "dominant_hz": found.spectrum.dominant_hz,
+        "band_fraction": found.spectrum.band_fraction,
+        "even_power_w": found.need.power_w,
+        "even_energy_j": found.need.energy_j,
+        "even_rate_per_hour": found.need.rate_per_hour,
+        "even_batteries": found.num_even,
+        "stop_w": stop.change_w,
+        "stop_energy_j": stop.need.energy_j,
+        "stop_batteries": stop.num_batteries,
+        "rack_w": rack.power_w,
+        "rack_servers": rack.num_servers,
+        "num_racks": rack.num_racks,
+        "cooling": rack.cooling.title,
+        "cooling_limit_w": rack.cooling.rack_limit_w,
+        "tokens_per_s": found.run.tokens_per_s,
+        **{name: value for name, value in structs.asdict(energy).items() if value is not None},
+        **(
+            {"memory_bytes": step.memory.most_bytes, "limit_bytes": step.memory.limit_bytes}
+            if step.memory
+            else {}
+        ),
+        "layout": found.run.layout.words,
+        "num_idle_chips": found.num_idle,
+    }
+
+
+def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy: Energy) -> tuple[str, ...]:
+    run, machines, asked = found.run, found.machines, found.asked
+    laid = "the fastest layout, for nobody said one" if step.is_searched else "as asked"
+    home = "as asked" if asked.pue_ratio is not None else scenario.catalog.facility(asked.facility).title
+    lines = [
+        f"{run.layout.words}, global batch {run.job.global_batch:,} ({laid}); {run.tokens_per_s:,.0f} tokens/s, "
+        f"{fmt(energy.token_j, 'j_per_token', 3)}",
+        f"{counted(rack.num_racks, 'rack')} of {counted(rack.num_servers, machines.server.form)}, "
+        f"{fmt(rack.power_w, 'w', 3)} each, cooled by {rack.cooling.title}; PUE "
+        f"{short(found.building.pue.value)} ({home})",
+        *_emitted(scenario, found, energy),
+        *idle_layout(scenario, run.layout),
+        *idle_network(scenario, [Joined(run.cluster.chip, run.cluster.system, run.layout.num_chips)]),
+        "servers swing with the losses of what feeds them; network, storage and cooling are taken as steady",
+        f"supplies smooth with a time constant of {fmt(asked.time_constant_s, 's')}; nobody published "
+        "measurements below a second, so ramps are a model's",
+    ]
+    if not step.fits:
+        lines.append(
+            "what is said of its power would be so if there were room; recomputation, more pp or tp, or ZeRO 2 take "
+            "less memory, and where nothing is said of the layout one that fits is looked for"
+        )
+    if not machines.has_nameplate:
+        lines.append(
+            "what a server with this chip may draw is not published: provisioned is all its parts at their limits"
+        )
+    if found.num_idle:
+        lines.append(f"{found.num_idle:,} chips have no work and draw what an idle chip does")
+    if found.need.energy_j:
+        lines.append(
+            f"a battery that evens the step out would empty {found.need.rate_per_hour:,.0f} times an hour: "
+            f"{binds(found.battery, found.need)} says how many, and capacitors hold enough energy"
+        )
+    return tuple(lines)
+
+
+def _emitted(scenario: Scenario, found: Assessment, energy: Energy) -> list[str]:
+    grid = scenario.catalog.grid(found.asked.grid)
+    day = day_of(grid, scenario.catalog)
+    lines = [
+        f"in {grid.title} ({fmt(grid.carbon_kg_per_j, 'kg_per_j', 3)}) a day is {fmt(energy.day_j, 'j', 3)} and "
+        f"{fmt(energy.day_kg, 'kg', 3)} of CO₂; its cleanest hours: "
+        f"{_hours(day.cleanest_hours(4))}{', by a usual shape of a day' if day.is_estimate else ''}"
+    ]
+    if energy.run_j is not None and energy.run_s is not None and energy.run_kg is not None:
+        lines.append(
+            f"the run takes {fmt(energy.run_s, 's', 3)} of steps, {fmt(energy.run_j, 'j', 3)} and "
+            f"{fmt(energy.run_kg, 'kg', 3)} of CO₂"
+        )
+    if energy.embodied_day_kg is not None:
+        lines.append(
+            f"manufacture of its boards adds {fmt(energy.embodied_day_kg, 'kg', 3)} of CO₂ a day, over five years"
+        )
+    return lines
+
+
+def _hours(hours: tuple[int, ...]) -> str:
+    return ", ".join(f"{hour}:00" for hour in hours)
+
+
+def _next(scenario: Scenario, found: Assessment, step: Step, broken: tuple[Broken, ...]) -> tuple[str, ...]:
+    laid: dict[str, Plain | None] = {}
+    if step.is_searched and not found.num_idle:
+        laid = {**layout_inputs(step.run.layout), "global_batch": step.run.job.global_batch}
+    commands = []
+    if broken:
+        commands.append(follow(scenario, changes=dict(fixing(broken))))
+    elif not found.is_remedied:
+        commands.append(follow(scenario, changes={"battery": found.num_even}))
+    commands.append(follow(scenario, tail="-o power.html"))
+    if laid:
+        commands.append(follow(scenario, "simulate train", laid))
+    return tuple(commands)

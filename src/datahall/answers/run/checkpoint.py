@@ -1,0 +1,193 @@
+"""`show checkpoint`: what a checkpoint holds, what each tier takes to write and read it, and how often to write."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from datahall.answer import Answer, Axis, Cell, Column, LineChart, Point, Series, Table
+from datahall.answers.follow import follow
+from datahall.answers.run.words import preset_named, tiers_in_words
+from datahall.breakdown import Breakdown
+from datahall.cluster.used import used_by_machine
+from datahall.reliability.checkpoint.account import plan_account, tiers_account
+from datahall.reliability.checkpoint.curve import interval_curve
+from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
+from datahall.reliability.figure import plan_figure
+from datahall.reliability.run import Run, run_of
+from datahall.scenario.kinds import Plain, exact
+from datahall.scenario.scenario import Scenario
+from datahall.units import fmt
+
+DAYS = 54  # of the run that is offered to be simulated
+
+
+def show_checkpoint(scenario: Scenario) -> Answer:
+    """Sizes, times by tier, the best intervals, and what a failure costs."""
+    run = run_of(scenario, choose=True)
+    need = storage_need(run, scenario)
+    return Answer(
+        kind="checkpoint",
+        inputs={
+            **run.job.used,
+            **used_by_machine(scenario, run.job.cluster),
+            "storage_bytes_per_s": need.has_bytes_per_s,
+        },
+        verdict="yes" if need.enough else "no",
+        headline=_headline(run, need),
+        binding=_binding(run, need),
+        results=_results(run, need),
+        tables=(_tier_table(run), _plan_table(run)),
+        figure=_figure(scenario, run),
+        charts=(_chart(run),),
+        notes=_notes(run),
+        next_commands=_next(scenario, run, need),
+    )
+
+
+def _figure(scenario: Scenario, run: Run) -> Breakdown:
+    return plan_figure(run, run.plan, preset_named(scenario, run))
+
+
+def _headline(run: Run, need: StorageNeed) -> str:
+    model = run.job.setup.job.model
+    what = (
+        f"A checkpoint of {model.title or model.name} is {fmt(run.job.size.total_bytes, 'bytes', 3)}, "
+        f"{fmt(run.job.size.chip_bytes, 'bytes', 3)} a chip"
+    )
+    kept = fmt(run.plan.ettr, "fraction", 3)
+    if not need.enough:
+        return (
+            f"{what}, and the storage is too slow for it: at {fmt(need.has_bytes_per_s, 'bytes_per_s', 3)} one takes "
+            f"{fmt(need.drain_s, 's', 3)}, and one every {fmt(need.best_s, 's', 3)} would be best; "
+            f"{kept} of the time is kept."
+        )
+    return f"{what}; best is {tiers_in_words(run.plan)}, which keeps {kept} of the time."
+
+
+def _binding(run: Run, need: StorageNeed) -> str:
+    if not need.enough:
+        return (
+            f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in the best interval, "
+            f"{fmt(need.short_ratio, 'ratio', 2)} what there is."
+        )
+    restart = fmt(run.restart_s, "s", 3)
+    every = f"a failure comes every {fmt(run.mttf_s, 's', 3)}"
+    if run.restarts_cost_most:
+        return f"Restarts cost more than checkpoints and lost work: {every}, each takes {restart}."
+    return f"Checkpoints and lost work cost more than restarts of {restart}: {every}."
+
+
+def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
+    found: dict[str, Cell] = {
+        "checkpoint_bytes": run.job.size.total_bytes,
+        "chip_bytes": run.job.size.chip_bytes,
+        "bytes_per_parameter": run.job.size.bytes_per_parameter,
+        "mttf_s": run.mttf_s,
+        "ettr_fraction": run.plan.ettr,
+        "remote_alone_fraction": run.alone(run.tiers[-1]).ettr,
+        "restart_s": run.restart_s,
+        "needed_bytes_per_s": need.needs_bytes_per_s,
+        "daly_interval_s": run.daly_s if isfinite(run.daly_s) else None,
+        "drain_s": need.drain_s,
+        "best_s": need.best_s,
+        "layout": run.job.layout.words,
+        "step_s": run.job.step_s,
+        "plan": ", ".join(run.plan.names),
+    }
+    for one in run.plan.cadences:
+        found[f"{one.tier.name}_interval_s"] = one.interval_s
+    for tier in run.tiers:
+        found |= {
+            f"{tier.name}_blocking_s": tier.blocking_s if isfinite(tier.blocking_s) else None,
+            f"{tier.name}_drain_s": tier.drain_s if isfinite(tier.drain_s) else None,
+        }
+    return found
+
+
+def _tier_table(run: Run) -> Table:
+    rows = tuple(
+        (one.tier.title, None, None, None, one.survived_fraction, None, None)
+        if one.tier.lacks
+        else (
+            one.tier.title, one.tier.blocking_s, one.tier.drain_s, one.tier.load_s, one.survived_fraction,
+            one.interval_s, one.failure_s,
+        )
+        for one in tiers_account(run)
+    )  # fmt: skip
+    lacking = "; ".join(f"{tier.title}: {tier.lacks}" for tier in run.tiers if tier.lacks)
+    cost = "A failure costs the restart, the drain and half an interval of work."
+    return Table(
+        title="tiers, each alone against the failures that it survives",
+        columns=(
+            Column("tier"),
+            Column("blocks", "s", "blocking_s"),
+            Column("drains", "s", "drain_s"),
+            Column("loads", "s", "load_s"),
+            Column("survives", "fraction", "survived_fraction"),
+            Column("best interval", "s"),
+            Column("a failure costs", "s", "failure_s"),
+        ),
+        rows=rows,
+        note=f"{cost} No copy in {lacking}." if lacking else cost,
+    )
+
+
+def _plan_table(run: Run) -> Table:
+    rows = tuple(
+        (
+            one.cadence.tier.title, one.cadence.interval_s, one.num_steps, one.cadence.share_fraction,
+            one.blocking_fraction, one.lost_fraction,
+        )
+        for one in plan_account(run)
+    )  # fmt: skip
+    return Table(
+        title="the plan",
+        columns=(
+            Column("tier"),
+            Column("every", "s", "interval_s"),
+            Column("in steps", "count", "interval_steps"),
+            Column("failures that use it", "fraction", "share_fraction"),
+            Column("time it stops", "fraction", "blocking_fraction"),
+            Column("work lost", "fraction", "lost_fraction"),
+        ),
+        rows=rows,
+    )
+
+
+def _chart(run: Run) -> LineChart:
+    """What is kept, over the interval of the last tier, with each number of nearer ones."""
+    last = run.plan.last.tier
+    intervals_s, kept = interval_curve(last, run.mttf_s, run.recovery.fixed_s)
+    best = run.alone(last)
+    return LineChart(
+        title=f"effective training time over the interval of {last.title}, alone",
+        x=Axis("interval", "s", log=True),
+        y=Axis("effective time", "fraction"),
+        series=(Series(last.title, intervals_s, kept),),
+        points=(Point("best", best.cadences[0].interval_s, best.ettr, note=fmt(best.ettr, "fraction", 3)),),
+    )
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    size = run.job.size
+    lines = [
+        f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter, each distinct value once; "
+        "replicas share the writing",
+        "ETTR counts failures at any time, in restarts too (renewal); planned stops and waits for repair are left out",
+        "copies leave beside the traffic of the steps, whose slowing is not counted",
+    ]
+    if run.job.searched:
+        lines.append(f"laid out as {run.job.layout.words}, the fastest by the closed form of a step")
+    return tuple(lines)
+
+
+def _next(scenario: Scenario, run: Run, need: StorageNeed) -> tuple[str, ...]:
+    commands = []
+    if not need.enough:
+        commands.append(follow(scenario, changes={"storage": exact(need.ample_bytes_per_s, "bytes_per_s")}))
+    changes: dict[str, Plain | None] = {"tier": list(run.plan.names), "days": DAYS}
+    return (
+        *commands,
+        follow(scenario, "simulate run", changes),
+        follow(scenario, tail="-o checkpoint.html"),
+    )

@@ -1,0 +1,204 @@
+"""`simulate run`: a training run over weeks, failure by failure."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+
+from datahall.answer import Answer, Cell
+from datahall.answers.follow import follow, our_error
+from datahall.answers.reliability.tolerance import tolerance_tables
+from datahall.answers.run.idle import idle_in_run
+from datahall.answers.run.promise import Kept, fixes, kept_promises, nothing_left
+from datahall.answers.run.simulation_tables import (
+    LOSS_WORDS,
+    cause_table,
+    loss_table,
+    plan_table,
+    progress_chart,
+    waterfall,
+)
+from datahall.answers.run.words import preset_named, tiers_in_words
+from datahall.cluster.used import used_by_machine
+from datahall.counted import counted
+from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.run import Run, length_of, run_of
+from datahall.reliability.simulation.story import HOPELESS, Story, story_of
+from datahall.scenario.kinds import Plain
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.failures import FailureRates
+from datahall.scenario.sections.operations.run import Recovering, RunLength
+from datahall.units import fmt
+
+
+def simulate_run(scenario: Scenario) -> Answer:
+    """Interruptions by cause, effective training time, where the hours went; the closed form beside it."""
+    run, until_s, goal_s = _asked(scenario)
+    asked = scenario.one(RunLength)
+    story = story_of(
+        run,
+        until_s=until_s,
+        goal_s=goal_s,
+        num_runs=asked.runs,
+        seed=scenario.root.seed,
+        enough_fraction=scenario.one(FailureRates).enough_fraction,
+    )
+    kept = kept_promises(scenario, story)
+    preset = preset_named(scenario, run)
+    return Answer(
+        kind="training run",
+        inputs=_inputs(scenario, run, preset.name),
+        verdict="no" if story.is_hopeless or not all(one.holds for one in kept) else "yes",
+        headline=_headline(story, kept),
+        binding=_binding(story, kept),
+        results=_results(story),
+        tables=(
+            loss_table(story),
+            cause_table(story),
+            plan_table(story),
+            *tolerance_tables(scenario.one(Recovering), run),
+        ),
+        figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
+        charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
+        notes=(*_notes(story, preset.title), *idle_in_run(scenario, story.run)),
+        next_commands=_next(scenario, story),
+    )
+
+
+def prepare(scenario: Scenario) -> None:
+    """Put the run together, without simulating it."""
+    _asked(scenario)
+
+
+def _asked(scenario: Scenario) -> tuple[Run, float, float]:
+    run = run_of(scenario)
+    return run, *length_of(scenario, run)
+
+
+def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
+    found: dict[str, Cell] = {**run.job.used, **used_by_machine(scenario, run.job.cluster), "like": preset}
+    if isfinite(run.recovery.planned_every_s):
+        found["planned_every_s"] = run.recovery.planned_every_s
+        found["planned_s"] = run.recovery.planned_s
+    return found
+
+
+def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
+    run, model = story.run, story.run.job.setup.job.model
+    ettr, failures = story.ettr, story.failures
+    what = f"{model.title or model.name} on {counted(run.job.num_chips, 'chip')}"
+    if story.is_hopeless:
+        times = counted(story.num_interruptions, "interruption")
+        return f"{what} comes to nothing: less than 1 % of the time moves it forward, with {times}."
+    share = (
+        f"{fmt(ettr.mean, 'fraction', 3)} ({fmt(ettr.low, 'fraction', 3)} to {fmt(ettr.high, 'fraction', 3)})"
+    )
+    often = counted(story.num_interruptions, "interruption")
+    times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
+    broken = [one for one in kept if not one.holds]
+    if story.goal_s < inf:
+        taken = story.elapsed_s
+        days = f"{fmt(taken.mean, 's', 3)} ({fmt(taken.low, 's', 3)} to {fmt(taken.high, 's', 3)})"
+        said = f"{what} takes {days}: {share} of the time moves it forward, with {times}"
+    else:
+        tokens = fmt(story.tokens.mean, "tokens", 3)
+        said = (
+            f"{what} trains {tokens} in {fmt(story.elapsed_s.mean, 's', 3)}: {share} of the time moves it forward, "
+            f"with {times}"
+        )
+    return f"{said}. {broken[0].sentence}" if broken else f"{said}."
+
+
+def _binding(story: Story, kept: tuple[Kept, ...]) -> str:
+    broken = [one for one in kept if not one.holds]
+    if story.is_hopeless:
+        return nothing_left(story)
+    if broken:
+        return fixes(story, broken[0])
+    if not story.losses:
+        return "Nothing is lost."
+    first = story.losses[0]
+    closed = (
+        f"The closed form says {fmt(story.closed.ettr, 'fraction', 3)} (renewal), "
+        f"{fmt(story.closed.wall_rate_ettr, 'fraction', 3)} by the wall rate."
+    )
+    return (
+        f"Most is lost to {LOSS_WORDS[first.name]}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
+        f"{fmt(first.time_s.mean, 's', 3)} of each run. {closed}"
+    )
+
+
+def _results(story: Story) -> dict[str, Cell]:
+    run, ettr, failures = story.run, story.ettr, story.failures
+    found: dict[str, Cell] = {
+        "ettr_fraction": ettr.mean,
+        "ettr_low_fraction": ettr.low,
+        "ettr_high_fraction": ettr.high,
+        "closed_form_fraction": story.closed.ettr,
+        "wall_rate_fraction": story.closed.wall_rate_ettr,
+        "difference_fraction": story.difference,
+        "num_interruptions": failures.mean,
+        "num_interruptions_low": failures.low,
+        "num_interruptions_high": failures.high,
+        "mttf_s": run.mttf_s,
+        "elapsed_s": story.elapsed_s.mean,
+        "elapsed_low_s": story.elapsed_s.low,
+        "elapsed_high_s": story.elapsed_s.high,
+        "trained_tokens": story.tokens.mean,
+        "step_s": run.step_s,
+        "tokens_per_s": run.tokens_per_s,
+        "mfu_fraction": run.job.mfu_fraction,
+        "layout": run.job.layout.words,
+        "num_nodes": run.process.num_nodes,
+        "num_spares": story.steady_spares.num,
+        "num_away_high": story.away.high,
+        "checkpoint_bytes": run.job.size.total_bytes,
+        "restart_s": run.restart_s,
+    }
+    for one in run.plan.cadences:
+        found[f"{one.tier.name}_interval_s"] = one.interval_s
+        found[f"{one.tier.name}_blocking_s"] = one.tier.blocking_s
+    for loss in story.losses:
+        found[loss.name] = loss.time_s.mean
+    return found
+
+
+def _notes(story: Story, preset: str) -> tuple[str, ...]:
+    run = story.run
+    low, high = run.job.band
+    lines = [
+        f"failure rates and causes of {preset}: one every {fmt(run.mttf_s, 's', 3)}",
+        f"checkpoints: {tiers_in_words(run.plan)}",
+        f"a step takes {fmt(run.step_s, 's', 3)} by the closed form ({run.job.layout.words}), "
+        f"{fmt(low, 'fraction', 2)} to {fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales "
+        "the tokens, not the effective time",
+        "ranges are P10 to P90 of the runs: chance alone, not what is unsure of the rates",
+    ]
+    if run.slow_fraction:
+        slow = fmt(run.slow_fraction, "fraction", 2)
+        lines.append(
+            f"slow hosts and jitter make a step {slow} longer, at most: all its work waits for the slowest"
+        )
+    if run.checks_fraction:
+        checks = fmt(run.checks_fraction, "fraction", 2)
+        lines.append(f"looking for silent corruption makes a step {checks} longer")
+    if any(loss.name == "wait_s" for loss in story.losses):
+        lines.append("the closed form leaves out waits for nodes: it has spares enough")
+    if story.finished_fraction < 1.0:
+        lines.append(
+            f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done, the others were given up: "
+            f"{HOPELESS:g} times their work went by"
+        )
+    if (better := run.better) is not None:
+        lines.append(
+            f"{tiers_in_words(better)} would keep {fmt(better.ettr, 'fraction', 3)}, planned stops aside"
+        )
+    return tuple(lines)
+
+
+def _next(scenario: Scenario, story: Story) -> tuple[str, ...]:
+    better, commands = story.run.better, []
+    if better is not None:
+        changes: dict[str, Plain | None] = {"tier": list(better.names), "interval": None, "blocking": None}
+        commands.append(follow(scenario, changes=changes))
+    commands.append(follow(scenario, "show checkpoint", {"tier": None, "interval": None}))
+    return (*commands, follow(scenario, tail="-o run.html"), our_error(scenario, "reliability"))

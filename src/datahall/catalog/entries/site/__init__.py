@@ -1,0 +1,1 @@
+"""What stands between a grid and racks: grids, buildings, ways to cool, batteries and capacitors."""

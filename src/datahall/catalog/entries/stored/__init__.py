@@ -1,0 +1,1 @@
+"""Where data lies, and what is read from there."""

@@ -1,0 +1,33 @@
+"""What the catalogue knows of failures, by name: components, published rates, new and bad nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from datahall.catalog.shelves.shelf import Shelves
+
+if TYPE_CHECKING:
+    from datahall.catalog.entries.failures import Ageing, Component, FailurePreset
+
+
+class Failing(Shelves):
+    """The kinds of entries that say what breaks; a part of `Catalog`."""
+
+    def component(self, name: str) -> Component:
+        """Return a component that fails, by name or alias."""
+        found: Component = self._all("component").get(name)
+        return found
+
+    def failure_preset(self, name: str) -> FailurePreset:
+        """Return published failure rates by name or alias."""
+        found: FailurePreset = self._all("failures").get(name)
+        return found
+
+    def failure_presets(self) -> tuple[FailurePreset, ...]:
+        """Every set of published failure rates."""
+        return tuple(self._all("failures"))
+
+    def ageing(self, name: str) -> Ageing:
+        """Return how failures differ between new, ordinary and bad nodes, by name."""
+        found: Ageing = self._all("ageing").get(name)
+        return found

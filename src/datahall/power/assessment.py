@@ -1,0 +1,315 @@
+"""A training job on a site: what it takes from the grid, how that swings, and what each remedy makes of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import isfinite
+
+import msgspec
+
+from datahall.breakdown import Breakdown, derived, product, total
+from datahall.catalog import Catalog
+from datahall.catalog.entries.site.buffer import Buffer
+from datahall.power.activity import (
+    IDLE,
+    WAITING,
+    Activity,
+    Phase,
+    checkpoint_activity,
+    communication_activity,
+    mean_activity,
+)
+from datahall.power.chip import chip_power, chip_power_w
+from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
+from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
+from datahall.power.swing.remedy import Remedied, floored, ramp_capped, stored
+from datahall.power.swing.spectrum import Spectrum, spectrum
+from datahall.power.swing.timeline import (
+    BACKWARD,
+    EXCHANGE,
+    FORWARD,
+    HOST,
+    ONCE,
+    OPTIMIZER,
+    SLOWEST,
+    WAIT,
+    Timeline,
+    step_timeline,
+)
+from datahall.power.swing.trace import Trace, step_trace, together
+from datahall.power.training import compute_activity
+from datahall.scenario.sections.operations.site import USUAL_RAMP, Site
+from datahall.training.pipeline.execution import Execution
+from datahall.training.step.passes import STREAM_SHARE
+from datahall.units import parse
+
+CHECKPOINT, STOPPED = "checkpoint", "stopped"
+BATTERY, SUPERCAPACITOR, CAPACITOR = "megapack-2xl", "supercapacitor-48v", "gb300-supply"
+WEIGHED_FLOOR = 0.9  # of the peak, in the table of remedies where nobody says a floor
+WEIGHED_RAMP_S = 1.0  # in which all of the swing may come and go, where nobody says a ramp
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """All chips leaving their step at once."""
+
+    name: str
+    after_w: float  # of the site
+    change_w: float
+    need: Need  # to let the grid follow at its ramp
+    num_batteries: int
+    ramp_s: float  # that takes
+
+
+class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A step of all chips of a site."""
+
+    run: Execution
+    asked: Site
+    catalog: Catalog
+    num_chips: int  # of the site, at work or not
+
+    @cached_property
+    def machines(self) -> Machines:
+        return machines_of(self.run.cluster, self.catalog, self.num_chips)
+
+    @cached_property
+    def building(self) -> Building:
+        return building_of(self.asked, self.catalog)
+
+    @property
+    def num_idle(self) -> int:
+        return self.num_chips - self.run.layout.num_chips
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return step_timeline(self.run)
+
+    @cached_property
+    def activities(self) -> dict[str, Activity]:
+        """What a chip does in each phase of the step, in a checkpoint, and when its job has stopped."""
+        run, chip = self.run, self.run.cluster.chip
+        kernels = compute_activity(run.job, run.cluster, run.layout, run.framework)
+        exchange = communication_activity()
+        forward, back_in, back_weights = zip(
+            run.stages.layer.kernels_s, run.stages.layer.exchange_s, strict=True
+        )
+        host = run.cluster.host.link_bytes_per_s
+        return {
+            FORWARD: _mixed(kernels, exchange, [forward]),
+            BACKWARD: _mixed(kernels, exchange, [back_in, back_weights]),
+            WAIT: WAITING,
+            EXCHANGE: exchange,
+            OPTIMIZER: Activity(memory_fraction=STREAM_SHARE, busy_fraction=1.0),
+            HOST: IDLE,
+            ONCE: IDLE,
+            SLOWEST: WAITING,
+            CHECKPOINT: checkpoint_activity(host if isfinite(host) else 0.0, chip),
+            STOPPED: IDLE,
+        }
+
+    @cached_property
+    def levels_w(self) -> dict[str, float]:
+        """What a chip draws in each of them [W]."""
+        return {name: chip_power_w(self.run.cluster.chip, one) for name, one in self.activities.items()}
+
+    @cached_property
+    def chip(self) -> Breakdown:
+        """Mean power of a chip at work."""
+        step_s, chip = self.timeline.step_s, self.run.cluster.chip
+        parts = [
+            product(
+                phase,
+                (
+                    derived("share of the step", time_s / step_s, "fraction"),
+                    chip_power(chip, self.activities[phase]),
+                ),
+                "w",
+            )
+            for phase, time_s in self.timeline.times_s().items()
+        ]
+        return total(f"mean power of a {chip.name}", parts)
+
+    @cached_property
+    def provisioned(self) -> Breakdown:
+        return provisioned(self.machines, self.building)
+
+    @property
+    def server_w(self) -> float:
+        """A server by its nameplate, or all its parts at their limits."""
+        whole = self.provisioned.at("IT", "servers").value
+        return whole / self.machines.num_servers
+
+    @cached_property
+    def drawn(self) -> Breakdown:
+        return drawn(self.machines, self.building, self.chip, self.num_idle)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The site through a step, before any remedy.
+
+        Servers swing, with the losses of what feeds them; network, storage and cooling are too slow, or do not.
+        """
+        walls_w = {phase: wall_w(self.machines, level) for phase, level in self.levels_w.items()}
+        servers = step_trace(self.timeline, walls_w, time_constant_s=self.asked.time_constant_s)
+        summed = together(
+            servers, coherence_fraction=self.asked.coherence_fraction, num_nodes=self.machines.num_nodes
+        ).times(1.0 + self.building.electrical.value)
+        return summed.plus(self.drawn.value - summed.mean_w)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        return spectrum(self.trace)
+
+    @cached_property
+    def need(self) -> Need:
+        """What a store must hold and deliver to even the step out altogether."""
+        return trace_need(self.trace)
+
+    @property
+    def battery(self) -> Buffer:
+        return self.catalog.buffer(BATTERY)
+
+    @cached_property
+    def as_asked(self) -> Remedied:
+        """The site with all remedies that were asked for, one after the other."""
+        asked, found, cost_w = self.asked, Remedied(name="as asked", trace=self.trace, cost_w=0.0), 0.0
+        for remedied in (
+            lambda trace: floored(trace, asked.power_floor_fraction * trace.peak_w),
+            *(
+                (lambda trace: ramp_capped(trace, asked.ramp_cap_w_per_s or 0.0),)
+                if asked.ramp_cap_w_per_s
+                else ()
+            ),
+            lambda trace: stored(trace, self.capacitor(asked.capacitors_j), self.run.layout.num_chips),
+            lambda trace: stored(trace, self.catalog.buffer(SUPERCAPACITOR), asked.supercapacitors),
+            lambda trace: stored(trace, self.battery, asked.battery),
+        ):
+            found = remedied(found.trace)
+            cost_w += found.cost_w
+        return msgspec.structs.replace(found, name="as asked", cost_w=cost_w)
+
+    @property
+    def is_remedied(self) -> bool:
+        """Whether a remedy was asked for."""
+        asked = self.asked
+        sizes = (
+            asked.power_floor_fraction,
+            asked.ramp_cap_w_per_s,
+            asked.capacitors_j,
+            asked.supercapacitors,
+            asked.battery,
+        )
+        return any(sizes)
+
+    @property
+    def floor_fraction(self) -> float:
+        """The floor of the table of remedies, over the peak."""
+        return self.asked.power_floor_fraction or WEIGHED_FLOOR
+
+    @property
+    def weighed_w_per_s(self) -> float:
+        """The ramp cap of that table [W/s]."""
+        return self.asked.ramp_cap_w_per_s or self.trace.swing_w / WEIGHED_RAMP_S
+
+    @property
+    def capacitor_j(self) -> float:
+        """The energy in a chip's power supply of that table."""
+        return self.asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j
+
+    @cached_property
+    def remedies(self) -> tuple[Remedied, ...]:
+        """Each remedy alone: as large as asked, or large enough to be told apart, or to even the step out."""
+        trace, asked = self.trace, self.asked
+        supercapacitor = self.catalog.buffer(SUPERCAPACITOR)
+        floor, ramp = (
+            asked.power_floor_fraction or WEIGHED_FLOOR,
+            asked.ramp_cap_w_per_s or trace.swing_w / WEIGHED_RAMP_S,
+        )
+        capacitor = self.capacitor(asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j)
+        return (
+            floored(trace, floor * trace.peak_w),
+            ramp_capped(trace, ramp),
+            stored(trace, capacitor, self.run.layout.num_chips),
+            stored(trace, supercapacitor, asked.supercapacitors or num_units(supercapacitor, self.need)),
+            stored(trace, self.battery, asked.battery or self.num_even),
+        )
+
+    def capacitor(self, energy_j: float) -> Buffer:
+        """Capacitors of a chip's power supply with so much energy, that of a GB300 otherwise."""
+        known = self.catalog.buffer(CAPACITOR)
+        return msgspec.structs.replace(known, energy_j=energy_j)
+
+    @property
+    def ramp_w_per_s(self) -> float:
+        """The ramp that a stop is sized for."""
+        return self.asked.ramp_limit_w_per_s or parse(USUAL_RAMP, "w_per_s")
+
+    @property
+    def ramp_w_per_min(self) -> float:
+        """The same, as operators of grids say it."""
+        return 60.0 * self.ramp_w_per_s
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """A checkpoint, and the job stopping: all chips fall at once, and the grid may follow at its ramp."""
+        return tuple(self._event(name) for name in (CHECKPOINT, STOPPED))
+
+    def _event(self, name: str) -> Event:
+        machines, chips = self.machines, self.run.layout.num_chips
+        fall_w = wall_w(machines, self.chip.value) - wall_w(machines, self.levels_w[name])
+        change_w = chips * fall_w * (1.0 + self.building.electrical.value)
+        need = stop_need(change_w, self.ramp_w_per_s)
+        return Event(
+            name=name,
+            after_w=self.drawn.value - change_w,
+            change_w=change_w,
+            need=need,
+            num_batteries=num_units(self.battery, need),
+            ramp_s=change_w / self.ramp_w_per_s,
+        )
+
+    @property
+    def stop(self) -> Event:
+        """The job stopping."""
+        return self.events[-1]
+
+    @property
+    def site_w(self) -> float:
+        """What the site draws in the mean, with its remedies."""
+        return self.as_asked.trace.mean_w
+
+    @property
+    def chip_site_w(self) -> float:
+        """Of which for one chip."""
+        return self.site_w / self.num_chips
+
+    @property
+    def step_hz(self) -> float:
+        """Steps a second."""
+        return 1.0 / self.run.step_s
+
+    @property
+    def busiest(self) -> str:
+        """The phase in which a chip draws the most."""
+        return max(self.timeline.times_s(), key=self.levels_w.__getitem__)
+
+    @property
+    def idlest(self) -> str:
+        """The phase in which it draws the least."""
+        return min(self.timeline.times_s(), key=self.levels_w.__getitem__)
+
+    @property
+    def num_even(self) -> int:
+        """Containers that even the step out."""
+        return num_units(self.battery, self.need)
+
+    @property
+    def token_j(self) -> float:
+        """Energy of the site for a token that is trained on."""
+        return self.site_w / self.run.tokens_per_s
+
+
+def _mixed(kernels: Activity, exchange: Activity, times_s: list[tuple[float, float]]) -> Activity:
+    """Layers whose kernels and exchange alternate too fast to be told apart."""
+    kernels_s, exchange_s = (sum(pair[place] for pair in times_s) for place in (0, 1))
+    return mean_activity((Phase("kernels", kernels_s, kernels), Phase("exchange", exchange_s, exchange)))

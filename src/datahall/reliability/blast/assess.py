@@ -1,0 +1,127 @@
+"""What failures take of a whole fabric: parts added up, spares it needs, and how long a job of all chips runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from datahall.breakdown import Breakdown
+from datahall.catalog import Catalog
+from datahall.catalog.entries.failures import FailurePreset
+from datahall.errors import InfeasibleError, option
+from datahall.fabric.design.design import Design
+from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
+from datahall.reliability.availability import Slice, slice_of
+from datahall.reliability.blast.part import Part, costliest, lost_by, lost_fraction
+from datahall.reliability.blast.radius import blast_parts, rates_of
+from datahall.reliability.blast.rates import SHOCK
+from datahall.reliability.process import FailureProcess, lemon_share, mttf_s
+from datahall.reliability.spares import Spares, node_availability, spares_for
+from datahall.reliability.survival import FEWER
+from datahall.scenario.sections.operations.failures import FailureRates
+from datahall.units import DAY_S, HOUR_S, short
+
+SIZES = (64, 256, 1024, 4096, 16_384, 65_536, 131_072)  # chips of a job, for a curve
+
+
+class Assessed(NamedTuple):
+    """A fabric and what failures take of it."""
+
+    made: Design
+    preset: FailurePreset
+    process: FailureProcess
+    parts: tuple[Part, ...]
+    lost: Breakdown  # chip-hours in a month
+    lost_fraction: float  # of all chip-hours
+    mttf_s: float  # of a job on every chip
+    spares: Spares
+    slices: tuple[Slice, ...]  # of a pod whose cubes optical switches join
+
+    @property
+    def costliest(self) -> Part:
+        """The part that costs the most chip-hours."""
+        return costliest(self.parts)
+
+    @property
+    def widest(self) -> Part:
+        """The part that takes the most chips at once; of those that take as many, the one that fails most often."""
+        return max(self.parts, key=lambda part: (part.num_lost, part.failures_per_day))
+
+    @property
+    def is_minutes(self) -> bool:
+        """Whether a job on every chip does not run an hour without a failure."""
+        return self.mttf_s < HOUR_S
+
+    @property
+    def spare_fraction(self) -> float:
+        """Spares over nodes."""
+        return self.spares.num / self.process.num_nodes
+
+    @property
+    def lemon_failures_fraction(self) -> float:
+        """Share of failures that the few nodes have which always fail."""
+        return lemon_share(self.process)
+
+    @property
+    def without_part_fraction(self) -> float:
+        """Share of interruptions that no part is to blame for: software, and what nobody explained."""
+        those = [one for one in self.process.causes if one.component in ("software", "unknown")]
+        return sum(one.rate_per_node_day for one in those) / self.process.rate_per_node_day
+
+
+def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
+    """Add up what failures take of a fabric."""
+    parts, rates = blast_parts(made, asked, catalog), rates_of(made, asked, catalog)
+    lost = lost_by(parts)
+    share = lost_fraction(lost.value, made.counts.num_hosts)
+    _check_keeps_up(share, rates.process, costliest(parts))
+    return Assessed(
+        made=made,
+        preset=rates.preset,
+        process=rates.process,
+        parts=parts,
+        lost=lost,
+        lost_fraction=share,
+        mttf_s=mttf_s(rates.process),
+        spares=spares_for(rates.process, asked.enough_fraction),
+        slices=_slices(made, rates.process, catalog),
+    )
+
+
+def _check_keeps_up(share: float, process: FailureProcess, worst: Part) -> None:
+    """Refuse a cluster that would have more out than it has."""
+    if share < 1.0:
+        return
+    shared = any(one.component == SHOCK and one.name == worst.name for one in process.causes)
+    rate = worst.rate.value if shared else process.rate_per_node_day
+    said, who = ("shock_rate", worst.name) if shared else ("failure_rate", "a node")
+    raise InfeasibleError(
+        f"{who} fails {short(rate)} times a day and is not repaired as fast: "
+        f"{short(share)} times as many chips as there are would be out",
+        field=said,
+        hint=f"{option(said, short(rate / share / 2.0, 2))} leaves half of them; of a node 2e-3 to 7e-3 are published",
+    )
+
+
+def _slices(made: Design, process: FailureProcess, catalog: Catalog) -> tuple[Slice, ...]:
+    """Jobs on all cubes of a pod, on a few less and on half of them."""
+    num_cubes = made.counts.num_hosts // CUBE_CHIPS
+    if not made.kind.cubes or num_cubes < 2:
+        return ()
+    up, around = node_availability(process), catalog.reroute("optical-circuit").reroute_s
+    repair_s = catalog.component("host").repair_mean_s
+    sizes = sorted({num_cubes, max(1, int(num_cubes * FEWER)), num_cubes // 2}, reverse=True)
+    return tuple(slice_of(n, num_cubes, up, reconfigure_s=around, repair_s=repair_s) for n in sizes)
+
+
+class Curve(NamedTuple):
+    """Mean time to failure over the size of a job."""
+
+    num_chips: tuple[int, ...]
+    mttf_s: tuple[float, ...]
+
+
+def by_size(found: Assessed) -> Curve:
+    """How long jobs of fewer and of more chips of the same nodes run: M = 1/(n·r + r_job)."""
+    rate, job = found.process.rate_per_node_day / found.process.num_node_chips, found.process.job_rate_per_day
+    sizes = sorted({*SIZES, found.made.counts.num_hosts})
+    return Curve(tuple(sizes), tuple(DAY_S / (size * rate + job) for size in sizes))

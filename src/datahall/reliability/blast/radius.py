@@ -1,0 +1,194 @@
+"""The parts of a fabric that fail, and what each takes of it.
+
+A chip that fails takes its node, which one operating system drives: eight chips of an HGX server, a tray of four in an
+NVL72, a machine of four in a TPU pod and with it the cube of 64 whose copper cannot be rewired.  What nodes share takes
+all of them: the switch trays and the backplane of an NVL72, its power shelves, its coolant.  Cables and switches of the
+network take nobody who has another way, and slow those who share what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+import numpy as np
+
+from datahall.breakdown import Breakdown, given
+from datahall.catalog import Catalog
+from datahall.fabric.design.bill import has_circuit_switches
+from datahall.fabric.design.design import Design
+from datahall.fabric.flows.failures import BlastRadius, blast_radius
+from datahall.fabric.topology.graph import ACCESS, FABRIC
+from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cubes, num_circuit_switches
+from datahall.reliability.asked import num_node_chips, preset_of, process_asked
+from datahall.reliability.blast.part import Part
+from datahall.reliability.blast.rates import SHOCK, Rates
+from datahall.reliability.survival import survivals
+from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.operations.failures import FailureRates
+
+RACK_PARTS = (
+    ("nvlink-switch", 9),
+    ("backplane", 1),
+)  # of an NVL72: trays of two switch chips each, and what they meet in
+OF_CHIP = ("chip", "hbm", "corruption")
+OF_NODE = ("host", "drive")
+# what a node has for itself, or shares with all nodes of its rack
+SHARED = (
+    ("psu", "power supply"),
+    ("pump", "pump or fan"),
+)
+OCS_LINKS = 64  # cables that pass one optical circuit switch of 128 ports
+
+
+def blast_parts(made: Design, asked: FailureRates, catalog: Catalog) -> tuple[Part, ...]:
+    """Every part of a fabric whose failures somebody counted or estimated, those of a node first."""
+    rates = rates_of(made, asked, catalog)
+    network = _circuits(made, rates) if has_circuit_switches(made) else _packets(made, rates)
+    return (*_of_nodes(made, rates), *_of_racks(made, rates), *_shocks(made, asked, rates), *network)
+
+
+def rates_of(made: Design, asked: FailureRates, catalog: Catalog) -> Rates:
+    """The failures of all chips of a fabric."""
+    chip, server = made.parts.chip, made.parts.server
+    return Rates(
+        process=process_asked(asked, chip, catalog, made.counts.num_hosts, server=server),
+        preset=preset_of(asked, chip, catalog),
+        catalog=catalog,
+        stated=asked.rate_per_node_day is not None,
+    )
+
+
+def _of_nodes(made: Design, rates: Rates) -> Iterator[Part]:
+    """Chips, and what a node has once; each takes its node, and where chips are wired to each other all of a cube."""
+    process, chip = rates.process, made.parts.chip
+    word = "TPU" if chip.family == "tpu" else "GPU" if chip.vendor in ("NVIDIA", "AMD") else "chip"
+    node = _node_word(made, process.num_node_chips)
+    lost = _taken_with_node(made)
+    rate = rates.of_causes(f"failures of a {word} per day", OF_CHIP, process.num_node_chips)
+    if rate is not None:
+        yield Part(name=word, num=made.counts.num_hosts, rate=rate, num_lost=lost, out=rates.out("chip"))
+    whole = rates.of_causes(f"failures of a {node} per day", OF_NODE, 1)
+    if whole is not None:
+        yield Part(name=node, num=process.num_nodes, rate=whole, num_lost=lost, out=rates.out("host"))
+
+
+def _node_word(made: Design, size: int) -> str:
+    word = "tray" if made.parts.server.form == "rack" else "machine" if made.kind.cubes else "server"
+    return f"{word} of {size}"
+
+
+def _taken_with_node(made: Design) -> int:
+    """Chips that go when one of a node does."""
+    if has_circuit_switches(made):
+        return CUBE_CHIPS
+    if made.kind.kind == "direct" and not made.kind.meshed:
+        return made.counts.num_hosts  # a torus with a hole is none, and nothing can close it
+    return min(num_node_chips(made.parts.server), made.counts.num_hosts)
+
+
+def _of_racks(made: Design, rates: Rates) -> Iterator[Part]:
+    """Power and cooling of a node, or of all nodes of a rack that share them; and what joins a rack's chips."""
+    process = rates.process
+    shared = process.num_rack_nodes if (racked := process.num_rack_nodes > 1) else 1
+    num_racks = ceil(process.num_nodes / shared)
+    lost = min(made.parts.server.num_chips, made.counts.num_hosts) if racked else _taken_with_node(made)
+    for component, alone in SHARED:
+        together = rates.catalog.component(rates.catalog.component(component).in_rack)
+        name = together.title if racked else alone
+        rate = rates.of_shared(f"failures of one {name} per day", component, shared)
+        if rate is not None:
+            out = rates.out(together.name if racked else component)
+            yield Part(name=name, num=num_racks, rate=rate, num_lost=lost, out=out)
+    for component, each in RACK_PARTS if _is_nvlink_rack(made) else ():
+        name = rates.catalog.component(component).title
+        rate = rates.of_part(f"failures of one {name} per day", component)
+        yield Part(name=name, num=each * num_racks, rate=rate, num_lost=lost, out=rates.out(component))
+
+
+def _shocks(made: Design, asked: FailureRates, rates: Rates) -> Iterator[Part]:
+    """What nodes share on top, as somebody says."""
+    for cause in rates.process.causes:
+        if cause.component == SHOCK:
+            rate = given("shock rate", asked.shock_rate_per_day, "per_day", field="shock_rate")
+            lost = cause.num_nodes_lost * rates.process.num_node_chips
+            yield Part(
+                name=cause.name,
+                num=ceil(rates.process.num_nodes / cause.num_nodes_lost),
+                rate=rate,
+                num_lost=max(min(lost, made.counts.num_hosts), _taken_with_node(made)),
+                out=rates.out(SHOCK),
+            )
+
+
+def _is_nvlink_rack(made: Design) -> bool:
+    """Whether NVLink switches join all chips of a rack."""
+    server, inside = made.parts.server, made.parts.scale_up
+    whole = server.form == "rack" and made.parts.num_domain == server.num_chips
+    return whole and inside is not None and inside.technology == "nvlink"
+
+
+def _packets(made: Design, rates: Rates) -> Iterator[Part]:
+    """NICs, cables and switches of a network of packets."""
+    fabric, found = made.fabric, {one.part: one for one in survivals(made, rates.catalog)}
+    port = found.pop("NIC", None)
+    if port is None:
+        return
+    rate = rates.of_causes("failures of a NIC per day", ("nic",), rates.process.num_node_chips)
+    if rate is not None:
+        yield _slowing("NIC", made.counts.num_hosts, rate, rates.out("nic"), port.blast, port.reroute_s)
+    switches = [one for name, one in found.items() if name.endswith("switch")]
+    around = switches[0].reroute_s
+    cable = rates.of_part("failures of a cable per day", "optics")
+    out = rates.out_until_repaired("optics")
+    for name, kind in (("cable of a NIC", ACCESS), ("cable between switches", FABRIC)):
+        links = np.flatnonzero(fabric.link_kind == kind)
+        if links.size:
+            blast = blast_radius(fabric, Failure(links=(int(links[0]),)))
+            yield _slowing(name, links.size // 2, cable, out, blast, around)
+    for one, num in zip(switches, made.counts.switches_by_tier, strict=True):
+        rate = rates.of_part(f"failures of a {one.part} per day", "switch")
+        yield _slowing(one.part, num, rate, rates.out("switch"), one.blast, one.reroute_s)
+
+
+def _circuits(made: Design, rates: Rates) -> Iterator[Part]:
+    """Cables inside cubes and between them, and optical circuit switches."""
+    fabric, around = made.fabric, rates.catalog.reroute("optical-circuit").reroute_s
+    optical = crosses_cubes(fabric, fabric.traits.grid)
+    inside, between = (~optical).sum() // 2, optical.sum() // 2
+    cable = rates.of_part("failures of a cable per day", "ici-cable")
+    out = rates.out("ici-cable")
+    yield Part(name="cable in a cube", num=int(inside), rate=cable, num_lost=CUBE_CHIPS, out=out)
+    one = blast_radius(fabric, Failure(links=(int(np.flatnonzero(optical)[0]),)))
+    yield _slowing("cable between cubes", int(between), cable, out, one, around)
+    several = blast_radius(fabric, Failure(links=_through_one_switch(made)))
+    num = num_circuit_switches(fabric.num_hosts // CUBE_CHIPS)
+    rate = rates.of_part("failures of an optical circuit switch per day", "ocs")
+    yield _slowing("optical circuit switch", num, rate, rates.out("ocs"), several, around)
+
+
+def _through_one_switch(made: Design) -> tuple[int, ...]:
+    """The cables that pass one optical circuit switch: one place on the faces of all cubes, along one axis."""
+    fabric = made.fabric
+    _, middle, last = fabric.traits.grid
+    source, target = fabric.link_source, fabric.link_target
+    place = (source // last % middle % CUBE_SIDE == 0) & (source % last % CUBE_SIDE == 0)
+    along = ((target - source) % (middle * last) == 0) & (source < target)
+    links = np.flatnonzero(crosses_cubes(fabric, fabric.traits.grid) & place & along)
+    return tuple(links[:OCS_LINKS].tolist())
+
+
+def _slowing(
+    name: str, num: int, rate: Breakdown, out: Breakdown, blast: BlastRadius, reroute_s: float
+) -> Part:
+    """A part of a network: whom it cuts off, whom it slows and by how much."""
+    return Part(
+        name=name,
+        num=num,
+        rate=rate,
+        num_lost=blast.num_cut_off,
+        num_slowed=blast.num_slowed,
+        slowed_chips=float((1.0 - blast.share_left[blast.slowed]).sum()),
+        out=out,
+        reroute_s=reroute_s,
+    )

@@ -1,0 +1,128 @@
+"""How often to write each tier, and which tiers to use: the closed form of a run with several of them.
+
+A failure leaves copies of some tiers; of those that a plan has, the run falls back to the nearest.  With the
+share q_i of failures that fall back to tier i, which therefore come every M/q_i,
+
+    t_i  = the best interval of d_i against M/q_i, never below its drain        (each tier alone: the sum is convex)
+    ETTR = e^{−R/M} · Π t_i / [M/q_i · (e^{(t_i+d_i)/(M/q_i)} − 1)],    R = Σ q_i (restart_i + drain_i)
+
+which for one tier is the renewal form.  A copy that is not yet written out is none, so work waits a drain longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import ceil, exp, inf
+
+import msgspec
+
+from datahall.catalog.entries.failures import COPY_TIERS, Tier
+from datahall.errors import InfeasibleError, option
+from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
+from datahall.reliability.ettr import renewal_ettr
+from datahall.reliability.process import Cause
+from datahall.units import HOUR_S, fmt
+
+LONGEST_S = 3 * HOUR_S  # between copies of the last tier, whatever the rates: BLOOM wrote every three hours
+WORTH = 1e-3  # of the time that another tier must save
+
+Shares = Mapping[Tier, float]  # of failures, by the nearest tier that each leaves
+
+
+class CheckpointPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Tiers with their intervals, nearest first, and what a run with them keeps."""
+
+    cadences: tuple[Cadence, ...]
+    mttf_s: float
+    fixed_s: float  # of a restart beside reading the copy
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.tier.name for one in self.cadences)
+
+    @property
+    def last(self) -> Cadence:
+        """The tier that is there after any failure."""
+        return self.cadences[-1]
+
+    @property
+    def restart_s(self) -> float:
+        """The mean restart, with what its copies were behind."""
+        waited = (one.share_fraction * (one.tier.load_s + one.tier.drain_s) for one in self.cadences)
+        return self.fixed_s + sum(waited)
+
+    @property
+    def ettr(self) -> float:
+        """Share of the time that moves the run forward."""
+        kept = exp(-self.restart_s / self.mttf_s) if self.mttf_s < inf else 1.0
+        for one in self.cadences:
+            own_s = self.mttf_s / one.share_fraction if one.share_fraction > 0 else inf
+            kept *= renewal_ettr(one.interval_s, one.tier.blocking_s, 0.0, own_s)
+        return kept
+
+
+def shares_of(causes: Sequence[Cause]) -> Shares:
+    """The share of failures that leaves each tier as the nearest."""
+    whole = sum(cause.rate_per_node_day for cause in causes)
+    return {
+        tier: sum(cause.rate_per_node_day for cause in causes if cause.survives == tier) / whole
+        if whole
+        else 0.0
+        for tier in COPY_TIERS
+    }
+
+
+def covered(shares: Shares, tier: CheckpointTier) -> float:
+    """The share of failures that a tier survives."""
+    return sum(shares[name] for name in tier.outlives)
+
+
+def plan_of(
+    tiers: Sequence[CheckpointTier],
+    shares: Shares,
+    mttf_s: float,
+    fixed_s: float,
+    *,
+    step_s: float,
+    interval_s: float | None = None,
+) -> CheckpointPlan:
+    """Some tiers, each written as often as is best for the failures that fall back to it, or as somebody says."""
+    left, cadences = dict(shares), []
+    for tier in sorted(tiers, key=lambda one: one.rank):
+        share = sum(left.pop(name, 0.0) for name in tier.outlives)
+        best_s = tier.best_interval_s(mttf_s / share if share > 0 else inf, step_s)
+        if tier.name == COPY_TIERS[-1]:
+            best_s = min(best_s, max(LONGEST_S, tier.drain_s, step_s))
+        cadences.append(Cadence(tier=tier, interval_s=interval_s or best_s, share_fraction=share))
+    return CheckpointPlan(
+        cadences=tuple(one for one in cadences if one.interval_s < inf), mttf_s=mttf_s, fixed_s=fixed_s
+    )
+
+
+def best_plan(
+    tiers: Sequence[CheckpointTier], shares: Shares, mttf_s: float, fixed_s: float, *, step_s: float
+) -> CheckpointPlan:
+    """The tiers that keep the most, the last one always among them; a further one only where it saves something."""
+    usable = [tier for tier in tiers if not tier.lacks]
+    *nearer, last = usable
+    best: CheckpointPlan | None = None
+    for count in range(len(nearer) + 1):
+        for some in combinations(nearer, count):
+            plan = plan_of((*some, last), shares, mttf_s, fixed_s, step_s=step_s)
+            if best is None or plan.ettr > best.ettr + WORTH * (len(plan.cadences) > len(best.cadences)):
+                best = plan
+    assert best is not None
+    return best
+
+
+def check_drain(cadence: Cadence) -> None:
+    """Refuse an interval that ends before the last copy is written out."""
+    tier = cadence.tier
+    if cadence.interval_s < tier.drain_s:
+        raise InfeasibleError(
+            f"a copy takes {fmt(tier.drain_s, 's', 3)} to reach {tier.title}, and the next one comes after "
+            f"{fmt(cadence.interval_s, 's', 3)}",
+            field="interval",
+            hint=f"{option('interval', f'{ceil(tier.drain_s)}s')} or longer, or a faster {option('storage')}",
+        )

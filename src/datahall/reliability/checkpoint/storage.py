@@ -1,0 +1,51 @@
+"""Whether the remote storage keeps up with the checkpoints that failures ask for."""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from datahall.reliability.checkpoint.plan import LONGEST_S
+from datahall.reliability.checkpoint.tiers import storage_of
+from datahall.reliability.ettr import best_interval_s
+from datahall.reliability.run import Run
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.checkpoint import Checkpointing
+
+
+class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
+    """What storage there is beside what is needed."""
+
+    has_bytes_per_s: float
+    needs_bytes_per_s: float  # to write a copy in the interval that would be best
+    drain_s: float
+    best_s: float  # that interval
+
+    @property
+    def enough(self) -> bool:
+        return self.drain_s <= self.best_s
+
+    @property
+    def ample_bytes_per_s(self) -> float:
+        """A little more than is needed."""
+        return 1.01 * self.needs_bytes_per_s
+
+    @property
+    def short_ratio(self) -> float:
+        """How many times what there is it would take."""
+        return self.needs_bytes_per_s / self.has_bytes_per_s
+
+
+def storage_need(run: Run, scenario: Scenario) -> StorageNeed:
+    """Copies of the last tier of a run's plan against its storage."""
+    asked, last = scenario.one(Checkpointing), run.plan.last
+    own_s = run.plan.mttf_s / last.share_fraction if last.share_fraction > 0 else inf
+    written_s = last.tier.blocking_s if asked.synchronous else last.tier.drain_s
+    best_s = asked.interval_s or min(best_interval_s(last.tier.blocking_s, own_s), LONGEST_S)
+    return StorageNeed(
+        has_bytes_per_s=storage_of(asked, run.job.num_chips),
+        needs_bytes_per_s=run.job.size.total_bytes / best_s,
+        drain_s=written_s,
+        best_s=best_s,
+    )

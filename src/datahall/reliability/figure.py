@@ -1,0 +1,111 @@
+"""Figures of a run: time between failures, a restart, a plan of checkpoints and what it keeps, each with its parts."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from datahall.breakdown import (
+    Breakdown,
+    assumed,
+    derived,
+    fact,
+    given,
+    modelled,
+    product,
+    quotient,
+    simulated,
+    total,
+)
+from datahall.catalog.entries.failures import FailurePreset
+from datahall.reliability.checkpoint.plan import CheckpointPlan
+from datahall.reliability.checkpoint.tier import Cadence
+from datahall.reliability.closed_form import Expected
+from datahall.reliability.run import Run
+from datahall.reliability.simulation.outcome import Runs, Spread
+from datahall.reliability.simulation.recovery import Recovery
+from datahall.units import DAY_S
+
+RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
+
+
+def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
+    """Mean time between interruptions of the job."""
+    rate = sum(cause.rate_per_node_day for cause in run.causes)
+    sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
+    each = fact("failures of a node per day", rate, "count", *sources, note=preset.title).unless_said(
+        "failure_rate"
+    )
+    nodes = derived("nodes", run.process.num_nodes, "count")
+    per_day = product("failures per day", [nodes, each], "count")
+    day = assumed("a day", DAY_S, "s", "86,400 s")
+    return quotient("time between failures", day, per_day, "s")
+
+
+def restart_figure(run: Run) -> Breakdown:
+    """A restart of the whole run from the last tier, without what is waited for a spare."""
+    recovery, last = run.recovery, run.plan.last.tier
+    if not recovery.detect_s and not recovery.reschedule_s:
+        return given("restart", recovery.warmup_s, "s", field="restart")
+    parts = [given("detect", recovery.detect_s, "s", field="detect")]
+    if not recovery.hot_spares:
+        parts.append(given("reschedule", recovery.reschedule_s, "s", field="reschedule"))
+    parts += [
+        derived("load", last.load_s, "s", f"from {last.title}"),
+        given("warm-up", recovery.warmup_s, "s", field="warm_up"),
+    ]
+    return total("restart", parts)
+
+
+def tier_figure(cadence: Cadence) -> Breakdown:
+    """The time that checkpoints of a tier take, over the work between them."""
+    tier = cadence.tier
+    blocking = derived("blocking", tier.blocking_s, "s", "until the copy has left the chips").unless_said(
+        "blocking"
+    )
+    how = "the best against the failures that fall back to it, never below its drain"
+    interval = derived("interval", cadence.interval_s, "s", how).unless_said("interval")
+    return quotient(f"checkpoints to {tier.title}", blocking, interval, "fraction")
+
+
+def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown:
+    """What the closed form says."""
+    planned = []
+    if isfinite(run.recovery.planned_every_s):
+        planned.append(planned_figure(run.recovery))
+    return modelled(
+        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
+        *(tier_figure(one) for one in run.plan.cadences), *planned,
+    )  # fmt: skip
+
+
+def planned_figure(recovery: Recovery) -> Breakdown:
+    """The share of the time that planned stops take."""
+    stop = derived(
+        "a planned stop", recovery.planned_s, "s", "a restart that nobody has to notice"
+    ).unless_said("planned")
+    every = derived(
+        "between planned stops", recovery.planned_every_s, "s", "as those whose rates are used"
+    ).unless_said("planned_every")
+    return quotient("planned stops", stop, every, "fraction")
+
+
+def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
+    """What the simulation says, beside the closed form."""
+    num = found.runs.size
+    how = f"work that was kept over the time that went by, mean of {num:,} runs"
+    figure = simulated("effective training time", spread.mean, "fraction", how, closed)
+    if not spread.mean:
+        return figure
+    return figure.with_band(
+        min(1.0, spread.low / spread.mean),
+        max(1.0, spread.high / spread.mean),
+        f"P10 and P90 of {num:,} runs",
+    )
+
+
+def plan_figure(run: Run, plan: CheckpointPlan, preset: FailurePreset) -> Breakdown:
+    """What a plan of checkpoints keeps, planned stops aside."""
+    return modelled(
+        "effective training time", plan.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
+        *(tier_figure(one) for one in plan.cadences), run.job.size.figure,
+    )  # fmt: skip

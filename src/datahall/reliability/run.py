@@ -1,0 +1,223 @@
+"""A run as somebody asks for it: the job, its failures, its checkpoints and how it comes back, put together."""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from datahall.catalog.entries.failures import COPY_TIERS
+from datahall.errors import ScenarioError, option
+from datahall.reliability.asked import preset_of, process_asked
+from datahall.reliability.checkpoint.plan import (
+    CheckpointPlan,
+    Shares,
+    best_plan,
+    check_drain,
+    plan_of,
+    shares_of,
+)
+from datahall.reliability.checkpoint.tier import CheckpointTier
+from datahall.reliability.checkpoint.tiers import tiers_of
+from datahall.reliability.corruption import BISECT_S, Detection, detection
+from datahall.reliability.elastic import shrunk
+from datahall.reliability.ettr import daly_interval_s
+from datahall.reliability.job import RunningJob, running_job
+from datahall.reliability.process import Cause, FailureProcess, early_factor
+from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
+from datahall.reliability.simulation.simulate import all_causes
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
+from datahall.scenario.sections.operations.failures import FailureRates
+from datahall.scenario.sections.operations.run import Recovering, RunLength
+from datahall.scenario.sections.training import Stragglers, TrainingJob
+from datahall.scenario.words import BATCH_RULES, DETECTORS
+from datahall.training.pipeline.straggler import expected_maximum, slow_class_loss
+from datahall.units import DAY_S
+
+CLEARLY = 0.005  # of the time that other tiers must save to be spoken of
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a run over weeks is made of."""
+
+    job: RunningJob
+    process: FailureProcess
+    recovery: Recovery
+    causes: tuple[Cause, ...]  # with those that are no node's fault
+    tiers: tuple[CheckpointTier, ...]  # all that the machine has
+    plan: CheckpointPlan  # of those that are used, against the failures that stop the whole run
+    mttf_s: float  # of all failures
+    slow_fraction: float = 0.0  # of a step, for those who are slow
+    checks_fraction: float = 0.0  # of a step, for looking for silent corruption
+
+    @property
+    def shares(self) -> Shares:
+        """Of the failures that stop the whole run, by the nearest copy that each leaves."""
+        return stopping(shares_of(self.causes), self.recovery)[0]
+
+    @property
+    def restart_s(self) -> float:
+        """From a failure to the first new step, with the last tier."""
+        return self.recovery.fixed_s + self.plan.last.tier.load_s
+
+    @property
+    def daly_s(self) -> float:
+        """The textbook's interval of the last tier alone, beside the best one."""
+        return daly_interval_s(self.plan.last.tier.blocking_s, self.plan.mttf_s)
+
+    @property
+    def restarts_cost_most(self) -> bool:
+        """Whether restarts take more than checkpoints and lost work together."""
+        return self.restart_s / self.plan.mttf_s > 0.5 * (1.0 - self.plan.ettr)
+
+    @property
+    def better(self) -> CheckpointPlan | None:
+        """Other tiers that would keep clearly more."""
+        best = self.best
+        return best if best.ettr > self.plan.ettr + CLEARLY else None
+
+    @property
+    def step_s(self) -> float:
+        """A step, with those who are slow and with looking for corruption."""
+        return self.job.step_s * (1.0 + self.slow_fraction + self.checks_fraction)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """While it works."""
+        return self.job.batch_tokens / self.step_s
+
+    @property
+    def best(self) -> CheckpointPlan:
+        """The best that could be done with all tiers that the machine has."""
+        return best_plan(self.tiers, self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)
+
+    def alone(self, tier: CheckpointTier) -> CheckpointPlan:
+        """One tier and no other."""
+        return plan_of((tier,), self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)
+
+
+def run_of(scenario: Scenario, *, choose: bool = False) -> Run:
+    """The run that a scenario asks for, while which nodes age.  `choose`: the best tiers, where nobody names some."""
+    job, asked = running_job(scenario), scenario.one(Checkpointing)
+    process = process_asked(scenario.one(FailureRates), job.cluster.chip, scenario.catalog, job.num_chips)
+    tiers = tiers_of(job, asked)
+    if scenario.one(Recovering).restart_s is not None:
+        tiers = tuple(msgspec.structs.replace(tier, load_s=0.0) for tier in tiers)
+    recovery = recovery_of(scenario, job, tiers[-1])
+    causes = tuple(all_causes(process, recovery))
+    mean_s = mean_time(process, causes, (scenario.one(RunLength).num_days or 0.0) * DAY_S)
+    shares, stop = stopping(shares_of(causes), recovery)
+    stop_s = mean_s / stop if stop else inf
+    checks = detection_of(scenario.one(Recovering), job)
+    if choose and not asked.tiers and asked.interval_s is None:
+        plan = best_plan(tiers, shares, stop_s, recovery.fixed_s, step_s=job.step_s)
+    else:
+        used = named_tiers(asked, tiers)
+        plan = plan_of(used, shares, stop_s, recovery.fixed_s, step_s=job.step_s, interval_s=asked.interval_s)
+        for cadence in plan.cadences:
+            check_drain(cadence)
+    return Run(
+        job=job,
+        process=process,
+        recovery=recovery,
+        causes=causes,
+        tiers=tiers,
+        plan=plan,
+        mttf_s=mean_s,
+        slow_fraction=slower(scenario.one(Stragglers), job),
+        checks_fraction=checks.overhead_fraction if checks is not None else 0.0,
+    )
+
+
+def stopping(shares: Shares, recovery: Recovery) -> tuple[Shares, float]:
+    """Of the failures that stop the whole run, by what they leave; and their share of all."""
+    stop = {name: shares[name] * (place > recovery.elastic_rank) for place, name in enumerate(COPY_TIERS)}
+    whole = sum(stop.values())
+    return {name: share / whole if whole else 0.0 for name, share in stop.items()}, whole
+
+
+def named_tiers(asked: Checkpointing, tiers: tuple[CheckpointTier, ...]) -> list[CheckpointTier]:
+    """The tiers that somebody names, which the machine must have, and of which the last survives everything."""
+    names = asked.tiers or USUAL_TIERS
+    used = [tier for tier in tiers if tier.name in names]
+    for tier in used:
+        if tier.lacks:
+            raise ScenarioError(
+                f"there is no copy in {tier.title}: {tier.lacks}", field="tier", hint="another tier"
+            )
+    if used[-1].name != COPY_TIERS[-1]:
+        raise ScenarioError(
+            f"some failures take {used[-1].title} with them, and the run would begin anew",
+            field="tier",
+            hint=option("tier", ",".join((*names, COPY_TIERS[-1]))),
+        )
+    return used
+
+
+def recovery_of(scenario: Scenario, job: RunningJob, last: CheckpointTier) -> Recovery:
+    """How the run comes back: what was said, and what follows from it."""
+    asked = scenario.one(Recovering)
+    preset = preset_of(scenario.one(FailureRates), job.cluster.chip, scenario.catalog)
+    whole, noticed = asked.restart_s, detection_of(asked, job)
+    planned_s = asked.planned_every_s
+    if planned_s is None:
+        planned_s = preset.span_s / preset.num_planned if preset.num_planned else 0.0
+    moved_s = asked.reschedule_s + last.load_s + asked.warmup_s if whole is None else whole
+    return Recovery(
+        detect_s=asked.detect_s if whole is None else 0.0,
+        reschedule_s=asked.reschedule_s if whole is None else 0.0,
+        warmup_s=asked.warmup_s if whole is None else whole,
+        num_spares=ANY_SPARES if asked.spares is None else asked.spares,
+        hot_spares=asked.hot_spares,
+        planned_every_s=planned_s or inf,
+        planned_s=moved_s if asked.planned_s is None else asked.planned_s,
+        speeds=elastic_speeds(asked.elastic, job),
+        stall_s=asked.stall_s if asked.elastic else 0.0,
+        silent_s=noticed.delay_s if noticed is not None else 0.0,
+        bisect_s=BISECT_S if noticed is not None and not noticed.finds_device else 0.0,
+        preempted_every_s=asked.preempted_every_s or inf,
+        back_s=asked.back_s,
+        notice_s=asked.notice_s,
+    )
+
+
+def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
+    """How silent corruption is noticed; None where it stops the run at once, as other failures do."""
+    if asked.sdc is None:
+        return None
+    method = next(one for one in DETECTORS if one == asked.sdc)
+    return detection(method, job.step_s, every_steps=asked.sdc_every)
+
+
+def elastic_speeds(rule: str | None, job: RunningJob) -> tuple[float, ...]:
+    """Of the work, by the number of replicas that are out; without tolerance a failure stops all."""
+    if rule is None:
+        return (1.0,)
+    batch, replicas = next(one for one in BATCH_RULES if one == rule), job.layout.dp
+    micro = job.setup.num_micro
+    return tuple(shrunk(replicas, lost, micro, batch).throughput_ratio for lost in range(replicas))
+
+
+def mean_time(process: FailureProcess, causes: tuple[Cause, ...], span_s: float) -> float:
+    """Mean time between interruptions, of all causes, of nodes that age over a time [s]."""
+    rate_per_day = process.num_nodes * sum(cause.rate_per_node_day for cause in causes)
+    if process.age_s is not None and span_s:
+        rate_per_day *= early_factor(process, process.age_s, span_s)
+    return DAY_S / rate_per_day if rate_per_day else inf
+
+
+def slower(who: Stragglers, job: RunningJob) -> float:
+    """How much longer a step takes that waits for the slowest of all, where all their work is on its path."""
+    slow = slow_class_loss(who.slow_hosts_fraction, who.slow_by_fraction, job.num_nodes)
+    return slow + (who.jitter_fraction * expected_maximum(job.num_chips) if who.jitter_fraction else 0.0)
+
+
+def length_of(scenario: Scenario, run: Run) -> tuple[float, float]:
+    """When the run ends, and the work after which it does [s], of which one is without end."""
+    days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
+    if tokens is None:
+        assert days is not None
+        return days * DAY_S, inf
+    steps = -(-tokens // run.job.batch_tokens)
+    return inf, steps * run.step_s

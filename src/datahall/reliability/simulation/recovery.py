@@ -1,0 +1,49 @@
+"""How a run comes back: what a restart is made of, who stands by, what is planned, and what goes on meanwhile."""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from datahall.catalog.entries.failures import COPY_TIERS, Tier
+
+ANY_SPARES = 1 << 40  # as many as are needed
+REPLICA_LEFT: Tier = (
+    "peer"  # what a failure must leave at most for other replicas to be whole: one node's is gone
+)
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of a restart beside reading the checkpoint [s], spares, planned stops and what tolerance there is."""
+
+    detect_s: float
+    reschedule_s: float
+    warmup_s: float
+    num_spares: int = ANY_SPARES  # nodes
+    hot_spares: bool = False  # they run already: nothing is rescheduled while one is free
+    planned_every_s: float = inf
+    planned_s: float = 0.0
+    speeds: tuple[float, ...] = (1.0,)  # of the work by replicas that are out; one alone: the whole run stops
+    stall_s: float = 0.0  # until they do
+    silent_s: float = 0.0  # until corrupted results are noticed; 0: at once
+    bisect_s: float = 0.0  # to find the device then
+    preempted_every_s: float = inf  # of one node
+    back_s: float = 0.0  # mean wait for capacity that was taken away
+    notice_s: float = 0.0
+
+    @property
+    def fixed_s(self) -> float:
+        """A restart without reading the checkpoint [s]."""
+        moved_s = 0.0 if self.hot_spares else self.reschedule_s
+        return self.detect_s + moved_s + self.warmup_s
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas go on without one of them."""
+        return len(self.speeds) > 1
+
+    @property
+    def elastic_rank(self) -> int:
+        """The farthest checkpoint that a failure may leave and take one replica only; −1: none."""
+        return COPY_TIERS.index(REPLICA_LEFT) if self.elastic else -1

@@ -1,0 +1,161 @@
+"""Many runs of one job, each with luck of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, inf, sqrt
+
+import msgspec
+import numpy as np
+
+from datahall.catalog.entries.failures import COPY_TIERS
+from datahall.events.streams import new_dice
+from datahall.reliability.checkpoint.tier import Cadence
+from datahall.reliability.process import Cause, FailureProcess, mttf_s
+from datahall.reliability.simulation.loop import advance
+from datahall.reliability.simulation.outcome import Runs
+from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.state import CAUSE, COPY, RULES, RUN, TIER, Floats, Records, State
+from datahall.units import DAY_S
+
+SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded
+ROOM = 64  # nodes in repair beside the most that are expected
+MOST_POINTS = 20_000  # of a curve
+SILENT = "corruption"  # the component whose failures nobody sees
+PREEMPTED = "preempted by the provider"
+ANY_SIZE = "job, whatever its size"
+
+
+def simulate_runs(
+    process: FailureProcess,
+    plan: Sequence[Cadence],
+    recovery: Recovery,
+    *,
+    until_s: float,
+    goal_s: float,
+    num_runs: int,
+    seed: int,
+) -> Runs:
+    """Play runs until a time, or until so much work is done, whatever comes first."""
+    causes = all_causes(process, recovery)
+    state = new_state(process, causes, plan, recovery, num_runs, seed)
+    state.rules["until_s"], state.rules["goal_s"] = until_s, goal_s
+    mean_s = float(state.rules["mttf_s"][0])
+    few = num_runs * min(until_s, goal_s) / mean_s < SMALL
+    (advance.interpreted if few else advance)(state, 0, num_runs)
+    return Runs(
+        causes=tuple(causes),
+        mttf_s=mean_s,
+        runs=state.runs,
+        counts=state.counts,
+        plan=tuple(plan),
+        state=state,
+    )
+
+
+def all_causes(process: FailureProcess, recovery: Recovery) -> list[Cause]:
+    """What interrupts a job: what its nodes do, what comes whatever their number, and whoever takes them back."""
+    causes = list(process.causes)
+    if process.job_rate_per_day:
+        rate = process.job_rate_per_day / process.num_nodes
+        causes.append(_restarted(ANY_SIZE, rate, "host"))
+    if recovery.preempted_every_s < inf:
+        causes.append(_restarted(PREEMPTED, DAY_S / recovery.preempted_every_s, "remote"))
+    return causes
+
+
+def _restarted(name: str, rate_per_node_day: float, survives: str) -> Cause:
+    return msgspec.convert(
+        {
+            "name": name, "component": "", "rate_per_node_day": rate_per_node_day, "survives": survives,
+            "repair_fraction": 0.0, "repair_median_s": 0.0, "repair_sigma": 0.0,
+        },
+        Cause,
+    )  # fmt: skip
+
+
+def new_state(
+    process: FailureProcess,
+    causes: Sequence[Cause],
+    plan: Sequence[Cadence],
+    recovery: Recovery,
+    num_runs: int,
+    seed: int,
+) -> State:
+    """Records of runs that have not begun."""
+    rate = process.num_nodes * sum(cause.rate_per_node_day for cause in causes)
+    whole = mttf_s(process) if rate == process.rate_per_day else DAY_S / rate
+    away = process.num_nodes * sum(
+        one.rate_per_node_day * one.repair_fraction * one.num_nodes_lost * one.repair_mean_s / DAY_S
+        for one in causes
+    )
+    dice = new_dice(seed, "run", num_lanes=num_runs)
+    return State(
+        rules=_rules(process, recovery, whole),
+        tiers=_tiers(plan),
+        causes=_causes(causes, recovery),
+        copies=np.zeros(len(plan), COPY),
+        runs=np.zeros(num_runs, RUN),
+        counts=np.zeros((num_runs, len(causes)), np.int64),
+        away_s=np.zeros(ceil(2.0 * away + 20.0 * sqrt(away)) + ROOM),
+        out_s=np.zeros(len(recovery.speeds)),
+        speeds=np.array(recovery.speeds),
+        points=np.zeros((0, 2)),
+        keys=np.array([dice.key], np.uint64),
+        drawn=dice.num_drawn,
+    )
+
+
+def _rules(process: FailureProcess, recovery: Recovery, mean_s: float) -> Records:
+    rules = np.zeros(1, RULES)
+    one = rules[0]
+    one["spares"], one["hot"] = recovery.num_spares, recovery.hot_spares
+    one["nodes"], one["elastic"] = process.num_nodes, recovery.elastic_rank
+    one["mttf_s"], one["age_s"] = mean_s, -1.0 if process.age_s is None else process.age_s
+    one["early_s"], one["early_shape"] = process.early_span_s, process.early_shape
+    for name in (
+        "detect_s",
+        "reschedule_s",
+        "warmup_s",
+        "planned_every_s",
+        "planned_s",
+        "stall_s",
+        "silent_s",
+        "bisect_s",
+    ):
+        one[name] = getattr(recovery, name)
+    return rules
+
+
+def _tiers(plan: Sequence[Cadence]) -> Records:
+    tiers = np.zeros(len(plan), TIER)
+    for row, one in zip(tiers, plan, strict=True):
+        row["outlives"] = sum(1 << COPY_TIERS.index(name) for name in one.tier.outlives)
+        row["interval_s"] = one.interval_s
+        row["blocking_s"], row["drain_s"] = one.tier.blocking_s, one.tier.drain_s
+        row["load_s"] = one.tier.load_s
+    return tiers
+
+
+def _causes(causes: Sequence[Cause], recovery: Recovery) -> Records:
+    records = np.zeros(len(causes), CAUSE)
+    rates = np.array([cause.rate_per_node_day for cause in causes])
+    records["upto"] = np.cumsum(rates) / rates.sum()
+    for row, one in zip(records, causes, strict=True):
+        row["survives"], row["silent"] = COPY_TIERS.index(one.survives), one.component == SILENT
+        row["nodes"], row["repair_fraction"] = one.num_nodes_lost, one.repair_fraction
+        row["repair_median_s"], row["repair_sigma"] = max(1.0, one.repair_median_s), one.repair_sigma
+        if one.name == PREEMPTED:
+            row["back_s"], row["notice_s"] = recovery.back_s, recovery.notice_s
+    return records
+
+
+def played_again(found: Runs, run: int) -> Floats:
+    """Time and work of one run, point by point [s, s]: it draws the same luck again."""
+    state = found.state._replace(points=np.zeros((MOST_POINTS, 2)))
+    state.runs[run] = np.zeros(1, RUN)[0]
+    state.counts[run] = 0
+    state.drawn[run] = 0
+    few = found.num_failures.sum() < SMALL
+    (advance.interpreted if few else advance)(state, run, run + 1)
+    return state.points[: int(state.runs[run]["num_points"])]

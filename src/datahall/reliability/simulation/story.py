@@ -1,0 +1,197 @@
+"""What a simulated run comes to: its figures over all runs, its losses, its causes, and whether promises hold."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from datahall.errors import InfeasibleError, ScenarioError, option
+from datahall.reliability.closed_form import Expected, expected
+from datahall.reliability.run import Run
+from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
+from datahall.reliability.simulation.simulate import played_again, simulate_runs
+from datahall.reliability.spares import Spares, spares_for
+from datahall.units import DAY_S, fmt
+
+HOPELESS = 20.0  # times the work that it would take without a failure: then a run is given up
+ENOUGH = 0.9  # of the runs that must keep a promise
+NOTHING = 0.01  # of the time: a run that keeps no more comes to nothing
+HARDLY = 1e-4  # of the time: what keeps less is not simulated
+MOST_FAILURES = 2e8  # of all runs together: a minute
+MOST_POINTS = 400  # of a curve that is drawn
+
+
+class Loss(NamedTuple):
+    """One way in which time goes that moves no run forward."""
+
+    name: str
+    time_s: Spread
+    share_fraction: float  # of the elapsed time
+
+
+class CauseCount(NamedTuple):
+    """How often one cause interrupts a run."""
+
+    name: str
+    times: Spread
+    share_fraction: float
+    per_node_day: float
+    repaired_fraction: float
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """Many runs and the closed form beside them."""
+
+    run: Run
+    found: Runs
+    closed: Expected
+    goal_s: float  # work that was asked for; inf: as much as there is time for
+    enough_fraction: float = 0.99  # of the time that spares must suffice
+
+    @property
+    def ettr(self) -> Spread:
+        return spread(self.found.ettr)
+
+    @property
+    def elapsed_s(self) -> Spread:
+        return spread(self.found.elapsed_s)
+
+    @property
+    def failures(self) -> Spread:
+        return spread(self.found.num_failures)
+
+    @property
+    def num_interruptions(self) -> int:
+        """Of a run, to the nearest whole one."""
+        return round(self.failures.mean)
+
+    @property
+    def tokens(self) -> Spread:
+        """Tokens that were trained on, and stayed so."""
+        return spread(self.found.work_s * self.run.tokens_per_s)
+
+    @property
+    def away(self) -> Spread:
+        """Nodes that were in repair at once, at the worst moment of a run."""
+        return spread(self.found.runs["most_away"])
+
+    @property
+    def num_spares(self) -> int:
+        """Spares with which nine of ten runs never wait for a repair."""
+        return int(np.ceil(self.away.high))
+
+    @property
+    def difference(self) -> float:
+        """The closed form less the simulation, of ETTR."""
+        return self.closed.ettr - self.ettr.mean
+
+    @property
+    def finished_fraction(self) -> float:
+        """Runs that did all the work that was asked for."""
+        return float(np.mean(self.found.work_s >= self.goal_s * (1.0 - 1e-9))) if self.goal_s < inf else 1.0
+
+    def keeping(self, ettr: float) -> float:
+        """The share of the runs that keep a promise of ETTR."""
+        return float(np.mean(self.found.ettr >= ettr))
+
+    def ending_by(self, deadline_s: float) -> float:
+        """The share of the runs that are done by a deadline."""
+        done = self.found.work_s >= self.goal_s * (1.0 - 1e-9)
+        return float(np.mean(done & (self.found.elapsed_s <= deadline_s)))
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """Where the time went that moved no run forward, most first."""
+        whole = float(self.found.elapsed_s.mean())
+        found = []
+        for name in LOSSES:
+            taken = self.found.lost_s(name)
+            if taken.any():
+                found.append(Loss(name, spread(taken), float(taken.mean()) / whole))
+        for name, fraction in (("slow_s", self.run.slow_fraction), ("checks_s", self.run.checks_fraction)):
+            if fraction:
+                taken = self.found.work_s * self.run.job.step_s / self.run.step_s * fraction
+                found.append(Loss(name, spread(taken), float(taken.mean()) / whole))
+        return tuple(sorted(found, key=lambda one: -one.time_s.mean))
+
+    @property
+    def full_speed_s(self) -> float:
+        """Work that was kept, in time at full speed: without those who are slow."""
+        return float(self.found.work_s.mean()) * self.run.job.step_s / self.run.step_s
+
+    @property
+    def full_speed_fraction(self) -> float:
+        """The same over the time that went by."""
+        return self.full_speed_s / self.elapsed_s.mean
+
+    def chips_by(self, deadline_s: float) -> int:
+        """Chips with which nine of ten runs would be done by a deadline, were a step so much shorter on them."""
+        return ceil(self.run.job.num_chips * self.elapsed_s.high / deadline_s)
+
+    @property
+    def steady_spares(self) -> Spares:
+        """Spares that suffice almost always, in closed form."""
+        return spares_for(self.run.process, self.enough_fraction)
+
+    @property
+    def num_waits(self) -> Spread:
+        """How often a run waits for a repair."""
+        return spread(self.found.runs["num_waits"])
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a run hardly moves."""
+        return self.ettr.mean < NOTHING
+
+    @property
+    def causes(self) -> tuple[CauseCount, ...]:
+        """How often each cause interrupts a run, most often first."""
+        counts, whole = self.found.counts, max(1.0, float(self.found.counts.sum()))
+        rows = [
+            CauseCount(
+                one.name, spread(counts[:, place]), float(counts[:, place].sum()) / whole, one.rate_per_node_day,
+                one.repair_fraction,
+            )
+            for place, one in enumerate(self.found.causes)
+        ]  # fmt: skip
+        return tuple(sorted(rows, key=lambda row: -row.times.mean))
+
+    def progress(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Time and work of the typical run, in days."""
+        points = played_again(self.found, self.found.typical) / DAY_S
+        every = max(1, len(points) // MOST_POINTS)
+        kept = np.concatenate((points[::every], points[-1:]))
+        return tuple(kept[:, 0].tolist()), tuple(kept[:, 1].tolist())
+
+
+def story_of(
+    run: Run, *, until_s: float, goal_s: float, num_runs: int, seed: int, enough_fraction: float
+) -> Story:
+    """Simulate a run many times; one that comes to nothing is given up, one that would take for ever refused."""
+    closed = expected(run, until_s)
+    if closed.ettr < HARDLY:
+        raise InfeasibleError(
+            f"the run comes to nothing: an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of "
+            f"{fmt(run.restart_s, 's', 3)} that each begins anew",
+            hint="rarer interruptions, a far shorter restart, or replicas that go on without one",
+        )
+    most = int(MOST_FAILURES * run.mttf_s / min(until_s, goal_s / closed.ettr))
+    if num_runs > most:
+        raise ScenarioError(
+            f"{num_runs:,} runs with an interruption every {fmt(run.mttf_s, 's', 3)} are too many to simulate",
+            field="runs",
+            hint=f"{option('runs', most)} or fewer" if most else "a shorter run",
+        )
+    found = simulate_runs(
+        run.process,
+        run.plan.cadences,
+        run.recovery,
+        until_s=min(until_s, HOPELESS * goal_s),
+        goal_s=goal_s,
+        num_runs=num_runs,
+        seed=seed,
+    )
+    return Story(run=run, found=found, closed=closed, goal_s=goal_s, enough_fraction=enough_fraction)

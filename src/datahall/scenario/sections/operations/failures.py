@@ -1,0 +1,76 @@
+"""How often nodes fail, and how often spares must suffice."""
+
+from typing import Annotated
+
+from datahall.scenario.field import Section
+from datahall.scenario.kinds import Count, Name, Quantity, Share
+from datahall.scenario.sections.deployment import MOST_CHIPS
+
+MOST_RATE = 100.0  # failures of a node per day: every quarter of an hour
+
+
+class FailureRates(Section, frozen=True, kw_only=True):
+    """Published failure rates, or one of one's own, for nodes of some age."""
+
+    like: Annotated[
+        str,
+        Name(
+            "Whose failure rates and causes (default: of the chip or its family, else llama-3).",
+            of="failures",
+            flat="failures_like",
+            metavar="PRESET",
+        ),
+    ] = ""
+    rate_per_node_day: Annotated[
+        float | None,
+        Quantity(
+            "Failures of a node per day, all causes together (default: as published).",
+            name="rate",
+            flat="failure_rate",
+            above=True,
+            most=MOST_RATE,
+            metavar="RATE",
+            example="4e-3",
+        ),
+    ] = None
+    job_rate_per_day: Annotated[
+        float,
+        Quantity(
+            "Failures of a job per day whatever its size, on top (2.2 at Meta's RSC-1).",
+            name="job",
+            flat="job_failures",
+            most=MOST_RATE,
+            metavar="RATE",
+            rare=True,
+        ),
+    ] = 0.0
+    shock_rate_per_day: Annotated[
+        float,
+        Quantity(
+            "Failures per day of one thing that nodes share, on top: a row's power, its coolant.",
+            name="shock",
+            flat="shock_rate",
+            most=MOST_RATE,
+            metavar="RATE",
+            example="1e-3",
+            rare=True,
+        ),
+    ] = 0.0
+    shock_nodes: Annotated[
+        int, Count("Nodes that share it.", most=MOST_CHIPS, needs=("shock_rate",), rare=True)
+    ] = 32
+    age_s: Annotated[
+        float | None,
+        Quantity(
+            "Age of the nodes at the start; new ones fail more often (default: past that).", flat="node_age"
+        ),
+    ] = None
+    enough_fraction: Annotated[
+        float,
+        Share(
+            "Share of the time that spares must suffice.",
+            flat="spares_enough",
+            above=True,
+            below=True,
+        ),
+    ] = 0.99

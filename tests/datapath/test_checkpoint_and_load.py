@@ -1,0 +1,63 @@
+"""The burst of a checkpoint, a cold start, and what text needs: worked out by hand and against published figures."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from tests.datapath.cases import job, store
+
+from datahall.catalog import load
+from datahall.datapath import demand
+from datahall.datapath.checkpoint import busy_fraction, drain_s, write_bytes_per_s
+from datahall.datapath.cold_start import load_weights
+from datahall.datapath.pipeline import Store
+
+
+def test_hosts_write_no_faster_than_their_network() -> None:
+    assert write_bytes_per_s(job(), store(100)) == 2 * 10e9
+    assert write_bytes_per_s(job(), store(3)) == 1.5e9
+    assert write_bytes_per_s(job(), store(3, place="host")) == 2 * 3 * 0.5e9
+
+
+def test_a_burst_by_hand() -> None:
+    burst = store(4, checkpoint_bytes=100e9, interval_s=500.0)
+    assert drain_s(job(), burst) == 50.0
+    assert busy_fraction(job(), burst) == pytest.approx(0.1)
+    assert busy_fraction(job(), store()) == 0.0
+
+
+def test_the_checkpoint_of_jean_zay_is_written_as_it_was() -> None:
+    """2.3 TB in 40 s over 384 writers: 57.5 GB/s, stas00/ml-engineering."""
+    gpfs = store(read_bytes_per_s=inf, write_bytes_per_s=57.5e9, checkpoint_bytes=2.3e12, interval_s=3600.0)
+    assert drain_s(job(num_chips=384), gpfs) == pytest.approx(40.0)
+
+
+@pytest.mark.parametrize(("model", "size_bytes"), [("llama-3.1-8b", 105e9), ("llama-3.1-70b", 912e9)])
+def test_a_checkpoint_is_as_large_as_the_benchmark_has_it(model: str, size_bytes: float) -> None:
+    each = load().dataset("llm-text").checkpoint_bytes_per_parameter
+    assert demand.checkpoint_bytes(load().model(model), each) == pytest.approx(size_bytes, rel=0.02)
+
+
+def test_llama_3_reads_eleven_megabytes_a_second() -> None:
+    """16,384 H100 at 400 TFLOP/s: 2.7 million tokens/s of 4 bytes."""
+    chip, model = load().chip("h100-sxm"), load().model("llama-3.1-405b")
+    rate = 16_384 * demand.tokens_per_s(model, chip, 400e12 / chip.peak("bf16"))
+    assert rate * 4 == pytest.approx(10.8e6, rel=0.05)
+
+
+def test_weights_of_many_replicas_share_what_is_shared() -> None:
+    """140 GB for each of 10 from 100 GB/s: 14 s; over a NIC of 10 GB/s: 14 s; from 10 GB/s of its own drive: 14 s."""
+    shared = store(100, stream_bytes_per_s=inf)
+    one, ten = (load_weights(job(), shared, 140e9, replicas, 1e12) for replicas in (1, 10))
+    assert (one.binding, one.load_s, one.parts_s["storage"]) == ("network", 14.0, 1.4)
+    assert one.parts_s["readers"] == pytest.approx(140 / 32 + 1e-3)
+    assert (ten.binding, ten.parts_s["storage"], ten.parts_s["network"]) == ("storage", 14.0, 14.0)
+    own = load_weights(job(num_readers=64), store(10, place="host"), 140e9, 1000, 1e12)
+    assert (own.binding, own.load_s) == ("storage", 14.0)
+
+
+def test_a_copy_to_the_chips_is_the_least_that_a_cold_start_takes() -> None:
+    cached = Store(storage=load().storage("pinned"), num_units=1)
+    found = load_weights(job(), cached, 8 * 54.87644e9, 1, load().storage("pinned").stream_bytes_per_s)
+    assert (found.binding, found.load_s) == ("copy", pytest.approx(1.0))

@@ -1,0 +1,9 @@
+"""The figures of `datapath/` are what they were: see `record.py`."""
+
+from __future__ import annotations
+
+from tests.recorded.record import check_questions
+
+
+def test_figures_of_questions(update: bool) -> None:
+    check_questions("datapath", update)

@@ -1,0 +1,102 @@
+"""Nodes away for repair and spares that are enough, against sums and draws of another kind."""
+
+from __future__ import annotations
+
+from math import exp, factorial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
+from datahall.reliability.process import process_of
+from datahall.reliability.spares import away, enough, node_availability, spares_for
+
+CATALOG = Catalog(user=False)
+
+
+@pytest.mark.parametrize(("nodes", "spares", "percent"), [(128, 3, 2.3), (2048, 20, 1.0), (12_500, 91, 0.7)])
+def test_worked_cases(nodes: int, spares: int, percent: float) -> None:
+    """Half of 3.79e-3 failures of a node per day need three days: 99 % of the time so many suffice."""
+    found = enough({1: nodes * 3.79e-3 * 0.5 * 3}, 0.99)
+    assert found.num == spares
+    assert found.num / nodes * 100 == pytest.approx(percent, abs=0.05)
+
+
+@given(mean=st.floats(0.01, 60), share=st.floats(0.5, 0.9999))
+def test_spares_are_the_percentile_of_a_poisson(mean: float, share: float) -> None:
+    found = enough({1: mean}, share)
+
+    def below(most: int) -> float:
+        return sum(exp(-mean) * mean**k / factorial(k) for k in range(most + 1))
+
+    assert below(found.num) >= share - 1e-12
+    assert found.num == 0 or below(found.num - 1) < share
+    assert found.enough_fraction == pytest.approx(min(1.0, below(found.num)))
+
+
+def test_racks_that_go_as_a_whole_are_drawn_alike() -> None:
+    generator = np.random.default_rng(3)
+    drawn = generator.poisson(6.0, 400_000) + 18 * generator.poisson(0.3, 400_000)
+    found = enough({1: 6.0, 18: 0.3}, 0.99)
+    assert found.num == pytest.approx(np.quantile(drawn, 0.99, method="inverted_cdf"), abs=1)
+    assert found.away_mean == pytest.approx(drawn.mean(), rel=0.02)
+    assert found.num > enough({1: 6.0 + 18 * 0.3}, 0.99).num, "as many nodes that go alone need fewer"
+
+
+def test_number_away_does_not_depend_on_the_spread_of_repairs() -> None:
+    """M/G/∞: repairs of the same mean, drawn log-normal and constant, leave as many away."""
+    generator = np.random.default_rng(7)
+    rate, mean, sigma, span = 4.0, 3.0, 1.2, 20_000.0
+    starts = np.sort(generator.uniform(0.0, span, generator.poisson(rate * span)))
+    times = generator.lognormal(np.log(mean) - sigma**2 / 2, sigma, starts.size)
+    ends = np.sort(starts + times)
+    at = np.arange(100.0, span, 7.0)
+    counts = np.searchsorted(starts, at) - np.searchsorted(ends, at)
+    assert counts.mean() == pytest.approx(rate * mean, rel=0.02)
+    assert np.quantile(counts, 0.99) == pytest.approx(enough({1: rate * mean}, 0.99).num, abs=1)
+
+
+def test_many_nodes_do_not_underflow() -> None:
+    found = enough({1: 5000.0}, 0.99)
+    assert 5000 + 2.2 * 5000**0.5 < found.num < 5000 + 2.5 * 5000**0.5
+    assert 0.99 <= found.enough_fraction < 0.9915
+
+
+def test_spares_grow_with_nodes_and_with_what_is_promised() -> None:
+    preset = CATALOG.failure_preset("llama-3")
+    by_size = [spares_for(process_of(preset, CATALOG, nodes), 0.99) for nodes in (16, 128, 2048, 12_500)]
+    assert [one.num for one in by_size] == sorted(one.num for one in by_size)
+    shares = [one.num / nodes for one, nodes in zip(by_size, (16, 128, 2048, 12_500), strict=True)]
+    assert shares == sorted(shares, reverse=True), "fewer of the nodes the more there are"
+    promised = [
+        spares_for(process_of(preset, CATALOG, 2048), share).num for share in (0.5, 0.9, 0.99, 0.9999)
+    ]
+    assert promised == sorted(promised)
+
+
+def test_a_tpu_host_is_up_as_often_as_its_fleet_says() -> None:
+    """0.08 % of machines fail a day, of which 60 % need three days: up 99.86 % of the time."""
+    up = node_availability(process_of(CATALOG.failure_preset("tpu-v4"), CATALOG, 1024))
+    assert up == pytest.approx(1 - 8e-4 * 0.6 * 3, abs=1e-4)
+
+
+def test_causes_without_repair_send_nobody_away() -> None:
+    found = process_of(CATALOG.failure_preset("llama-3"), CATALOG, 2048)
+    assert away(found)[1] == pytest.approx(
+        2048
+        * sum(
+            one.rate_per_node_day * one.repair_fraction * one.repair_mean_s / 86400.0
+            for one in found.causes
+            if one.component not in ("software", "unknown")
+        )
+    )
+    assert enough({}, 0.99).num == 0
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 2.0, float("nan"), 1 - 1e-12])
+def test_a_share_that_spares_cannot_reach_is_refused(share: float) -> None:
+    with pytest.raises(ScenarioError, match="spares cannot suffice"):
+        enough({1: 3.0}, share)

@@ -1,0 +1,59 @@
+"""Traces played again: chips held at their own starts, waits under our policy, and rows that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.scheduling.pods import TRACE, made_pods, needs_trace
+
+from datahall.validation.ledger import validate
+
+DATA = Path(__file__).parents[1] / "scheduling" / "data"
+
+
+@needs_trace
+def test_chips_of_a_public_trace_are_held_as_they_were_at_its_own_starts() -> None:
+    """Within a tenth in every hundredth of its time, of 6,203 jobs on a cluster no larger than the most it held."""
+    card = validate("scheduling", TRACE)
+    held, wait = card.by_metric["chips held"], card.by_metric["mean wait"]
+    assert held.rows == 100
+    assert held.p90_ape < 10
+    assert held.band_coverage == 100
+    assert wait.rows == 10
+    assert {one.reason: one.rows for one in card.unsupported} == {"holds no chip": 1052, "never started": 897}
+
+
+def test_chips_of_a_made_trace_are_held_as_they_were(tmp_path: Path) -> None:
+    card = validate("scheduling", made_pods(tmp_path))
+    assert card.by_metric["chips held"].rows == 100
+    assert card.by_metric["chips held"].p90_ape < 10
+
+
+def test_a_full_cluster_that_ours_cannot_fill_alike_is_off(tmp_path: Path) -> None:
+    """Three jobs of 5 chips at once need three of our nodes of 8, where 15 chips are two: one is late, and is seen."""
+    rows = [f"x,{job},0,0,100,5" for job in range(3)] + ["x,9,200,200,100,16"]
+    path = tmp_path / "trace.csv"
+    path.write_text("source,name,submit_s,start_s,run_s,chips\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    card = validate("scheduling", path)
+    assert card.by_metric["chips held"].p90_ape == pytest.approx(100 / 3, abs=1)
+
+
+def test_a_dump_is_scored_as_it_is() -> None:
+    card = validate("scheduling", DATA / "gcm_sacct-multiple-multiline.txt")
+    assert card.by_metric["chips held"].rows == 100
+    assert sum(one.rows for one in card.unsupported) == 4
+
+
+def test_shipped_rows_say_where_they_are_from() -> None:
+    card = validate("scheduling")
+    assert all(source.startswith("gcm, sacct of") for source in card.by_source)
+    assert card.by_metric["chips held"].mean_ape < 1
+
+
+def test_a_trace_without_starts_is_counted_and_not_scored(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("submit_s,run_s,chips\n0,10,1\n", encoding="utf-8")
+    card = validate("scheduling", path)
+    assert card.scored == 0
+    assert card.unsupported[0].reason == "the trace does not say when jobs started"
