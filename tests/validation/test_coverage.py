@@ -64,7 +64,9 @@ def test_limits_say_what_bands_hold_of_another_source(domain: str) -> None:
     for name, one in card.apart.items():
         words = {"step time": "training steps", "peak memory": "memory"}.get(name.rpartition(", ")[2], "")
         shares.setdefault(words or {"inference": "serving"}.get(domain, domain), []).append(one.apart_percent)
-    assert shares
+    assert bool(shares) != (f"of {domain} no source has rows enough" in SAID)
+    if not shares:
+        return
     for words, found in shares.items():
         low, high = min(found), max(found)
         span = f"{low:.0f} to {high:.0f} %" if len(found) > 1 else f"{low:.0f} %"

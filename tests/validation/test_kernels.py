@@ -131,6 +131,8 @@ def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
         "apart",
         "as_stated",
         "noise",
+        "notes",
+        "in_points",
     }
     assert shown["domain"] == "kernels"
     assert list(shown["overall"]) == GROUP
