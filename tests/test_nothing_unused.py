@@ -70,7 +70,6 @@ KEPT = {
         for law in (
             "serving.decode_activity",
             "serving.prefill_activity",
-            "serving.replica_power",
             "training.run_energy",
             "training.training_power",
         )
@@ -179,7 +178,6 @@ KEPT_METHODS = {
     "cli.groups.Root.format_commands": "as above",
     "cli.groups.Verbs.format_commands": "as above",
     "fabric.collectives.algorithms.moves.Moves.way": "whoever adds a collective is told which formulas are made for it",
-    "planner.plan.Plan.with_section": "rooms that come later append their part, which `section` finds again",
 }
 
 

@@ -31,7 +31,7 @@ def test_a_deadline_is_read_with_its_unit(capsys: pytest.CaptureFixture[str]) ->
     words = ["plan", "train", "llama-3.1-8b", "--tokens", "1T", "--deadline", "30d", "--json"]
     assert run(words) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["results"]["duration_s"] <= 30 * 86400
+    assert found["results"]["elapsed_s"] <= 30 * 86400
     assert found["results"]["num_chips"] % 8 == 0
 
 

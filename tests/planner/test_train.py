@@ -132,10 +132,10 @@ def test_a_deadline_takes_the_fewest_chips() -> None:
     plan = plan_by_deadline(JOB, MACHINE, 20 * DAY_S, 1e12, KIT)
     assert plan.objective.name == "chips"
     assert plan.duration_s <= 20 * DAY_S
-    in_time = [other for other in plan.weighed if plan.duration_of(other) <= 20 * DAY_S]
+    in_time = [other.candidate for other in plan.weighed if other.elapsed_s <= 20 * DAY_S]
     assert in_time[0] is plan.chosen
     assert plan.num_chips % 8 == 0
-    counts = [other.num_chips for other in plan.weighed]
+    counts = [other.candidate.num_chips for other in plan.weighed]
     assert counts == sorted(counts)
 
 

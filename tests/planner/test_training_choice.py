@@ -341,7 +341,7 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
             search=search,
             num_tokens=num_tokens,
             num_simulated=0,
-            fastest_s=0.0,
+            fastest_s=chosen.step_s,
         )
 
     monkeypatch.setattr(deadline, "best_of", planned)
@@ -357,7 +357,7 @@ def test_the_first_cluster_in_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     tried = durations(monkeypatch, {1: None, 2: None, 4: 90.0, 8: 50.0, 16: 30.0, 24: 20.0})
     plan = by_deadline(30.0)
     assert plan.num_chips == 16  # 30 s by the deadline of 30 s
-    assert [one.num_chips for one in plan.weighed] == [4, 8, 16]
+    assert [one.candidate.num_chips for one in plan.weighed] == [4, 8, 16]
     assert [(one.what, one.why, one.hint) for one in plan.refusals] == [
         ("1 chip", "nothing fits", "more chips"),
         ("2 chips", "nothing fits", "more chips"),
@@ -396,7 +396,7 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
     tried = durations(monkeypatch, known)  # type: ignore[arg-type]
     plan = by_deadline(30.0)
     assert plan.num_chips == 56
-    assert [one.num_chips for one in plan.weighed] == [32, 48, 56, 64]
+    assert [one.candidate.num_chips for one in plan.weighed] == [32, 48, 56, 64]
     assert tuple(one.num_chips for one in plan.tried) == tuple(sorted(tried))
     durations(monkeypatch, known | {56: 30.01})
     assert by_deadline(30.0).num_chips == 64
@@ -415,7 +415,10 @@ def test_the_search_halves_towards_the_fewest(monkeypatch: pytest.MonkeyPatch) -
 
 def test_all_the_chips_that_there_are_say_how_long_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     durations(monkeypatch, {32: 60.0, 40: 50.0})
-    with pytest.raises(InfeasibleError, match="on the 40 chips that there are it takes 50 s, 20 s too long"):
+    with pytest.raises(
+        InfeasibleError,
+        match="on the 40 chips that there are it takes 50 s with interruptions, 20 s too long",
+    ):
         plan_by_deadline(JOB, MACHINE, 30.0, 1.0, KIT, most_chips=40)
     tokens = 1000 * 30.0 * H100.peak("bf16") / float(training_flop_per_token(JOB.model, 8192))
     tried = durations(monkeypatch, {40: 5000.0})  # a thousand would not be enough at their peak

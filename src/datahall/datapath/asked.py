@@ -12,6 +12,7 @@ from datahall.catalog.entries.stored.dataset import Dataset
 from datahall.counted import counted
 from datahall.datapath import demand
 from datahall.datapath.pipeline import Pipeline, Store
+from datahall.datapath.sections.text import TEXT
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.scenario.scenario import Scenario, model_of
 from datahall.scenario.sections.deployment import USUAL_CHIP
@@ -20,7 +21,6 @@ from datahall.scenario.sections.operations.datapath import DataPath
 from datahall.scenario.words import Format, Shuffle
 from datahall.units import fmt
 
-TEXT = "llm-text"
 PAGE_CACHE, PINNED = "page-cache", "pinned"
 LEAST_STEPS = 500  # of an epoch, for which MLPerf Storage makes a data set larger
 

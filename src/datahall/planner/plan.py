@@ -57,3 +57,9 @@ class Plan(msgspec.Struct, Generic[C], frozen=True, kw_only=True):
     def section(self, kind: type[S]) -> S | None:
         """The part of that type, or None where no room has added it."""
         return next((one for one in self.sections if isinstance(one, kind)), None)
+
+    def part(self, kind: type[S]) -> S:
+        """The same of a room that has added it."""
+        found = self.section(kind)
+        assert found is not None
+        return found

@@ -105,9 +105,14 @@ def demand_w(full: FullPower, activity: Activity) -> float:
     )
 
 
+def draws_known_power(chip: Chip) -> bool:
+    """Whether the power limit of a chip is published."""
+    return isfinite(chip.power_limit_w)
+
+
 def power_limit_w(chip: Chip) -> float:
     """The power limit of a chip [W]; without one its power is not known."""
-    if not isfinite(chip.power_limit_w):
+    if not draws_known_power(chip):
         raise UnsupportedError(
             f"the power limit of {chip.title} is not published", hint="give its entry a power_limit"
         )

@@ -109,6 +109,14 @@ def machines_of(cluster: Cluster, catalog: Catalog, num_chips: int) -> Machines:
     )
 
 
+def lone_machines(chip: Chip, catalog: Catalog, num_chips: int) -> Machines:
+    """The same of chips that nobody says how to join."""
+    server = usual_server(catalog, chip)
+    none = assumed("network power", 0.0, "w", "nobody says what joins these chips")
+    num_servers = -(-num_chips // server.num_chips)
+    return Machines(chip=chip, server=server, num_servers=num_servers, num_chips=num_chips, network=none)
+
+
 def provisioned(machines: Machines, building: Building) -> Breakdown:
     """What the nameplates of a site add up to [W]."""
     known = machines.server.facts.get("power_limit_w")

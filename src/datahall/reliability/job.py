@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
@@ -93,16 +94,20 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
 def running_job(scenario: Scenario) -> RunningJob:
     """The job that a scenario asks for, laid out as it says or as is fastest."""
     said = says_layout(scenario)
-    setup = setup_of(scenario) if said else _fastest(scenario)
+    return job_on(setup_of(scenario) if said else _fastest(scenario), scenario.catalog, searched=not said)
+
+
+def job_on(setup: Setup, catalog: Catalog, *, searched: bool) -> RunningJob:
+    """A job that is laid out."""
     job, space = setup.job, Space.of(setup.layout)
     memory = peak_memory(job, setup.cluster.chip, space, setup.books, schedule=setup.schedule)
-    server = usual_server(scenario.catalog, setup.cluster.chip)
+    server = usual_server(catalog, setup.cluster.chip)
     return RunningJob(
         setup=setup,
         step_s=float(step_times(job, setup.cluster, space, setup.framework).step_s[0]),
         headroom_bytes=float(memory.headroom_bytes[0]),
         num_node_chips=min(num_node_chips(server), setup.cluster.num_chips),
-        searched=not said,
+        searched=searched,
         size=checkpoint_size(job, setup.layout, setup.books),
     )
 

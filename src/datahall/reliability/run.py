@@ -99,7 +99,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_of(scenario: Scenario, *, choose: bool = False) -> Run:
     """The run that a scenario asks for, while which nodes age.  `choose`: the best tiers, where nobody names some."""
-    job, asked = running_job(scenario), scenario.one(Checkpointing)
+    return run_of_job(scenario, running_job(scenario), choose=choose)
+
+
+def run_of_job(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:
+    """The same of a job that is laid out already; what a scenario does not say of failures and copies is the usual."""
+    asked = scenario.one(Checkpointing)
     process = process_asked(scenario.one(FailureRates), job.cluster.chip, scenario.catalog, job.num_chips)
     tiers = tiers_of(job, asked)
     if scenario.one(Recovering).restart_s is not None:

@@ -6,7 +6,7 @@ from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Point, Series, Table
 from datahall.answers.follow import follow
-from datahall.answers.run.words import preset_named, tiers_in_words
+from datahall.answers.run.words import host_link_notes, preset_named, tiers_in_words
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_machine
 from datahall.reliability.checkpoint.account import plan_account, tiers_account
@@ -39,7 +39,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
         tables=(_tier_table(run), _plan_table(run)),
         figure=_figure(scenario, run),
         charts=(_chart(run),),
-        notes=_notes(run),
+        notes=(*_notes(run), *host_link_notes(run)),
         next_commands=_next(scenario, run, need),
     )
 

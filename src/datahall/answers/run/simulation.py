@@ -17,7 +17,7 @@ from datahall.answers.run.simulation_tables import (
     progress_chart,
     waterfall,
 )
-from datahall.answers.run.words import preset_named, tiers_in_words
+from datahall.answers.run.words import host_link_notes, preset_named, tiers_in_words
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.reliability.figure import closed_figure, ettr_figure
@@ -59,7 +59,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         ),
         figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
-        notes=(*_notes(story, preset.title), *idle_in_run(scenario, story.run)),
+        notes=(*_notes(story, preset.title), *host_link_notes(run), *idle_in_run(scenario, story.run)),
         next_commands=_next(scenario, story),
     )
 

@@ -6,6 +6,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
 from datahall.answers.serving.idle import cut_share, idle_in_plan
+from datahall.answers.serving.operations import operations_results, operations_table
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
@@ -31,6 +32,7 @@ from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.figure import chips_figure
+from datahall.planner.serving.operations import with_operations
 from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
 from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
@@ -43,7 +45,7 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
-    plan = plan_serving(scenario)
+    plan = with_operations(plan_serving(scenario), scenario)
     best, traffic = plan.chosen, plan.demand.traffic
     figure = chips_figure(best)
     return Answer(
@@ -56,12 +58,13 @@ def plan_serve(scenario: Scenario) -> Answer:
         headline=_headline(best) + _cut(best.demand),
         binding=_binding(best),
         verdict="yes" if best.keeps else "no",
-        results=_results(best, figure),
+        results={**_results(best, figure), **operations_results(plan)},
         tables=(
             chip_table(plan),
             replica_table(plan),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
+            operations_table(plan),
         ),
         figure=figure,
         charts=(load_chart(plan),),

@@ -7,6 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
+from datahall.answers.training.operations import operations_results, operations_table, with_interruptions
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -24,6 +25,7 @@ from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
+from datahall.power.assessment import Assessment
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -57,6 +59,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *((machine_table(plan),) if plan.machines else ()),
             memory_table(plan),
             *((chips_table(plan),) if plan.chips_front else ()),
+            operations_table(plan),
         ),
         figure=run_figure(plan),
         charts=(_chart(plan), *sensitivity_charts(plan)),
@@ -84,7 +87,7 @@ def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
     tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
     what = f"{tokens} through {model.title or model.name}"
     took = (
-        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, "
+        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, {with_interruptions(plan)}, "
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
     )
     if plan.deadline_s is None:
@@ -183,6 +186,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
             if plan.full_bisection is not None
             else {}
         ),
+        **operations_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
     }
@@ -213,7 +217,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *_all_chips(plan),
         f"each chip keeps {fmt(found.options.margin_fraction, 'fraction')} of its memory free at least "
         f"({option('memory_margin')})",
-        "time is that of the steps; failures, restarts, evaluation and checkpoints come on top",
+        "time is that of the steps, unless it says with interruptions; evaluation comes on top",
         *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
         "MFU counts causal attention and no recomputation",
@@ -270,7 +274,11 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     commands = [
         follow(scenario, "show memory", laid_out, tables=failed),
         follow(scenario, "simulate train", laid_out, tables=failed),
+        follow(scenario, "simulate run", {**laid_out, "deadline": None}, tables=failed),
     ]
+    if plan.section(Assessment) is not None:
+        said = {**laid_out, "global_batch": plan.job.global_batch}
+        commands.append(follow(scenario, "show power", said, tables=failed))
     if plan.twice_the_chips is not None:
         commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
     elif plan.deadline_s is not None and not plan.hurried:

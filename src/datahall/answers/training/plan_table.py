@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from datahall.answer import Cell, Column, Table
 from datahall.answers.training.words import choice_changed, why_lost
 from datahall.planner.training.candidate import Candidate
-from datahall.planner.training.plan import TrainingPlan, Tried
+from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.training.layout.search import Elsewhere
 
 
@@ -138,15 +140,16 @@ def sizes_table(plan: TrainingPlan) -> Table:
     assert plan.deadline_s is not None
     limit_s = plan.deadline_s
 
-    def row(candidate: Candidate) -> tuple[Cell, ...]:
-        duration_s = plan.duration_of(candidate)
+    def row(one: Weighed) -> tuple[Cell, ...]:
+        candidate = one.candidate
         return (
             candidate.num_chips,
-            duration_s,
+            plan.duration_of(candidate),
+            one.elapsed_s if one.elapsed_s < inf else None,
             plan.mfu_of(candidate),
             plan.chip_hours_of(candidate),
             candidate.layout.words,
-            "in time" if duration_s <= limit_s else "too late",
+            "in time" if one.elapsed_s <= limit_s else "too late",
         )
 
     return Table(
@@ -154,13 +157,14 @@ def sizes_table(plan: TrainingPlan) -> Table:
         columns=(
             Column("chips", "count"),
             Column("time", "s", key="duration_s"),
+            Column("with interruptions", "s", key="elapsed_s"),
             Column("MFU", "fraction"),
             Column("chip-hours", "count"),
             Column("layout"),
             Column("verdict"),
         ),
-        rows=tuple(row(candidate) for candidate in plan.weighed),
-        marked=plan.weighed.index(plan.chosen),
+        rows=tuple(row(one) for one in plan.weighed),
+        marked=[one.candidate for one in plan.weighed].index(plan.chosen),
         note="; ".join(
             (
                 *(f"not on {one.what}: {one.why}" for one in plan.refusals[-1:]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 
@@ -12,9 +12,8 @@ from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.planner.plan import Objective, Refusal
-from datahall.planner.training.candidate import Candidate
 from datahall.planner.training.choice import best_of, with_reasons
-from datahall.planner.training.plan import TrainingPlan, Tried, num_steps
+from datahall.planner.training.plan import TrainingPlan, Tried, Weighed, num_steps
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.setup import Machine, of_any_size
@@ -36,10 +35,12 @@ def plan_by_deadline(
     *,
     options: Options = WIDE,
     most_chips: int = MOST_CHIPS,
+    operated: Callable[[TrainingPlan], TrainingPlan] = lambda plan: plan,
 ) -> TrainingPlan:
     """The fewest chips, in whole servers, that are done by a deadline; at most so many.
 
     Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before.
+    `operated` adds to a plan what failures leave of it, so that a run is in time with them.
     """
     kept = job.books(framework)
     one_of_it = of_any_size(machine)
@@ -48,9 +49,19 @@ def plan_by_deadline(
 
     def on(num_chips: int, above: int) -> TrainingPlan:
         step_s = deadline_s / num_steps(job, num_tokens)
-        return best_of(
-            job, machine, num_chips, num_tokens, framework, kept, options, within_s=step_s, above=above
-        )
+
+        def within(limit_s: float) -> TrainingPlan:
+            plan = best_of(
+                job, machine, num_chips, num_tokens, framework, kept, options, within_s=limit_s, above=above
+            )
+            return operated(plan)
+
+        plan = within(step_s)
+        late = plan.elapsed_s / deadline_s
+        in_time_s = step_s * plan.duration_s / plan.elapsed_s
+        if late > 1.0 and plan.fastest_s <= in_time_s:
+            return within(in_time_s)  # a faster layout than the simplest is in time with its failures
+        return plan
 
     below = 0
     for num_chips in _counts(one_of_it, most_chips):
@@ -61,7 +72,7 @@ def plan_by_deadline(
         if plan is None:
             if tries.weighed and num_chips > job.global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
-        elif plan.duration_s <= deadline_s:
+        elif plan.elapsed_s <= deadline_s:
             server = _server(one_of_it)
             return _in_time(_fewest(plan, below, server, tries, on), server, tries)
         elif tries.no_longer_help:
@@ -95,13 +106,13 @@ class _Tries:
     @property
     def no_longer_help(self) -> bool:
         """Whether none of the last three plans is faster than the best before them."""
-        durations_s = [plan.duration_s for plan in self.weighed]
-        return len(durations_s) > 3 and min(durations_s[:-3]) <= min(durations_s[-3:])
+        times_s = [plan.elapsed_s for plan in self.weighed]
+        return len(times_s) > 3 and min(times_s[:-3]) <= min(times_s[-3:])
 
     @property
-    def fewest_first(self) -> tuple[Candidate, ...]:
+    def fewest_first(self) -> tuple[Weighed, ...]:
         """The best on each number of chips that was used."""
-        used = {plan.num_chips: plan.chosen for plan in self.weighed}
+        used = {plan.num_chips: Weighed(plan.chosen, plan.elapsed_s) for plan in self.weighed}
         return tuple(used[count] for count in sorted(used))
 
 
@@ -114,7 +125,7 @@ def _fewest(
         if middle <= below:
             break
         other = tries.add(middle, partial(on, middle, below))
-        if other is not None and other.duration_s <= tries.deadline_s:
+        if other is not None and other.elapsed_s <= tries.deadline_s:
             plan = other
         else:
             below = middle
@@ -168,10 +179,16 @@ def _too_late(tries: _Tries, needed: float, job: Job, most_chips: int) -> Infeas
             field="deadline",
             hint="a longer deadline, or fewer tokens",
         )
-    best = min(tries.weighed, key=lambda one: one.duration_s)
-    over = fmt(best.duration_s - tries.deadline_s, "s", 3)
-    takes = f"takes {fmt(best.duration_s, 's')}, {over} too long"
-    enough = option("deadline", f"{ceil(best.duration_s / DAY_S)}d")
+    best = min(tries.weighed, key=lambda one: one.elapsed_s)
+    if best.elapsed_s == inf:
+        return InfeasibleError(
+            f"{late}: interrupted as often as {counted(best.num_chips, 'chip')} are, a run comes to nothing",
+            field="deadline",
+            hint="a longer deadline, for which fewer chips are enough",
+        )
+    over = fmt(best.elapsed_s - tries.deadline_s, "s", 3)
+    takes = f"takes {fmt(best.elapsed_s, 's')} with interruptions, {over} too long"
+    enough = option("deadline", f"{ceil(best.elapsed_s / DAY_S)}d")
     if tries.counts[-1].num_chips == most_chips < MOST_CHIPS:
         return InfeasibleError(
             f"{late}: on the {most_chips:,} chips that there are it {takes}",

@@ -12,6 +12,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.planner.plan import Alternative, Plan
 from datahall.planner.training.candidate import Candidate
 from datahall.planner.training.trade import OnChips, chip_hours
+from datahall.reliability.sections.goodput import Goodput
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
@@ -33,6 +34,13 @@ class Tried(NamedTuple):
     num_taken: int
 
 
+class Weighed(NamedTuple):
+    """The best on a number of chips that was tried for a deadline, and when its run is done."""
+
+    candidate: Candidate
+    elapsed_s: float
+
+
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The chosen layout of a run on a cluster, the ranking behind it, and what it hangs on."""
 
@@ -51,7 +59,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     hurried: bool = False  # a simpler layout, as fast as can be told, would be late
     fastest_s: float  # the step of the fastest layout, where one that is as fast as can be told was chosen
     deadline_s: float | None = None
-    weighed: tuple[Candidate, ...] = ()  # for a deadline: the best on each number of chips, fewest first
+    weighed: tuple[Weighed, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     tried: tuple[Tried, ...] = ()  # for a deadline: numbers of chips, fewest first
     in_servers: bool = False  # whether each of those is whole servers of several chips
     changes: tuple[Change, ...] = ()  # one choice of the layout changed
@@ -123,6 +131,12 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         return self.duration_of(self.chosen)
 
     @property
+    def elapsed_s(self) -> float:
+        """The same with failures, restarts and checkpoints, where that was looked at."""
+        goodput = self.section(Goodput)
+        return self.duration_s if goodput is None else goodput.elapsed_s
+
+    @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The chosen layout and those that lost, best first."""
         return (self.chosen, *(one.candidate for one in self.alternatives))
@@ -137,7 +151,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def spare_s(self) -> float:
         """Time between the end of the run and its deadline."""
         assert self.deadline_s is not None
-        return self.deadline_s - self.duration_s
+        return self.deadline_s - self.elapsed_s
 
     @property
     def band_s(self) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
+from datahall.planner.training.operations import with_goodput, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
@@ -27,7 +28,7 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     plan = search_of(scenario)()
     if chips_of(scenario) is None:
         machine_of(scenario, strict=True)(plan.chosen.num_chips)
-    return plan
+    return with_site(with_goodput(plan, scenario), scenario)
 
 
 def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
@@ -64,4 +65,5 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         framework,
         options=options,
         most_chips=own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS,
+        operated=partial(with_goodput, scenario=scenario),
     )

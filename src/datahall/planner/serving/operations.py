@@ -1,0 +1,50 @@
+"""What a serving plan comes to over months: what failures leave of it, what its replicas load, and what it draws."""
+
+from __future__ import annotations
+
+from datahall.cluster.host import host_of
+from datahall.cluster.wiring import wiring_of
+from datahall.datapath.sections.weights import weights_need
+from datahall.inference.engine.machine import machine_of
+from datahall.inference.memory.kv_pool import weight_bytes
+from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.plan import ServingPlan
+from datahall.power.chip import draws_known_power
+from datahall.power.service import ServicePower
+from datahall.power.site import Machines, building_of, lone_machines, machines_of
+from datahall.reliability.sections.upkeep import upkeep_of
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.site import Site
+
+
+def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
+    """The plan with its failures, its weights and, where that is known of its chip, its power."""
+    best = plan.chosen
+    replica, catalog = best.replica, scenario.catalog
+    host = host_of(replica.chip, catalog.servers())
+    weights = weights_need(host, weight_bytes(replica), replica.num_chips)
+    upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
+    plan = plan.with_section(upkeep).with_section(weights)
+    if not draws_known_power(replica.chip):
+        return plan
+    site = scenario.one(Site)
+    return plan.with_section(
+        ServicePower(
+            replica=replica,
+            load=best.demand.load,
+            asked=best.state,
+            full=best.full_state,
+            machines=_machines(best, scenario),
+            building=building_of(site, catalog),
+            grid=catalog.grid(site.grid),
+            tokens_per_s=best.demand.rate_per_s * best.demand.load.output,
+        )
+    )
+
+
+def _machines(best: Candidate, scenario: Scenario) -> Machines:
+    chip, num_chips, catalog = best.replica.chip, best.num_chips, scenario.catalog
+    cluster = machine_of(chip, num_chips, wiring_of(scenario), catalog)
+    if cluster is None:
+        return lone_machines(chip, catalog, num_chips)
+    return machines_of(cluster, catalog, num_chips)

@@ -1,0 +1,66 @@
+"""What failures leave of a run that is laid out, as a plan has it: in closed form, with spares and storage enough.
+
+elapsed = work / ETTR,    interruptions = elapsed / M
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import inf
+
+import msgspec
+
+from datahall.catalog.entries.failures import FailurePreset
+from datahall.reliability.asked import preset_of
+from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
+from datahall.reliability.closed_form import expected
+from datahall.reliability.run import Run
+from datahall.reliability.spares import Spares, spares_for
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.failures import FailureRates
+
+
+class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The time of a run with its failures, restarts and checkpoints."""
+
+    run: Run
+    preset: FailurePreset  # whose failure rates
+    work_s: float  # of all steps
+    storage: StorageNeed
+    enough_fraction: float  # of the time that spares must suffice
+
+    @cached_property
+    def ettr(self) -> float:
+        """Share of the time that moves the run forward."""
+        return expected(self.run).ettr
+
+    @property
+    def elapsed_s(self) -> float:
+        """From the first step to the last; inf where a run comes to nothing."""
+        return self.work_s / self.ettr if self.ettr > 0.0 else inf
+
+    @property
+    def num_interruptions(self) -> float:
+        return self.elapsed_s / self.run.mttf_s
+
+    @property
+    def num_whole_interruptions(self) -> int:
+        """The same, to the nearest whole one."""
+        return round(self.num_interruptions)
+
+    @cached_property
+    def spares(self) -> Spares:
+        """Nodes to hold ready."""
+        return spares_for(self.run.process, self.enough_fraction)
+
+
+def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:
+    """What failures leave of so much work."""
+    asked = scenario.one(FailureRates)
+    return Goodput(
+        run=run,
+        preset=preset_of(asked, run.job.cluster.chip, scenario.catalog),
+        work_s=work_s,
+        storage=storage_need(run, scenario),
+        enough_fraction=asked.enough_fraction,
+    )

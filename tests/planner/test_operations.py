@@ -1,0 +1,182 @@
+"""What plans say of failures, spares, storage, power and energy: by hand, and as the verbs of those rooms say it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from math import isfinite
+from typing import Any
+
+import pytest
+from tests.results import number
+
+import datahall as dh
+from datahall.answer import Answer
+from datahall.catalog import Catalog
+from datahall.cli.main import run as command
+from datahall.cluster.host import Host
+from datahall.datapath.sections.weights import weights_need
+from datahall.reliability.process import Cause, FailureProcess
+from datahall.reliability.sections.upkeep import Upkeep
+from datahall.units import DAY_S
+
+CATALOG = Catalog(user=False)
+TRAINED: dict[str, Any] = {"model": "llama-3.1-70b", "tokens": "2T", "chips": 1024, "chip": "h200-sxm"}
+SERVED: dict[str, Any] = {
+    "model": "llama-3.1-70b", "users": 3000, "ttft": "1s", "tpot": "50ms", "chips": ["h100-sxm"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained() -> Answer:
+    return dh.plan_train(**TRAINED)
+
+
+@pytest.fixture(scope="module")
+def served() -> Answer:
+    return dh.plan_serve(**SERVED)
+
+
+def followed(plan: Answer, verb: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    line = next(line for line in plan.next_commands if f" {verb} " in line)
+    assert command([*shlex.split(line)[1:], "--json"]) == 0, line
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["results"]
+    return found
+
+
+def test_a_run_over_weeks_is_what_simulate_run_says_of_it(
+    trained: Answer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = followed(trained, "simulate run", capsys)
+    assert number(trained, "ettr_fraction") == pytest.approx(run["closed_form_fraction"], abs=2e-3)
+    assert number(trained, "ettr_fraction") == pytest.approx(run["ettr_fraction"], abs=0.01)
+    assert number(trained, "elapsed_s") == pytest.approx(run["elapsed_s"], rel=0.02)
+    assert number(trained, "num_interruptions") == pytest.approx(run["num_interruptions"], rel=0.05)
+    for name in ("mttf_s", "restart_s", "checkpoint_bytes", "num_spares"):
+        assert number(trained, name) == pytest.approx(run[name]), name
+    assert number(trained, "checkpoint_interval_s") == pytest.approx(run["remote_interval_s"])
+
+
+def test_its_power_is_what_show_power_says_of_it(trained: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+    site = followed(trained, "show power", capsys)
+    for name in ("provisioned_w", "site_w", "peak_w", "swing_w", "token_j", "run_j", "run_kg"):
+        assert number(trained, name) == pytest.approx(site[name], rel=1e-9), name
+
+
+def test_the_figures_of_a_run_hang_together(trained: Answer) -> None:
+    ettr, elapsed_s = number(trained, "ettr_fraction"), number(trained, "elapsed_s")
+    assert ettr < 1.0
+    assert elapsed_s * ettr == pytest.approx(number(trained, "duration_s"))
+    assert number(trained, "num_interruptions") == pytest.approx(elapsed_s / number(trained, "mttf_s"))
+    written_s = number(trained, "checkpoint_bytes") / number(trained, "checkpoint_bytes_per_s")
+    assert written_s == pytest.approx(number(trained, "checkpoint_interval_s"), rel=0.02)
+    assert number(trained, "dataset_bytes") == 2e12 * 4
+    assert number(trained, "read_bytes_per_s") == pytest.approx(4 * number(trained, "tokens_per_s"))
+    assert (
+        number(trained, "peak_w")
+        > number(trained, "site_w")
+        > number(trained, "peak_w") - number(trained, "swing_w")
+    )
+    assert number(trained, "provisioned_w") > number(trained, "peak_w")
+    assert number(trained, "run_j") == pytest.approx(
+        number(trained, "site_w") * number(trained, "duration_s"),
+        rel=1e-5,  # whole steps
+    )
+
+
+def test_a_deadline_is_kept_with_interruptions() -> None:
+    asked = {name: value for name, value in TRAINED.items() if name != "chips"}
+    on_chips = dh.plan_train(**TRAINED)
+    steps_s, elapsed_s = number(on_chips, "duration_s"), number(on_chips, "elapsed_s")
+    between = dh.plan_train(**asked, deadline=f"{(steps_s + elapsed_s) / 2}s")
+    assert number(between, "elapsed_s") <= (steps_s + elapsed_s) / 2
+    assert number(between, "num_chips") > 1024
+    after = dh.plan_train(**asked, deadline=f"{elapsed_s * 1.001}s")
+    assert number(after, "num_chips") <= 1024
+    sizes = next(table for table in after.tables if table.title == "chips for the deadline")
+    for row in sizes.records():
+        late = float(row["elapsed_s"]) > elapsed_s * 1.001  # type: ignore[arg-type]
+        assert row["verdict"] == ("too late" if late else "in time")
+
+
+def test_no_chip_makes_a_figure_that_is_none() -> None:
+    finite: list[str] = []
+    for chip in CATALOG.chips():
+        try:
+            plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, chip=chip.name)
+        except dh.DatahallError:
+            continue
+        bad = [
+            name for name, value in plan.results.items() if isinstance(value, float) and not isfinite(value)
+        ]
+        assert not bad, f"{chip.name}: {bad}"
+        assert 0.9 < number(plan, "ettr_fraction") < 1.0, chip.name
+        finite.append(chip.name)
+    assert {"trainium2", "tpu-v7x", "ascend-950dt"} <= set(finite)
+
+
+def test_power_that_nobody_knows_is_left_out() -> None:
+    plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, chip="ascend-950dt")
+    assert "site_w" not in plan.results
+    assert "elapsed_s" in plan.results
+    assert not any(" show power " in line for line in plan.next_commands)
+    table = next(one for one in plan.tables if one.title == "over the whole run")
+    assert "is not published" in table.note
+
+
+@pytest.mark.parametrize("chip", ["trainium2", "tpu-v7x"])
+def test_a_host_link_that_nobody_published_is_assumed_and_said(chip: str) -> None:
+    run = dh.simulate_run(model="llama-3.1-8b", chips=64, chip=chip, days=10, runs=50)
+    assert 0.9 < number(run, "ettr_fraction") < 1.0
+    copies = dh.show_checkpoint(model="llama-3.1-8b", chips=64, chip=chip)
+    assert number(copies, "ettr_fraction") > 0.9
+    for answer in (run, copies):
+        assert any("12 GB/s are taken" in note for note in answer.notes)
+
+
+def test_the_figures_of_a_service_hang_together(served: Answer) -> None:
+    rest_w, drawn_w, peak_w = (number(served, name) for name in ("rest_w", "site_w", "peak_w"))
+    assert 0.0 < rest_w < drawn_w <= peak_w < number(served, "provisioned_w")
+    assert number(served, "swing_w") == pytest.approx(peak_w - rest_w)
+    assert number(served, "day_j") == pytest.approx(drawn_w * DAY_S)
+    tokens_per_s = number(served, "requests_per_s") * number(served, "output_tokens")
+    assert number(served, "token_j") == pytest.approx(drawn_w / tokens_per_s)
+    replica_chips = number(served, "num_chips") / number(served, "num_replicas")
+    per_node = 8 / replica_chips
+    lost = per_node * number(served, "back_s") / number(served, "mttf_s") / number(served, "num_replicas")
+    assert number(served, "lost_fraction") == pytest.approx(lost)
+    assert number(served, "back_s") == pytest.approx(180 + 120 + 300 + number(served, "load_s"))
+
+
+def test_less_load_draws_less(served: Answer) -> None:
+    less = dh.plan_serve(**{**SERVED, "users": 1000})
+    for name in ("site_w", "provisioned_w", "peak_w", "day_j"):
+        assert number(less, name) < 0.5 * number(served, name)
+
+
+def test_replicas_that_are_down_by_hand() -> None:
+    """100 nodes of two replicas, one failure in 50 node-days, back after half a day: one node is down in the mean."""
+    cause = Cause(
+        name="all", component="gpu", rate_per_node_day=0.02, repair_fraction=0.0, repair_median_s=0.0,
+        repair_sigma=0.0, survives="remote",
+    )  # fmt: skip
+    process = FailureProcess(preset="llama-3", causes=(cause,), num_nodes=100, num_node_chips=8)
+    upkeep = Upkeep(
+        process=process, preset=CATALOG.failure_preset("llama-3"), num_replicas=200, num_lost=2,
+        back_s=0.5 * DAY_S, enough_fraction=0.95,
+    )  # fmt: skip
+    assert upkeep.mttf_s == pytest.approx(0.5 * DAY_S)
+    assert upkeep.lost_fraction == pytest.approx(2 / 200)
+    # P(Poisson(1) ≤ 2) = 0.9197, ≤ 3: 0.9810; each takes two replicas
+    assert upkeep.more_replicas.num == 6
+    assert upkeep.more_replicas.enough_fraction == pytest.approx(0.9810, abs=1e-4)
+    assert upkeep.spares.num == 0
+
+
+def test_weights_are_read_through_what_there_is() -> None:
+    drives = Host(link_bytes_per_s=50e9, nvme_bytes=1e12, nvme_bytes_per_s=5e9)
+    need = weights_need(drives, 40e9, 4)
+    assert (need.load_s, need.replica_bytes, need.on_drives) == (8.0, 160e9, True)
+    full = weights_need(Host(link_bytes_per_s=50e9, nvme_bytes=10e9, nvme_bytes_per_s=5e9), 40e9, 4)
+    assert (full.load_s, full.on_drives) == (320.0, False)
+    assert weights_need(Host(), 40e9, 4).load_s == 320.0
