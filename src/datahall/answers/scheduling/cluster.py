@@ -16,11 +16,15 @@ from datahall.answers.scheduling.cluster_tables import (
     waste_table,
 )
 from datahall.counted import counted, with_article
+from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.scheduling import ClusterJob
 from datahall.scenario.words import QUEUE_POLICIES
 from datahall.scheduling.asked import question_of
 from datahall.scheduling.comparison import Comparison, compare
 from datahall.scheduling.curves import trace_of
+from datahall.scheduling.files.queue_file import QueueFile
+from datahall.scheduling.idle import idle_inputs, idle_keys
 from datahall.scheduling.metrics import Metrics, useful_figure
 from datahall.scheduling.policies import RULES
 from datahall.units import fmt
@@ -66,11 +70,7 @@ def _headline(found: Comparison) -> str:
     best, run = found.metrics[found.best], found.runs[found.best]
     on = f"{found.question.machine.num_chips:,} chips"
     if best.num_done < best.num_jobs:
-        left = counted(found.num_never_done, "job")
-        return (
-            f"No: {left} of {best.num_jobs:,} on {on} never end under {run.policy}: too few nodes are left for them, "
-            "or work is lost faster than it is done."
-        )
+        return f"No: under {run.policy} {_unfinished(found)}."
     wait = "waits" if best.num_jobs == 1 else "wait"
     waits = f"{counted(best.num_jobs, 'job')} on {on} {wait} {fmt(best.mean_wait_s, 's', 3)} on average"
     used = (
@@ -88,8 +88,31 @@ def _headline(found: Comparison) -> str:
     return f"{ahead}: {waits} (under {other} {fmt(worst.mean_wait_s, 's', 3)}); {used}."
 
 
+def _unfinished(found: Comparison) -> str:
+    """Why jobs do not come to their end."""
+    never, cut_off = found.num_never_done, found.metrics[found.best].num_cut_off
+    of = f"of {counted(found.question.jobs.num, 'job')} on {found.question.machine.num_chips:,} chips"
+    words = []
+    if cut_off:
+        words.append(
+            f"{cut_off:,} {of} {'is' if cut_off == 1 else 'are'} cut off by a limit that is too short"
+        )
+    if never:
+        words.append(
+            f"{never:,} {'' if words else f'{of} '}never {'ends' if never == 1 else 'end'}: too few nodes are left, or "
+            "work is lost faster than it is done"
+        )
+    return "; ".join(words)
+
+
 def _binding(found: Comparison) -> str:
     run, best = found.runs[found.best], found.metrics[found.best]
+    jobs, job = found.question.jobs, found.longest_cut_off
+    if job is not None:
+        return (
+            f'Limits bind: "{jobs.names[job]}" has {fmt(float(jobs.run_s[job]), "s", 3)} of work and a limit of '
+            f"{fmt(float(jobs.limit_s[job]), 's', 3)}; what it did since its last checkpoint is lost."
+        )
     if best.mean_wait_s == 0.0:
         return "Nothing binds: every job starts when it is submitted."
     if best.blocked_fraction > LITTLE:
@@ -106,6 +129,7 @@ def _results(found: Comparison) -> dict[str, Cell]:
         "num_jobs": found.question.jobs.num,
         "num_done": found.metrics[found.best].num_done,
         "num_never_done": found.num_never_done,
+        "num_cut_off": found.metrics[found.best].num_cut_off,
         "num_chips": found.question.machine.num_chips,
         "num_policies": len(found.runs),
         "load_fraction": found.load_fraction,
@@ -143,6 +167,8 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
     )
     if file is not None:
         lines.append(f"{file.path} is read as {file.title}")
+        if file.left_out:
+            lines.append(_left_out(file))
         lines += file.notes
         if not scenario.given("chips"):
             lines.append(
@@ -156,7 +182,17 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
         lines.append(
             f"{counted(found.runs[found.best].num_failures, 'failure')} of nodes; stopped jobs wait again"
         )
+    lines += idle_notes(scenario, idle_inputs(found.runs))
+    said = scenario.all(ClusterJob)
+    keys = idle_keys(said, found.question.scheduler, machine, found.runs)
+    lines += [do_nothing([key], why) for key, why in keys.items()]
     return tuple(lines)
+
+
+def _left_out(file: QueueFile) -> str:
+    are = "is" if file.num_left_out == 1 else "are"
+    why = ", ".join(f"{one.reason} ({one.rows:,})" for one in file.left_out)
+    return f"{counted(file.num_left_out, 'row')} of the file {are} left out: {why}"
 
 
 def _under(num_leaves: int) -> str:
