@@ -158,7 +158,8 @@ class Attempts:
         if not wrong:
             first = self.errors[0]
             also = "".join(
-                f"; {one.where}: {one.message}" if one.where else f"; {one.message}" for one in self.errors[1:]
+                f"; {one.where}: {one.message}" if one.where else f"; {one.message}"
+                for one in self.errors[1:]
             )
             raise InfeasibleError(first.message + also, where=first.where, hint=first.hint)
         raise problems_error(
