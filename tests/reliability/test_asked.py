@@ -8,7 +8,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import CatalogError
-from datahall.reliability.asked import num_node_chips, preset_of, process_asked
+from datahall.reliability.asked import preset_of, process_asked
 from datahall.scenario.sections.operations.failures import FailureRates
 
 CATALOG = Catalog(user=False)
@@ -55,7 +55,7 @@ def test_causes_that_nobody_counted_split_nothing(tmp_path: Path, of: str, words
     ("server", "chips"), [("dgx-h100", 8), ("gb200-nvl72", 4), ("tpu-v5p-pod", 4), ("meta-24k-roce", 8)]
 )
 def test_a_node_is_what_one_operating_system_drives(server: str, chips: int) -> None:
-    assert num_node_chips(CATALOG.server(server)) == chips
+    assert CATALOG.server(server).num_host_chips == chips
 
 
 def test_chips_that_do_not_fill_a_node_take_a_whole_one() -> None:

@@ -67,7 +67,7 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_host_chips(self) -> int:
         """Chips behind one host: four in the tray of an NVL72."""
-        return max(1, round(self.server.num_chips / max(1, self.server.num_hosts)))
+        return self.server.num_host_chips
 
     @property
     def num_nodes(self) -> int:

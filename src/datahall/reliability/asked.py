@@ -26,11 +26,6 @@ def preset_of(asked: FailureRates, chip: Chip, catalog: Catalog) -> FailurePrese
     return next(iter((*same, *alike)), catalog.failure_preset(USUAL_PRESET))
 
 
-def num_node_chips(server: Server) -> int:
-    """Chips that one operating system drives, and that leave together: a server of eight, a tray of four."""
-    return max(1, server.num_chips // server.num_hosts)
-
-
 def process_asked(
     asked: FailureRates, chip: Chip, catalog: Catalog, num_chips: int, *, server: Server | None = None
 ) -> FailureProcess:
@@ -39,7 +34,7 @@ def process_asked(
     Nodes that stand in one rack as the scale-up domain is sold share its power and its coolant.
     """
     home = server or usual_server(catalog, chip)
-    node = min(num_node_chips(home), num_chips)
+    node = min(home.num_host_chips, num_chips)
     num_nodes = ceil(num_chips / node)
     shared = min(asked.shock_nodes, num_nodes)
     return process_of(

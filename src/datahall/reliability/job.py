@@ -13,7 +13,6 @@ from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.fabric.design.parts import usual_server
-from datahall.reliability.asked import num_node_chips
 from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -106,7 +105,7 @@ def job_on(setup: Setup, catalog: Catalog, *, searched: bool) -> RunningJob:
         setup=setup,
         step_s=float(step_times(job, setup.cluster, space, setup.framework).step_s[0]),
         headroom_bytes=float(memory.headroom_bytes[0]),
-        num_node_chips=min(num_node_chips(server), setup.cluster.num_chips),
+        num_node_chips=min(server.num_host_chips, setup.cluster.num_chips),
         searched=searched,
         size=checkpoint_size(job, setup.layout, setup.books),
     )

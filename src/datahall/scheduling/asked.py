@@ -11,7 +11,6 @@ import numpy as np
 
 from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
-from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.flows.failures import blast_radius
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -30,7 +29,7 @@ from datahall.scheduling.files.read import read_queue
 from datahall.scheduling.idle import check_used
 from datahall.scheduling.jobs import Jobs, jobs_of
 from datahall.scheduling.loop.state import CONSERVATIVE
-from datahall.scheduling.machine import Machine, machine_from
+from datahall.scheduling.machine import Machine, machine_from, node_chips
 from datahall.scheduling.policies import RULES
 from datahall.scheduling.run import Conditions, Outage, Run, nodes_of, simulate_queue, too_large
 
@@ -78,7 +77,7 @@ def question_of(scenario: Scenario) -> Question:
         conditions=Conditions(
             half_life_s=asked.half_life_s or USUAL_HALF_LIFE_S,
             restart_s=USUAL_RESTART_S if asked.restart_s is None else asked.restart_s,
-            mttf_s=asked.mttf_s or 0.0,
+            mttf_s=(asked.mttf_s or 0.0) / machine.num_hosts,  # a domain is down when one of its nodes is
             repair_s=asked.repair_s,
             outages=_outages(scenario, machine),
             seed=scenario.root.seed,
@@ -181,7 +180,7 @@ def _usual_chips(file: QueueFile | None, scenario: Scenario) -> int:
     design = scenario.one(FabricDesign)
     if file is None or design.chips or not file.has_starts:
         return 0
-    size = design.domain or usual_chip(design, scenario.catalog).num_scale_up_domain
+    size = node_chips(design, scenario.catalog)
     needed = int((-(-file.jobs.chips // size)).max()) * size
     return max(-(-file.peak_chips // size) * size, needed)
 
@@ -212,7 +211,7 @@ def _never(jobs: Jobs, machine: Machine, job: int, hint: str, more: str = "") ->
     on = f" on {counted(nodes, 'node')}" if nodes else ""
     return InfeasibleError(
         f'"{jobs.names[job]}" asks for {chips:,} chips{on}{more}; the cluster has {machine.num_chips:,} in '
-        f"{counted(machine.num_nodes, 'node')} of {size}",
+        f"{counted(machine.num_nodes, machine.unit)} of {size}",
         field="chips",
         hint=hint,
     )

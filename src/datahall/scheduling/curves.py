@@ -90,4 +90,6 @@ def pieces(run: Run) -> list[Piece]:
 def trace_of(run: Run) -> bytes:
     """The run for ui.perfetto.dev: a track for each node, a slice for each job on it."""
     names = {int(job): run.jobs.names[int(job)] for job in np.unique(rows(run.trace)["kind"])}
-    return perfetto(run.trace, names, {node: f"node {node}" for node in range(run.machine.num_nodes)})
+    return perfetto(
+        run.trace, names, {node: f"{run.machine.unit} {node}" for node in range(run.machine.num_nodes)}
+    )

@@ -245,3 +245,29 @@ def test_a_file_says_the_line_of_a_job_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleError) as caught:
         dh.simulate_cluster(str(path))
     assert f"{path}:5" in str(caught.value)
+
+
+def test_a_domain_of_several_nodes_is_called_one_and_fails_with_any_of_them() -> None:
+    """An NVL72 is 18 trays: 144 chips are 2 domains and 36 nodes, as `simulate run` and `simulate train` count them."""
+    jobs = [{"chips": 72, "run": "900d", "count": 2, "checkpoint_every": "1d"}]
+    rack = dh.simulate_cluster(
+        chip="gb200", chips=144, cluster_job=jobs, mttf="300d", repair="1h", restart="0s"
+    )
+    assert any("2 domains of 72 chips" in note for note in rack.notes)
+    assert "a domain is 18 nodes, and is down while any of them is" in rack.notes
+    # 900 days of 36 nodes, each of which fails every 300 days
+    assert rack.results["num_restarts"] == pytest.approx(36 * 900 / 300, rel=0.35)
+    servers = dh.simulate_cluster(chips=144, cluster_job=jobs, mttf="300d", repair="1h", restart="0s")
+    assert any("18 nodes of 8 chips" in note for note in servers.notes)
+    assert servers.results["num_restarts"] == pytest.approx(18 * 900 / 300, rel=0.35)
+    assert (
+        "7 of 36 hosts slow"
+        in dh.simulate_train("llama-3.1-70b", chip="gb200", chips=144, tp=4, slow_hosts="20%").notes
+    )
+    run = dh.simulate_run("llama-3.1-70b", chip="gb200", chips=144, tp=4, days=1, runs=2)
+    assert run.results["num_nodes"] == 36
+
+
+def test_cards_without_scale_up_links_stand_in_nodes_too() -> None:
+    answer = dh.simulate_cluster(chip="l40s", chips=64, cluster_job=[{"chips": 6, "run": "1h"}])
+    assert any("8 nodes of 8 chips" in note for note in answer.notes)

@@ -18,6 +18,7 @@ from datahall.datapath.asked import Asked, asked_of
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
+from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -45,7 +46,7 @@ def show_datapath(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(_chart(asked, rows, chosen),),
-        notes=_notes(asked, chosen),
+        notes=(*_notes(asked, chosen), *_idle(scenario, rows)),
         next_commands=_next(scenario, cheapest(rows) or chosen),
     )
 
@@ -155,6 +156,12 @@ def _notes(asked: Asked, chosen: Verdict) -> tuple[str, ...]:
         f"read as {job.format}, {'in random order' if job.shuffle == 'random' else 'one after the other'}, by "
         f"{counted(job.num_readers, 'reader')} for each chip and {counted(job.num_prefetch, 'batch')} ahead",
     ]
+    if asked.training is not None:
+        rate = fmt(asked.training.tokens_per_s, "tokens_per_s", 3)
+        lines.append(
+            f"it trains on {rate} at {fmt(asked.training.mfu_fraction, 'fraction', 3)} MFU, laid out as "
+            f"{asked.training.layout.words}, the fastest by the closed form of a step"
+        )
     if asked.model is not None:
         lines.append(
             f"text is {fmt(chosen.supply.needed_bytes_per_s, 'bytes_per_s', 3)} for all chips; checkpoints write "
@@ -168,6 +175,13 @@ def _notes(asked: Asked, chosen: Verdict) -> tuple[str, ...]:
     if not job.prepare_s:
         lines.append("nothing is decoded or tokenised on the way: say what a sample takes if it is")
     return tuple(lines)
+
+
+def _idle(scenario: Scenario, rows: tuple[Verdict, ...]) -> tuple[str, ...]:
+    """That a host's memory does nothing where nothing is cached nor could be in place of another change."""
+    if scenario.given("cache") or any(row.remedies for row in rows):
+        return ()
+    return idle_together(scenario, ["host_memory"], "nothing is cached, and nothing has to be mended")
 
 
 def _next(scenario: Scenario, chosen: Verdict) -> tuple[str, ...]:

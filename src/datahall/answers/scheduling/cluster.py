@@ -162,9 +162,11 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
     machine, file = found.question.machine, found.question.file
     lines = [f"{run.policy}: {RULES[run.policy].title}" for run in found.runs]
     lines.append(
-        f"{with_article(machine.name)}: {counted(machine.num_nodes, 'node')} of {machine.node_chips} chips, "
+        f"{with_article(machine.name)}: {counted(machine.num_nodes, machine.unit)} of {machine.node_chips} chips, "
         f"{_under(machine.num_leaves)}"
     )
+    if machine.num_hosts > 1:
+        lines.append(f"a domain is {machine.num_hosts} nodes, and is down while any of them is")
     if file is not None:
         lines.append(f"{file.path} is read as {file.title}")
         if file.left_out:
@@ -180,7 +182,7 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
         )
     if found.runs[found.best].num_failures:
         lines.append(
-            f"{counted(found.runs[found.best].num_failures, 'failure')} of nodes; stopped jobs wait again"
+            f"{counted(found.runs[found.best].num_failures, 'failure')} of {machine.unit}s; stopped jobs wait again"
         )
     lines += idle_notes(scenario, idle_inputs(found.runs))
     said = scenario.all(ClusterJob)
