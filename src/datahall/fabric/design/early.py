@@ -49,8 +49,8 @@ def check_collective(scenario: Scenario) -> None:
 
 
 def check_laid(scenario: Scenario) -> None:
-    """Refuse a topology without chips, and of one that was built what is not to be chosen."""
-    _check(scenario.one(FabricDesign), scenario)
+    """Refuse a topology without chips, and of one that was built what is not to be chosen: it is laid whole."""
+    _check(scenario.one(FabricDesign), scenario, alone=True)
 
 
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:
