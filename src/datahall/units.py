@@ -182,7 +182,7 @@ _SAID: dict[str, tuple[str, str]] = {
     "bytes": ("bytes", '"80 GB" or "80 GiB"'), "bytes_per_s": ("bandwidth", '"400 Gb/s" or "3.35 TB/s"'),
     "flop": ("operations", '"1 TFLOP"'), "flop_per_s": ("operations per second", '"989 TFLOP/s"'),
     "s": ("time", '"50 ms"'), "w": ("power", '"700 W"'), "j": ("energy", '"1 kWh"'), "hz": ("frequency", '"1.98 GHz"'),
-    "w_per_s": ("how fast power changes", '"10 MW/min"'), "kg": ("mass", '"1,312 kg"'),
+    "w_per_s": ("ramps of power", '"10 MW/min"'), "kg": ("mass", '"1,312 kg"'),
     "kg_per_j": ("carbon of energy", '"369 g/kWh"'), "usd_per_j": ("the price of energy", '"0.066 USD/kWh"'),
     "kelvin": ("temperature", '"10 K"'), "m3_per_s": ("flow", '"172 L/min"'), "m": ("length", '"30 m"'),
     "j_per_token": ("energy of a token", '"2 J/token"'), "j_per_byte": ("energy of a byte", '"150 pJ/B"'),
@@ -194,8 +194,8 @@ _SAID: dict[str, tuple[str, str]] = {
     "tokens_per_s": ("tokens per second", '"4,460 tok/s"'), "parameters": ("parameters", '"70.6B"'),
     "count": ("a number of things", '"16384" or "2^20"'), "fraction": ("a share", '"80 %"'),
     "ratio": ("a ratio", '"1"'), "flop_per_byte": ("arithmetic intensity", '"1"'),
-    "year": ("years", '"1"'), "per_day": ("how often per day", '"0.5/day"'),
-    "per_node_day": ("how often per node and day", '"0.004/node-day"'),
+    "year": ("years", '"1"'), "per_day": ("a rate per day", '"0.5/day"'),
+    "per_node_day": ("a rate per node and day", '"0.004/node-day"'),
 }  # fmt: skip
 assert set(_SAID) == set(SPELLINGS)
 
