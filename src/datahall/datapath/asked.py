@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.stored.dataset import Dataset
+from datahall.catalog.entries.stored.storage import Storage
 from datahall.counted import counted
 from datahall.datapath.benchmark import LEAST_STEPS
 from datahall.datapath.demand import fastest, size_of, tokens_per_s, trained
-from datahall.datapath.idle import check_used
 from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.sections.text import TEXT
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.design.parts import usual_server
 from datahall.reliability.job import RunningJob
+from datahall.scenario.idle import does_nothing, is_changed
 from datahall.scenario.scenario import Scenario, model_of
 from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
@@ -58,7 +61,7 @@ def asked_of(scenario: Scenario) -> Asked:
     model = model_of(inputs.workload, catalog) if is_text else None
     dataset = catalog.dataset(TEXT if is_text else inputs.workload)
     tiers = [catalog.storage(name) for name in inputs.storage]
-    check_used(scenario, model, tiers)
+    _check_used(scenario, model, tiers)
     assert fabric.chips is not None  # the verb requires it
     training = None
     if model is not None and inputs.step_s is None and inputs.mfu_fraction is None:
@@ -142,6 +145,23 @@ def _step_s(
 
 def _usual_shuffle(format: Format) -> Shuffle:
     return "random" if format == "files" else "buffer"
+
+
+def _check_used(scenario: Scenario, model: Model | None, tiers: Sequence[Storage]) -> None:
+    """Refuse inputs of a model where a data set is read, of checkpoints or a way to storage that there are not."""
+    asked, idle = scenario.one(DataPath), dict[str, tuple[str, str]]()
+    if model is None:
+        why = f"{asked.workload} is a data set", "a model that is trained on text"
+        idle |= {"mfu": why, "replicas": why}
+    if not asked.checkpoint_bytes and (model is None or asked.checkpoint_bytes is not None):
+        idle["checkpoint_every"] = "there are no checkpoints", f"add {option('checkpoint', '1TB')}"
+    if not any(one.is_shared for one in tiers):
+        why = "all storage here is in the hosts", "storage that hosts share, e.g. parallel or object"
+        idle |= {"away": why, "host_nic": why}
+    for name, (reason, instead) in idle.items():
+        if is_changed(scenario, name):
+            hint = f"leave it out, or {instead}"
+            raise ScenarioError(does_nothing(name, reason), field=name, hint=hint)
 
 
 def _check(inputs: DataPath, job: Pipeline) -> None:

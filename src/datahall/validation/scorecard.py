@@ -55,12 +55,12 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     where: str
     measured: float
-    replayed: float
+    predicted: float  # as it comes out again
 
     @property
     def error_percent(self) -> float:
-        """Replayed over measured, less 1, in percent."""
-        return (self.replayed / self.measured - 1.0) * 100.0
+        """What comes out over what was measured, less 1, in percent."""
+        return (self.predicted / self.measured - 1.0) * 100.0
 
 
 class Unsupported(msgspec.Struct, frozen=True):

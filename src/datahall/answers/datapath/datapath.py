@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Point, Series
+from datahall.answers.datapath.idle import idle_memory
 from datahall.answers.datapath.tables import (
     by_storage,
     checkpoint_table,
@@ -18,7 +19,6 @@ from datahall.datapath.asked import Asked, asked_of
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
-from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -46,7 +46,7 @@ def show_datapath(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(_chart(asked, rows, chosen),),
-        notes=(*_notes(asked, chosen), *_idle(scenario, rows)),
+        notes=(*_notes(asked, chosen), *idle_memory(scenario, rows)),
         next_commands=_next(scenario, cheapest(rows) or chosen),
     )
 
@@ -175,13 +175,6 @@ def _notes(asked: Asked, chosen: Verdict) -> tuple[str, ...]:
     if not job.prepare_s:
         lines.append("nothing is decoded or tokenised on the way: say what a sample takes if it is")
     return tuple(lines)
-
-
-def _idle(scenario: Scenario, rows: tuple[Verdict, ...]) -> tuple[str, ...]:
-    """That a host's memory does nothing where nothing is cached nor could be in place of another change."""
-    if scenario.given("cache") or any(row.remedies for row in rows):
-        return ()
-    return idle_together(scenario, ["host_memory"], "nothing is cached, and nothing has to be mended")
 
 
 def _next(scenario: Scenario, chosen: Verdict) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def _of_cores(one: Behaviour) -> str:
     name, needed = one.transport.name, fmt(one.num_cores, "count", 3)
     if not one.is_core_bound:
         return f"To receive a full port, {name} needs {needed} cores."
-    taken = fmt(one.num_flows * one.transport.core_bytes_per_s, "bytes_per_s", 3)
+    taken = fmt(one.cores_bytes_per_s, "bytes_per_s", 3)
     flows = (
         f"one flow is received by one, which takes {taken}"
         if one.num_flows == 1

@@ -15,16 +15,14 @@ from datahall.answers.scheduling.cluster_tables import (
     user_table,
     waste_table,
 )
+from datahall.answers.scheduling.idle import idle_in_queue
 from datahall.counted import counted, with_article
-from datahall.scenario.idle import do_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.operations.scheduling import ClusterJob
 from datahall.scenario.words import QUEUE_POLICIES
 from datahall.scheduling.asked import question_of
 from datahall.scheduling.comparison import Comparison, compare
 from datahall.scheduling.curves import trace_of
 from datahall.scheduling.files.queue_file import QueueFile
-from datahall.scheduling.idle import idle_inputs, idle_keys
 from datahall.scheduling.metrics import Metrics, useful_figure
 from datahall.scheduling.policies import RULES
 from datahall.units import fmt
@@ -184,11 +182,7 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
         lines.append(
             f"{counted(found.runs[found.best].num_failures, 'failure')} of {machine.unit}s; stopped jobs wait again"
         )
-    lines += idle_notes(scenario, idle_inputs(found.runs))
-    said = scenario.all(ClusterJob)
-    keys = idle_keys(said, found.question.scheduler, machine, found.runs)
-    lines += [do_nothing([key], why) for key, why in keys.items()]
-    return tuple(lines)
+    return (*lines, *idle_in_queue(scenario, found))
 
 
 def _left_out(file: QueueFile) -> str:

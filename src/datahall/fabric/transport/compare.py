@@ -52,6 +52,11 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
         return self.transport.routing in SPLITTING
 
     @property
+    def cores_bytes_per_s(self) -> float:
+        """What the cores that receive its flows take, one each [B/s]."""
+        return self.num_flows * self.transport.core_bytes_per_s
+
+    @property
     def is_core_bound(self) -> bool:
         """Whether the cores that receive its flows take less than comes through the port."""
         return self.num_cores > self.num_flows

@@ -91,7 +91,7 @@ def _held(file: QueueFile, machine: Machine) -> Iterator[Replayed]:
     replayed = between(attempts["start_s"], attempts["end_s"], attempts["chips"].astype(np.float64), edges)
     for place in np.flatnonzero(measured > 0).tolist():
         yield Replayed(
-            metric=HELD, where=file.path, measured=float(measured[place]), replayed=float(replayed[place])
+            metric=HELD, where=file.path, measured=float(measured[place]), predicted=float(replayed[place])
         )
 
 
