@@ -31,7 +31,7 @@ from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkp
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering, RunLength
 from datahall.scenario.sections.training import Stragglers, TrainingJob
-from datahall.scenario.words import BATCH_RULES, DETECTORS
+from datahall.scenario.words import BatchRule
 from datahall.training.pipeline.straggler import expected_maximum, slow_class_loss
 from datahall.units import DAY_S
 
@@ -191,17 +191,16 @@ def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
     """How silent corruption is noticed; None where it stops the run at once, as other failures do."""
     if asked.sdc is None:
         return None
-    method = next(one for one in DETECTORS if one == asked.sdc)
-    return detection(method, job.step_s, every_steps=asked.sdc_every)
+    return detection(asked.sdc, job.step_s, every_steps=asked.sdc_every)
 
 
-def elastic_speeds(rule: str | None, job: RunningJob) -> tuple[float, ...]:
+def elastic_speeds(rule: BatchRule | None, job: RunningJob) -> tuple[float, ...]:
     """Of the work, by the number of replicas that are out; without tolerance a failure stops all."""
     if rule is None:
         return (1.0,)
-    batch, replicas = next(one for one in BATCH_RULES if one == rule), job.layout.dp
+    replicas = job.layout.dp
     micro = job.setup.num_micro
-    return tuple(shrunk(replicas, lost, micro, batch).throughput_ratio for lost in range(replicas))
+    return tuple(shrunk(replicas, lost, micro, rule).throughput_ratio for lost in range(replicas))
 
 
 def mean_time(process: FailureProcess, causes: tuple[Cause, ...], span_s: float) -> float:
