@@ -90,6 +90,22 @@ def test_a_queue_that_begins_later_goes_as_one_that_begins_at_once(policy: str) 
     assert (other.idle_s, other.down_s) == pytest.approx((one.idle_s, one.down_s))
 
 
+def test_who_begins_again_has_the_rest_of_its_limit() -> None:
+    """A is stopped at 50 with five checkpoints and needs 50 more: B is promised 100, which C would run into."""
+    jobs = queue((0, 100, 8), (52, 50, 16), (53, 60, 8), checkpoint_s=(10, 10, 10))
+    stopped = Outage(nodes=(0,), start_s=50, duration_s=1)
+    run = play(jobs, "backfill", plain_machine(2, 8), outages=(stopped,))
+    assert run.first_s.tolist() == [0, 100, 150]
+
+
+def test_who_begins_again_may_pass_only_with_its_restart() -> None:
+    """C has 40 s of work and 60 s to begin again: from 21 on it would run into the 100 that B is promised."""
+    jobs = queue((0, 100, 8), (1, 50, 16), (2, 40, 8))
+    stopped = Outage(nodes=(1,), start_s=20, duration_s=1)
+    run = play(jobs, "backfill", plain_machine(2, 8), outages=(stopped,), restart_s=60.0)
+    assert run.first_s[1] == 100
+
+
 def test_an_outage_that_is_over_before_the_first_job_is_none() -> None:
     jobs = queue((100, 10, 2))
     over = play(jobs, "fifo", 2, outages=(Outage(nodes=(0,), start_s=10, duration_s=20),))

@@ -32,7 +32,7 @@ class UserRow(NamedTuple):
     num_jobs: int
     chip_time_s: float
     share_fraction: float
-    mean_wait_s: float
+    mean_wait_s: float | None  # of the jobs that started; None where none did
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             len(jobs.users),
         )
         number = np.bincount(jobs.user, minlength=len(jobs.users))
-        waits = np.bincount(jobs.user, np.maximum(0.0, run.first_s - jobs.submit_s), len(jobs.users))
+        started = run.first_s >= 0
+        num_started = np.bincount(jobs.user[started], minlength=len(jobs.users))
+        waits = np.bincount(jobs.user[started], (run.first_s - jobs.submit_s)[started], len(jobs.users))
         first = np.argsort(-held_s, kind="stable")[:USER_ROWS]
         whole_s = float(held_s.sum()) or 1.0
         return tuple(
@@ -127,7 +129,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
                 int(number[user]),
                 float(held_s[user]),
                 float(held_s[user]) / whole_s,
-                float(waits[user] / max(1, number[user])),
+                float(waits[user] / num_started[user]) if num_started[user] else None,
             )
             for user in first.tolist()
             if number[user]

@@ -186,6 +186,28 @@ def test_a_price_is_kept_data_and_what_leaves_a_region() -> None:
     assert price(dh.show_datapath("resnet50", chips=64, storage=["nvme"])) is None
 
 
+def test_what_the_cache_answers_does_not_leave_the_region() -> None:
+    """Half of 1 TB is kept in memory for good: half of what is delivered leaves, and half is paid for."""
+    said = {"chips": 64, "storage": ["object"], "dataset": "1 TB", "away": "60 ms", "readers": 64}
+    whole, half = (
+        dh.show_datapath("resnet50", **said, **more)  # type: ignore[arg-type]
+        for more in ({}, {"cache": "500 GB", "keeping": "pinned"})
+    )
+    assert number(half, "delivered_bytes_per_s") == pytest.approx(
+        number(whole, "delivered_bytes_per_s"), rel=0.01
+    )
+    assert price(half) - 23.0 == pytest.approx((price(whole) - 23.0) / 2, rel=0.01)  # type: ignore[operator]
+
+
+def test_all_units_together_hold_the_data() -> None:
+    def lacks_room(units: int) -> bool:
+        notes = dh.show_datapath("resnet50", chips=64, storage=["nvme"], units=units, dataset="50 TB").notes
+        return any("does not hold all" in note for note in notes)
+
+    assert lacks_room(1)
+    assert not lacks_room(16)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

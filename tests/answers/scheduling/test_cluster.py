@@ -223,6 +223,47 @@ def test_a_file_is_held_to_the_same_rules_as_flags(tmp_path: Path) -> None:
         dh.simulate_cluster(str(path))
 
 
+def user_waits(answer: Answer) -> dict[object, object]:
+    table = next(one for one in answer.tables if one.title.startswith("users"))
+    return {row[0]: row[-1] for row in table.rows}
+
+
+def test_a_user_waits_as_long_as_the_jobs_that_start_do() -> None:
+    jobs = [
+        {"chips": 64, "run": "10h", "user": "ann"},
+        {"chips": 64, "run": "1h", "user": "ann"},
+        {"chips": 8, "run": "1h", "user": "bob", "submit": "11h"},
+    ]
+    assert user_waits(dh.simulate_cluster(chips=64, cluster_job=jobs, policy="fifo")) == {
+        "ann": pytest.approx(5 * 3600),
+        "bob": 0.0,
+    }
+
+
+def test_a_job_that_never_starts_has_not_waited_for_nothing() -> None:
+    """B wants all nodes, of which one is gone for good; its user's other job starts when a node is free."""
+    jobs = [
+        {"chips": 56, "run": "10h", "user": "ann", "submit": "1h"},
+        {"chips": 64, "run": "10h", "user": "bob", "submit": "1h"},
+        {"chips": 8, "run": "1h", "user": "bob", "submit": "2h"},
+        {"chips": 64, "run": "1h", "user": "eve", "submit": "2h"},
+    ]
+    answer = dh.simulate_cluster(
+        chips=64, on="fat-tree", policy="gang", cluster_job=jobs, failure=[{"domains": [0], "start": "30min"}]
+    )
+    assert answer.results["num_never_done"] == 2
+    assert user_waits(answer) == {"ann": 0.0, "bob": pytest.approx(9 * 3600), "eve": None}
+    assert unfounded(answer) == []
+
+
+def test_the_load_counts_work_up_to_limits() -> None:
+    jobs = [
+        {"chips": 64, "run": "10h", "limit": "1h"},
+        {"chips": 64, "run": "1h", "submit": "1h"},
+    ]
+    assert dh.simulate_cluster(chips=64, cluster_job=jobs).results["load_fraction"] == pytest.approx(2.0)
+
+
 def test_nodes_that_fail_faster_than_work_is_saved_are_a_no() -> None:
     answer = dh.simulate_cluster(
         chips=16, cluster_job=[{"run": "10h", "count": 3}], mttf="60s", checkpoint_every="1h"

@@ -79,7 +79,8 @@ def _headline(found: Comparison) -> str:
         return f"Under {run.policy} {waits}; {used}."
     alike = found.as_good
     if len(alike) == len(found.runs):
-        return f"All {len(found.runs)} policies are alike: {waits}; {used}."
+        all_of = "Both" if len(found.runs) == 2 else f"All {len(found.runs)}"
+        return f"{all_of} policies are alike: {waits}; {used}."
     names = " and ".join((", ".join(alike[:-1]), alike[-1])) if len(alike) > 1 else alike[0]
     worst, other = found.metrics[found.worst], found.runs[found.worst].policy
     ahead = f"{names} {'are' if len(alike) > 1 else 'is'} best"
