@@ -65,18 +65,18 @@ def test_a_checkpoint_that_never_drains_is_written_less_often() -> None:
     assert found[0].changes == {"checkpoint_every": "4096 s"}
 
 
-@pytest.mark.parametrize("promised", [0.6, 0.9])
-def test_of_changes_that_are_taken_together_each_is_needed(promised: float) -> None:
-    """Few readers wait for far files over a thin network: no change alone is enough, and no two of one kind."""
-    case = job(format="files", shuffle="random", num_samples_per_file=1, nic_bytes_per_s=2e8, num_readers=1)
-    where = store(read_bytes_per_s=0.2e9, latency_s=0.3)
-    together = [one for one in remedies(case, where, promised, 1e10) if " and " in one.what]
-    assert together
-    for one in together:
-        assert one.utilisation_fraction >= promised
-        for name in one.changes:
-            less = {key: value for key, value in one.changes.items() if key != name}
-            assert again(case, where, msgspec.structs.replace(one, changes=less)) < promised, name
+def test_of_changes_that_are_taken_together_each_is_needed_and_no_larger_than_it_must_be() -> None:
+    """One reader for far files over a thin network to slow storage that writes checkpoints: three of the four help."""
+    case = job(
+        format="files", shuffle="random", num_samples_per_file=1, num_readers=1, num_prefetch=1, nic_bytes_per_s=0.43e9
+    )  # fmt: skip
+    where = store(read_bytes_per_s=0.33e9, latency_s=0.019, checkpoint_bytes=1e12, interval_s=3600.0)
+    (one,) = (one for one in remedies(case, where, 0.9, 1e10) if len(one.changes) > 2)
+    assert one.changes == {"units": 8, "readers": 4, "host_nic": "8 Gb/s"}
+    assert one.utilisation_fraction >= 0.9
+    for less in ({"units": 4}, {"readers": 2}, {"host_nic": "4 Gb/s"}):
+        smaller = msgspec.structs.replace(one, changes={**one.changes, **less})
+        assert again(case, where, smaller) < 0.9, less
 
 
 drawn = st.fixed_dictionaries(
