@@ -172,7 +172,7 @@ def sizes_table(plan: TrainingPlan) -> Table:
         columns=(
             Column("chips", "count"),
             Column("time", "s", key="duration_s"),
-            Column("with interruptions", "s", key="elapsed_s"),
+            Column("elapsed", "s"),
             Column("MFU", "fraction"),
             Column("chip-hours", "count"),
             Column("layout"),
