@@ -67,6 +67,20 @@ def test_the_spares_that_suffice_are_enough_of_them() -> None:
     assert held.get("waiting for nodes", 0.0) < 0.01 < fewer["waiting for nodes"]
 
 
+def test_the_causes_add_up_to_the_interruptions_however_many_there_are() -> None:
+    answer = run(
+        **SMALL,
+        days=20,
+        preempted_every="3000h",
+        shock_rate="0.01/day",
+        job_failures="5/day",
+        tier="peer,remote",
+    )
+    rows = answer.tables[1].records()
+    assert len(rows) == 21, "18 of Llama 3, and three on top"
+    assert sum(float(row["mean"]) for row in rows) == pytest.approx(number(answer, "num_interruptions"))  # type: ignore[arg-type]
+
+
 def test_an_interval_of_checkpoints_that_no_run_is_said_for_takes_no_age() -> None:
     with pytest.raises(ScenarioError, match="node_age"):
         dh.show_checkpoint("llama-3.1-405b", chips=16_384, node_age="0d")

@@ -23,7 +23,6 @@ LOSS_WORDS = {
     "slow_s": "waiting for the slowest",
     "checks_s": "looking for corruption",
 }
-MOST_CAUSES = 20
 
 
 def loss_table(story: Story) -> Table:
@@ -49,7 +48,7 @@ def cause_table(story: Story) -> Table:
     """How often each cause interrupts a run."""
     rows = tuple(
         (one.name, one.times.mean, one.times.low, one.times.high, one.share_fraction, one.repaired_fraction)
-        for one in story.causes[:MOST_CAUSES]
+        for one in story.causes
     )
     return Table(
         title="interruptions of a run by cause",

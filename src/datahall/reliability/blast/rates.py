@@ -8,7 +8,8 @@ from datahall.breakdown import Breakdown, derived, fact, given, product, quotien
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.catalog.fact import Fact
-from datahall.reliability.asked import GPU_FLEETS
+from datahall.counted import counted
+from datahall.reliability.asked import gpu_fleets
 from datahall.reliability.process import FailureProcess, table_of
 from datahall.units import DAY_S
 
@@ -70,7 +71,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return None
         for other in self.catalog.failure_presets():
             for cause in other.causes:
-                if cause.component == component and cause.num_interruptions:
+                if cause.num_interruptions and self.catalog.component(cause.component).name == component:
                     found = other.facts[f"causes.{cause.name}.num_interruptions"]
                     count = fact(f"{cause.name.lower()}, {other.title}", found.value, "count", found.source)
                     every = derived(
@@ -130,12 +131,12 @@ def _spread(preset: FailurePreset, catalog: Catalog) -> tuple[float, float, str]
     rate = preset.rate_per_node_day
     if stated is not None and stated.low is not None and stated.high is not None:
         return stated.low / rate, stated.high / rate, f"the range of {stated.source.title}"
-    if preset.name not in GPU_FLEETS:
-        rates = [catalog.failure_preset(name).rate_per_node_day for name in GPU_FLEETS]
+    rates = [one.rate_per_node_day for one in gpu_fleets(catalog)]
+    fleets = counted(len(rates), "fleet")
+    if not preset.is_fleet:
         middle = (min(rates) * max(rates)) ** 0.5
-        return min(rates) / middle, max(rates) / middle, "four fleets of GPUs lie as far from their middle"
-    rates = [catalog.failure_preset(name).rate_per_node_day for name in GPU_FLEETS]
-    return min(rates) / rate, max(rates) / rate, "four fleets of nodes of eight GPUs, counted by their owners"
+        return min(rates) / middle, max(rates) / middle, f"{fleets} of GPUs lie as far from their middle"
+    return min(rates) / rate, max(rates) / rate, f"{fleets} of nodes of eight GPUs, counted by their owners"
 
 
 def _banded(figure: Breakdown, found: Fact) -> Breakdown:
