@@ -179,7 +179,7 @@ def shock(rate_per_day: float, num_nodes: int, catalog: Catalog) -> Cause:
     """What so many nodes share and lose at once, so often per day."""
     component = catalog.component("shock")
     return Cause(
-        name=f"what {num_nodes:,} nodes share",
+        name=f"shared part of {num_nodes:,} nodes",
         component=component.name,
         rate_per_node_day=rate_per_day / num_nodes,
         repair_fraction=component.repair_fraction,

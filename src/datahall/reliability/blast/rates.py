@@ -66,7 +66,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         return product(name, [rate.named("failures of a node by it per day"), nodes], "per_day")
 
     def _elsewhere(self, name: str, component: str) -> Breakdown | None:
-        """What another fleet counted, where this one counted causes and had none of it."""
+        """A share as large as another fleet counted, where this one counted causes and had none of it."""
         if not any(one.num_interruptions for one in table_of(self.preset, self.catalog).causes):
             return None
         for other in self.catalog.failure_presets():
@@ -78,7 +78,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
                         "of all causes there", sum(one.num_interruptions for one in other.causes), "count"
                     )
                     share = quotient("share of its causes there", count, every, "fraction")
-                    return product(name, [_published(other), share], "per_day")
+                    return product(name, [self.node, share], "per_day")
         return None
 
     def of_part(self, name: str, component: str) -> Breakdown:
