@@ -46,10 +46,16 @@ def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
     return quotient("time between failures", day, per_day, "s")
 
 
+def is_said_whole(run: Run) -> bool:
+    """Whether somebody says how long a restart takes, and not what it is made of."""
+    recovery = run.recovery
+    return not (recovery.detect_s or recovery.reschedule_s or run.plan.last.tier.load_s)
+
+
 def restart_figure(run: Run) -> Breakdown:
     """A restart of the whole run from the last tier, without what is waited for a spare."""
     recovery, last = run.recovery, run.plan.last.tier
-    if not recovery.detect_s and not recovery.reschedule_s:
+    if is_said_whole(run):
         return given("restart", recovery.warmup_s, "s", field="restart")
     parts = [given("detect", recovery.detect_s, "s", field="detect")]
     if not recovery.hot_spares:

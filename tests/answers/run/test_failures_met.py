@@ -1,4 +1,4 @@
-"""Runs on nodes that are new: what is said of their failures is what they then meet."""
+"""What a run says of its failures, causes, restarts and spares is what it then meets, on new nodes too."""
 
 from __future__ import annotations
 
@@ -86,3 +86,25 @@ def test_an_interval_of_checkpoints_that_no_run_is_said_for_takes_no_age() -> No
         dh.show_checkpoint("llama-3.1-405b", chips=16_384, node_age="0d")
     (shown,) = [one for one in run(**SMALL, days=20).next_commands if "show checkpoint" in one]
     assert "--node-age" not in shown
+
+
+def test_a_restart_that_is_said_whole_has_no_parts() -> None:
+    whole = run(chips=4096, tp=8, pp=4, days=20, runs=20, restart="10min")
+    assert "restarting" in shares(whole)
+    assert "warming up" not in shares(whole)
+    assert "restarting" in whole.binding
+    assert {row["load_s"] for row in whole.tables[2].records()} == {None}
+    parts = run(chips=4096, tp=8, pp=4, days=20, runs=20)
+    assert {"warming up", "loading checkpoints"} <= shares(parts).keys()
+    bare = run(chips=4096, tp=8, pp=4, days=20, runs=20, detect="0s", reschedule="0s")
+    assert {"warming up", "loading checkpoints"} <= shares(bare).keys()
+    assert bare.figure is not None
+    (restart,) = [one for _, one in bare.figure.walk() if one.name == "restart"]
+    assert restart.value == pytest.approx(number(bare, "restart_s"))
+
+
+@pytest.mark.parametrize("spares", [0, 6, 8, 200])
+def test_who_waits_for_a_repair_does_so_a_number_of_times(spares: int) -> None:
+    note = run(chips=4096, tp=8, pp=4, days=20, runs=300, spares=spares).tables[1].note
+    assert "0.0 times" not in note
+    assert ("never waits" in note) == (spares == 200)
