@@ -23,9 +23,9 @@ from datahall.reliability.corruption import BISECT_S, Detection, detection
 from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob, running_job
-from datahall.reliability.process import Cause, FailureProcess, early_factor
+from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
 from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
-from datahall.reliability.simulation.simulate import all_causes
+from datahall.reliability.simulation.simulate import interrupted
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -36,6 +36,8 @@ from datahall.training.pipeline.straggler import expected_maximum, slow_class_lo
 from datahall.units import DAY_S
 
 CLEARLY = 0.005  # of the time that other tiers must save to be spoken of
+LEAST = 0.05  # of the time: a run that keeps less is given up
+ROUNDS = 3  # after which the length of a run and how often its nodes fail over it agree
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     job: RunningJob
     process: FailureProcess
     recovery: Recovery
-    causes: tuple[Cause, ...]  # with those that are no node's fault
+    causes: tuple[
+        Cause, ...
+    ]  # with those that are no node's fault, as often as they come in the mean of the run
     tiers: tuple[CheckpointTier, ...]  # all that the machine has
     plan: CheckpointPlan  # of those that are used, against the failures that stop the whole run
     mttf_s: float  # of all failures
@@ -98,20 +102,35 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_of(scenario: Scenario, *, choose: bool = False) -> Run:
-    """The run that a scenario asks for, while which nodes age.  `choose`: the best tiers, where nobody names some."""
+    """The run that a scenario asks for.  `choose`: the best tiers, where nobody names some."""
     return run_of_job(scenario, running_job(scenario), choose=choose)
 
 
 def run_of_job(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:
-    """The same of a job that is laid out already; what a scenario does not say of failures and copies is the usual."""
+    """The same of a job that is laid out already; what a scenario does not say of failures and copies is the usual.
+
+    Nodes age over its days, or until its tokens are trained on, which takes the longer the more often they fail.
+    """
+    days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
+    run = _run_over(scenario, job, (days or 1.0) * DAY_S, choose=choose)
+    if run.process.age_s is None or tokens is None:
+        return run
+    for _ in range(ROUNDS):
+        kept = max(LEAST, run.plan.ettr)
+        run = _run_over(scenario, job, length_of(scenario, run)[1] / kept, choose=choose)
+    return run
+
+
+def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: bool) -> Run:
+    """The run of a job whose nodes age over such a time."""
     asked = scenario.one(Checkpointing)
     process = process_asked(scenario.one(FailureRates), job.cluster.chip, scenario.catalog, job.num_chips)
     tiers = tiers_of(job, asked)
     if scenario.one(Recovering).restart_s is not None:
         tiers = tuple(msgspec.structs.replace(tier, load_s=0.0) for tier in tiers)
     recovery = recovery_of(scenario, job, tiers[-1])
-    causes = tuple(all_causes(process, recovery))
-    mean_s = mean_time(process, causes, (scenario.one(RunLength).num_days or 0.0) * DAY_S)
+    meets = interrupted(over(process, span_s), recovery)
+    causes, mean_s = meets.causes, mttf_s(meets)
     shares, stop = stopping(shares_of(causes), recovery)
     stop_s = mean_s / stop if stop else inf
     checks = detection_of(scenario.one(Recovering), job)
@@ -201,14 +220,6 @@ def elastic_speeds(rule: BatchRule | None, job: RunningJob) -> tuple[float, ...]
     replicas = job.layout.dp
     micro = job.setup.num_micro
     return tuple(shrunk(replicas, lost, micro, rule).throughput_ratio for lost in range(replicas))
-
-
-def mean_time(process: FailureProcess, causes: tuple[Cause, ...], span_s: float) -> float:
-    """Mean time between interruptions, of all causes, of nodes that age over a time [s]."""
-    rate_per_day = process.num_nodes * sum(cause.rate_per_node_day for cause in causes)
-    if process.age_s is not None and span_s:
-        rate_per_day *= early_factor(process, process.age_s, span_s)
-    return DAY_S / rate_per_day if rate_per_day else inf
 
 
 def slower(who: Stragglers, job: RunningJob) -> float:

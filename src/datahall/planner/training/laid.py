@@ -12,7 +12,7 @@ from datahall.planner.training.early import chips_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import USUAL_BATCH, TrainingJob
 from datahall.training.early import says_layout
-from datahall.training.layout.asked import precision_of
+from datahall.training.layout.asked import said_precision
 from datahall.training.layout.space import WIDE
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
@@ -63,7 +63,7 @@ def _searched(scenario: Scenario) -> Step:
     plan = best_of(job, machine, num_chips, 1.0, framework, job.books(framework), WIDE)
     run = plan.chosen.execution
     assert run is not None
-    precision = precision_of(scenario.one(TrainingJob), None)
+    precision = said_precision(scenario)
     used = used_by_job(job, framework, precision)
     return Step(run, num_chips, True, {**used, "chips": num_chips})
 

@@ -78,12 +78,17 @@ def _node_word(made: Design, size: int) -> str:
     return f"{word} of {size}"
 
 
+def stops_all(made: Design) -> bool:
+    """Whether chips are wired to their neighbours alone: a torus with a hole is none, and nothing can close it."""
+    return made.kind.kind == "direct" and not made.kind.meshed and not has_circuit_switches(made)
+
+
 def _taken_with_node(made: Design) -> int:
     """Chips that go when one of a node does."""
     if has_circuit_switches(made):
         return CUBE_CHIPS
-    if made.kind.kind == "direct" and not made.kind.meshed:
-        return made.counts.num_hosts  # a torus with a hole is none, and nothing can close it
+    if stops_all(made):
+        return made.counts.num_hosts
     return min(made.parts.server.num_host_chips, made.counts.num_hosts)
 
 
