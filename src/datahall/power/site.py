@@ -170,10 +170,13 @@ def _site(name: str, servers: Breakdown, network: Breakdown, building: Building)
 
 
 def _network(cluster: Cluster, catalog: Catalog, num_chips: int) -> Breakdown:
+    inside = assumed("network power", 0.0, "w", "its links belong to the machines they stand in")
+    if num_chips <= cluster.num_domain:
+        return inside
     if cluster.design is not None:
         return bill(cluster.design, catalog).power
-    if stands_on_torus(cluster.chip) or num_chips <= cluster.num_domain or not cluster.system.nic_bytes_per_s:
-        return assumed("network power", 0.0, "w", "its links belong to the machines they stand in")
+    if stands_on_torus(cluster.chip) or not cluster.system.nic_bytes_per_s:
+        return inside
     rate = cluster.system.nic_bytes_per_s
     asked = FabricDesign(
         topology=USUAL_NETWORK, chip=cluster.chip.name, chips=num_chips, nic_bytes_per_s=rate

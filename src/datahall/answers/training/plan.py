@@ -106,7 +106,7 @@ def _yours(plan: TrainingPlan) -> str:
     yours = f" The layout of {has.file} ({has.execution.layout.words})"
     if not has.loss.fits:
         return f"{yours} {why_lost(has.loss)}."
-    return f"{yours} takes {fmt(plan.num_steps * has.execution.step_s, 's', 3)}: {why_lost(has.loss)}."
+    return f"{yours} takes {fmt(has.duration_s, 's', 3)}: {why_lost(has.loss)}."
 
 
 def _batch(scenario: Scenario, plan: TrainingPlan) -> str:

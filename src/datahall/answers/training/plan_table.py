@@ -54,12 +54,16 @@ def _present_row(plan: TrainingPlan) -> tuple[tuple[Cell, ...], ...]:
     if has is None:
         return ()
     run = has.execution
-    closed_s = run.closed_parts.step_s
-    time_s = plan.num_steps * run.step_s if has.memory.fits else None
-    why = f"yours: {why_lost(has.loss)}"
-    words = run.layout.words
     return (
-        (words, closed_s, run.step_s, closed_s / run.step_s - 1.0, time_s, has.memory.headroom_bytes, why),
+        (
+            run.layout.words,
+            has.closed_step_s,
+            run.step_s,
+            has.difference_fraction,
+            has.duration_s if has.memory.fits else None,
+            has.memory.headroom_bytes,
+            f"yours: {why_lost(has.loss)}",
+        ),
     )
 
 

@@ -44,6 +44,16 @@ class Present(NamedTuple):
     memory: StepMemory
     loss: Loss
     states_batch: bool  # whether the file says the global batch
+    duration_s: float  # of all steps
+
+    @property
+    def closed_step_s(self) -> float:
+        return self.execution.closed_parts.step_s
+
+    @property
+    def difference_fraction(self) -> float:
+        """How far the closed form is from what was simulated."""
+        return self.closed_step_s / self.execution.step_s - 1.0
 
 
 class Weighed(NamedTuple):

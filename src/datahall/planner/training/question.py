@@ -48,7 +48,7 @@ def _present(plan: TrainingPlan, has: LaidOut, cluster: Cluster) -> Present:
     if not memory.fits:
         loss = Loss(has.layout, False, -memory.headroom_bytes, inf, "", 0.0)
     states_batch = bool(has.file.global_batch or has.file.accumulation)
-    return Present(has.file.path, run, memory, loss, states_batch)
+    return Present(has.file.path, run, memory, loss, states_batch, plan.num_steps * run.step_s)
 
 
 def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
