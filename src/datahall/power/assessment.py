@@ -7,40 +7,25 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Breakdown, derived, product, total
+from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
 from datahall.power.activity import (
     IDLE,
-    WAITING,
-    Activity,
-    Phase,
     checkpoint_activity,
-    communication_activity,
-    mean_activity,
 )
-from datahall.power.chip import chip_power, chip_power_w
+from datahall.power.chip import chip_power_w
 from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
 from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
 from datahall.power.swing.remedy import Remedied, floored, ramp_capped, stored
 from datahall.power.swing.spectrum import Spectrum, spectrum
 from datahall.power.swing.timeline import (
-    BACKWARD,
-    EXCHANGE,
-    FORWARD,
-    HOST,
-    ONCE,
-    OPTIMIZER,
-    SLOWEST,
-    WAIT,
     Timeline,
-    step_timeline,
 )
 from datahall.power.swing.trace import Trace, step_trace, together
-from datahall.power.training import compute_activity
+from datahall.power.training import TrainingPower
 from datahall.scenario.sections.operations.site import USUAL_RAMP, Site
 from datahall.training.pipeline.execution import Execution
-from datahall.training.step.passes import STREAM_SHARE
 from datahall.units import parse
 
 CHECKPOINT, STOPPED = "checkpoint", "stopped"
@@ -81,53 +66,26 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.num_chips - self.run.layout.num_chips
 
     @cached_property
-    def timeline(self) -> Timeline:
-        return step_timeline(self.run)
+    def power(self) -> TrainingPower:
+        """What its chips do and draw."""
+        return TrainingPower(run=self.run)
 
-    @cached_property
-    def activities(self) -> dict[str, Activity]:
-        """What a chip does in each phase of the step, in a checkpoint, and when its job has stopped."""
-        run, chip = self.run, self.run.cluster.chip
-        kernels = compute_activity(run.job, run.cluster, run.layout, run.framework)
-        exchange = communication_activity()
-        forward, back_in, back_weights = zip(
-            run.stages.layer.kernels_s, run.stages.layer.exchange_s, strict=True
-        )
-        host = run.cluster.host.link_bytes_per_s
-        return {
-            FORWARD: _mixed(kernels, exchange, [forward]),
-            BACKWARD: _mixed(kernels, exchange, [back_in, back_weights]),
-            WAIT: WAITING,
-            EXCHANGE: exchange,
-            OPTIMIZER: Activity(memory_fraction=STREAM_SHARE, busy_fraction=1.0),
-            HOST: IDLE,
-            ONCE: IDLE,
-            SLOWEST: WAITING,
-            CHECKPOINT: checkpoint_activity(host if isfinite(host) else 0.0, chip),
-            STOPPED: IDLE,
-        }
+    @property
+    def timeline(self) -> Timeline:
+        return self.power.timeline
+
+    @property
+    def chip(self) -> Breakdown:
+        """Mean power of a chip at work."""
+        return self.power.chip
 
     @cached_property
     def levels_w(self) -> dict[str, float]:
-        """What a chip draws in each of them [W]."""
-        return {name: chip_power_w(self.run.cluster.chip, one) for name, one in self.activities.items()}
-
-    @cached_property
-    def chip(self) -> Breakdown:
-        """Mean power of a chip at work."""
-        step_s, chip = self.timeline.step_s, self.run.cluster.chip
-        parts = [
-            product(
-                phase,
-                (
-                    derived("share of the step", time_s / step_s, "fraction"),
-                    chip_power(chip, self.activities[phase]),
-                ),
-                "w",
-            )
-            for phase, time_s in self.timeline.times_s().items()
-        ]
-        return total(f"mean power of a {chip.name}", parts)
+        """What a chip draws in each phase of the step, in a checkpoint, and when its job has stopped [W]."""
+        chip, host = self.run.cluster.chip, self.run.cluster.host.link_bytes_per_s
+        copying = checkpoint_activity(host if isfinite(host) else 0.0, chip)
+        left = {CHECKPOINT: copying, STOPPED: IDLE}
+        return self.power.levels_w | {name: chip_power_w(chip, one) for name, one in left.items()}
 
     @cached_property
     def provisioned(self) -> Breakdown:
@@ -307,9 +265,3 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def token_j(self) -> float:
         """Energy of the site for a token that is trained on."""
         return self.site_w / self.run.tokens_per_s
-
-
-def _mixed(kernels: Activity, exchange: Activity, times_s: list[tuple[float, float]]) -> Activity:
-    """Layers whose kernels and exchange alternate too fast to be told apart."""
-    kernels_s, exchange_s = (sum(pair[place] for pair in times_s) for place in (0, 1))
-    return mean_activity((Phase("kernels", kernels_s, kernels), Phase("exchange", exchange_s, exchange)))
